@@ -40,7 +40,7 @@ from equipoise_server.rounds import datasets, opening, submissions, transitions
 from equipoise_server.rounds.round_job import read_job
 from equipoise_server.rounds.services import round_services
 from equipoise_server.storage.store import open_store
-from equipoise_server.storage.tables import identities
+from equipoise_server.storage.tables.identity import identities
 from equipoise_server.transparency import seed_encryption
 from equipoise_server.transparency.sequencing import Sequencer
 

@@ -30,7 +30,7 @@ from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Answers, PublicParameters
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS
 from equipoise_server.mechanisms.online.mechanism import Online
-from equipoise_server.mechanisms.online.plan import OnlineParameters
+from equipoise_server.mechanisms.online.parameters import OnlineParameters
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, UNCERTIFIED
 
 CATEGORIES = 4

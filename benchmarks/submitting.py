@@ -21,7 +21,7 @@ from harness.rounds_bench import ANN, BOB, SALT, Bench
 
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.storage.idempotency import MAX_REQUESTS
-from equipoise_server.storage.tables import callers, requests
+from equipoise_server.storage.tables.identity import callers, requests
 
 SUBMITS = 200
 BATCH = 20_000

@@ -2,8 +2,9 @@
 
 Every folder is of one kind: `unit`, `integration`, `statistical` or `hostile`, which `-m` selects. Of each kind,
 `--tier quick` runs a part in minutes: every test on SQLite, unless it is marked `full`; of one marked `thin(n)` one
-in n of its cases; on PostgreSQL what is marked `both_stores`. `--tier rest` runs exactly what quick leaves out.
-`make test-unit` leaves out what is marked `slow`, too.
+in n of its cases; of the examples that Hypothesis tries a fifth; on PostgreSQL what is marked `both_stores`.
+`--tier rest` runs exactly what quick leaves out, and with all examples what Hypothesis tries. `make test-unit`
+leaves out what is marked `slow`, too.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ if not can_fail():
 settings.register_profile(
     "steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
 )
+settings.register_profile("quick", settings.get_profile("steady"), max_examples=20)
 settings.register_profile(
     "explore", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -72,7 +73,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The markers; any other is an error."""
+    """The markers; any other is an error. And how many examples Hypothesis tries."""
+    usual = "quick" if config.getoption("--tier") == "quick" else "steady"
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", usual))
     for kind in sorted(set(KIND_OF_FOLDER.values())):
         config.addinivalue_line("markers", f"{kind}: given by the folder")
     config.addinivalue_line("markers", "full: costs too much for the quick tier, in which others keep its promise")
@@ -95,11 +98,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     rest: list[pytest.Item] = []
     for item in items:
         item.add_marker(KIND_OF_FOLDER[item.path.relative_to(TESTS).parts[0]])
-        (quick if in_quick_tier(item, cases) else rest).append(item)
+        in_quick = in_quick_tier(item, cases)
+        if in_quick:
+            quick.append(item)
+        if not in_quick or item.get_closest_marker("hypothesis"):
+            rest.append(item)
     tier = config.getoption("--tier")
     if tier != "all":
-        config.hook.pytest_deselected(items=rest if tier == "quick" else quick)
-        items[:] = quick if tier == "quick" else rest
+        chosen = quick if tier == "quick" else rest
+        ids = {item.nodeid for item in chosen}
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in ids])
+        items[:] = chosen
 
 
 def in_quick_tier(item: pytest.Item, cases: Counter[str]) -> bool:

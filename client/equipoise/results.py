@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from equipoise.errors import DataLoss, InvalidArgument
 from equipoise.model.results import NO_BOUND, AnswerMethod, ResultColumns
+from equipoise.queries.csv_labels import csv_label
 from equipoise.queries.fixed_point import GRID_BITS
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import LinearKind, Statement, kind_of
@@ -139,21 +140,21 @@ class Results:
         return pyarrow.table(dict(zip(COLUMNS, zip(*self._rows(), strict=True), strict=True)))
 
     def to_csv(self, target: str | Path | TextIO) -> None:
-        """Writes the same columns as CSV; a cell's labels are joined by ` / `."""
+        """Writes the same columns as CSV; a cell's labels are joined by ` / `, see `csv_label`."""
         if isinstance(target, str | Path):
             with Path(target).open("w", newline="", encoding="utf-8") as file:
                 self.to_csv(file)
             return
         writer = csv.writer(target, lineterminator="\n")
         writer.writerow(COLUMNS)
-        writer.writerows(self._rows())
+        writer.writerows((query, number, csv_label(cell), *rest) for query, number, cell, *rest in self._rows())
 
     def to_dicts(self) -> list[dict[str, object]]:
         """Returns the same columns as one dict a row, ready for JSON: no bound is None."""
         rows = [dict(zip(COLUMNS, row, strict=True)) for row in self._rows()]
         return [row | {"bound": None if row["bound"] == math.inf else row["bound"]} for row in rows]
 
-    def _rows(self) -> Iterator[Sequence[object]]:
+    def _rows(self) -> Iterator[tuple[int, int, str, float, float, str]]:
         for query, answer in enumerate(self):
             cell = " / ".join(answer.cell)
             yield query, answer.statement, cell, answer.value, answer.bound, answer.method.label

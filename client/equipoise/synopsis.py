@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
+from equipoise.queries.csv_labels import csv_label
 from equipoise.queries.schema import Schema
 
 
@@ -35,13 +36,13 @@ def write_csv(
     `InvalidArgument` where it cannot be written, and whatever reading the parts raises.
     """
     unfinished = path.with_name(f"{path.name}.part")
-    labels = [np.array(attribute.categories, dtype=object) for attribute in schema.attributes]
+    labels = [np.array([*map(csv_label, attribute.categories)], dtype=object) for attribute in schema.attributes]
     written = 0
     try:
         try:
             with unfinished.open("w", newline="", encoding="utf-8") as file:
                 writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(schema.names)
+                writer.writerow([csv_label(name) for name in schema.names])
                 for part in parts:
                     columns = (names[part.records[:, axis]] for axis, names in enumerate(labels))
                     writer.writerows(zip(*columns, strict=True))

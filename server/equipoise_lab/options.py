@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import typer
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
+from equipoise.queries.strict_json import parse_json
 from equipoise_server.mechanisms.interface import PublicParameters
 
 MIN_DELTA = 1e-17  # by default; the samplers' truncation takes some 10^-18
@@ -147,11 +147,12 @@ def forced_options(forced: Sequence[str] | None) -> dict[str, object]:
 
 def _from_file(name: str) -> object:
     try:
-        return json.loads(Path(name).read_text(encoding="utf-8"))
+        text = Path(name).read_text(encoding="utf-8")
     except OSError as error:
         raise InvalidArgument("--set", f"{name} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise InvalidArgument("--set", f"{name} is not JSON") from None
+    except UnicodeDecodeError:
+        raise InvalidArgument("--set", f"{name} is not UTF-8 text") from None
+    return parse_json(text, f"--set: {name}")
 
 
 def usual_delta(records: int) -> float:

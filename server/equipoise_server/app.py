@@ -31,6 +31,7 @@ from equipoise_server.logs import log_to_stderr
 from equipoise_server.memory import share_heaps
 from equipoise_server.rounds.services import RoundServices, round_services
 from equipoise_server.rpc.health import health_served
+from equipoise_server.rpc.interceptors.gauges import CertificateGauge, FailedRuns, StoreGauges
 from equipoise_server.rpc.interceptors.metrics import Metrics
 from equipoise_server.rpc.server import SERVICES, make_server
 from equipoise_server.rpc.threads import SharedThreads, Threads
@@ -75,7 +76,7 @@ async def serve(
                 _authenticating() as authenticating,
                 _rounds(deployment, store, seeds, clock) as rounds,
                 _sessions(deployment, rounds) as sessions,
-                _watched(deployment, store, stopping) as metrics,
+                _watched(deployment, rounds, clock, stopping) as metrics,
             ):
                 server = make_server(
                     deployment.config,
@@ -145,9 +146,13 @@ async def _authenticating() -> AsyncIterator[SharedThreads]:
 
 
 @asynccontextmanager
-async def _watched(deployment: Deployment, store: Store, stopping: asyncio.Event) -> AsyncIterator[Metrics]:
+async def _watched(
+    deployment: Deployment, rounds: RoundServices, clock: Clock, stopping: asyncio.Event
+) -> AsyncIterator[Metrics]:
     """The metrics, offered with the health of the server where the configuration says."""
-    config, metrics = deployment.config, Metrics(store)
+    config, store = deployment.config, rounds.context.store
+    certificates = CertificateGauge(deployment.certificate_ends, clock)
+    metrics = Metrics([StoreGauges(store), certificates, FailedRuns(lambda: rounds.runner.failed)])
 
     def look() -> None:
         with store.read() as connection:

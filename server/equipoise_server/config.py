@@ -16,6 +16,8 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+SQLITE = "sqlite:///"
+
 
 class Config(BaseSettings):
     """What a server is told. Unknown keys are refused, so that a typing error does not go unseen."""
@@ -227,10 +229,14 @@ class Config(BaseSettings):
 
     def store_url(self, state: Path) -> str:
         """The store's URL, with a relative SQLite path resolved against the state directory."""
-        prefix = "sqlite:///"
-        if self.store.startswith(prefix):
-            return prefix + str((state / self.store.removeprefix(prefix)).absolute())
-        return self.store
+        database = self.database_file(state)
+        return self.store if database is None else f"{SQLITE}{database}"
+
+    def database_file(self, state: Path) -> Path | None:
+        """The file of an SQLite store; None for a store that is no file."""
+        if not self.store.startswith(SQLITE):
+            return None
+        return (state / self.store.removeprefix(SQLITE)).absolute()
 
     def data_path(self, state: Path) -> Path:
         """The directory of the private tables."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -26,7 +27,9 @@ from equipoise.model.journal import START, entry_digest
 from equipoise.model.log import ItemOpening, RecordOpening
 from equipoise.model.times import to_microseconds
 from equipoise.records import envelopes
+from equipoise.records.items import RoundItem, read_item
 from equipoise.records.merkle import leaf_hash, root_of
+from equipoise.records.promises import Promise, promise_of
 from equipoise.records.receipts import RECEIPT_TYPE, SESSION_RECEIPT_TYPE, ReceiptPayload, SessionReceiptPayload
 from equipoise.records.record import Audience, Kind, Record, make_record
 from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
@@ -58,6 +61,7 @@ class Custodian:
         self.shares: dict[str, list[str]] = {}
         self.own = AuditorLog("auditor")
         self.silent: set[str] = set()  # analysts who submit nothing
+        self.promised: dict[str, Any] = {}  # what receipts promise instead of what is on record
         self.orders: dict[str, float] = {}  # of accounts to which rounds add
         self.unprotected: set[str] = set()  # sessions without an analyst budget
         self._record(Kind.LOG_STARTED, [("key", self.key_fields(self.keys[0], "log"))])
@@ -304,8 +308,16 @@ class Custodian:
         fields = {"round": round_id, "time": to_microseconds(self.time)}
         self._record(Kind.SEED_DESTROYED, [("destruction", fields)])
 
+    def promise(self, round_id: str) -> Promise:
+        """What the round's opening has put on record; of a round without one, what the first one has."""
+        opened = [record for record in self.records if record.kind == Kind.ROUND_OPENED]
+        record = next((each for each in opened if self._about(each, round_id)), opened[0])
+        promise = promise_of(record.root, read_item(record.items[0].content, RoundItem))
+        return replace(promise, **self.promised)
+
     def receipt(self, round_id: str, analyst: str, commitment: bytes) -> bytes:
-        payload = ReceiptPayload("test", round_id, analyst, commitment, 4, 12, to_microseconds(self.time))
+        time, promise = to_microseconds(self.time), self.promise(round_id)
+        payload = ReceiptPayload("test", round_id, analyst, commitment, 4, 12, time, promise)
         return envelopes.sign(RECEIPT_TYPE, payload.to_bytes(), self.keys)
 
     def session_receipt(self, payload: SessionReceiptPayload) -> bytes:

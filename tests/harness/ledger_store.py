@@ -18,7 +18,7 @@ from equipoise.accounting import (
 from equipoise_server.ledger import accounts, charges
 from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.storage.store import Store, open_store
-from equipoise_server.storage.tables import datasets, rounds
+from equipoise_server.storage.tables.round import datasets, rounds
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 

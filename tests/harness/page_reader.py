@@ -166,6 +166,9 @@ def bundle(text: str, key: str) -> dict[str, dict[str, Any]]:
         receipt = read(payload(evidence["receipt"], SESSION_RECEIPT, [key]))
         assert (receipt["session"], receipt["analyst"]) == (evidence["round"], evidence["analyst"])
         assert receipt["chain"] == answers_chain(whole, items).hex()
+    terms = dict(receipt["promise"])
+    assert terms.pop("opened_root") == items["seal"]["opened_root"]
+    assert terms == {name: items["round"][name] for name in terms}
     chain = sha256(b"equipoise stream v1\n" + evidence["round"].encode()).digest()
     for message in whole["stream"]:
         chain = sha256(chain + sha256(base64.b64decode(message)).digest()).digest()

@@ -30,7 +30,8 @@ from equipoise_server.rounds.services import round_services
 from equipoise_server.rounds.store.results import Runs
 from equipoise_server.sessions.service import Sessions
 from equipoise_server.storage.store import Store, open_store
-from equipoise_server.storage.tables import identities, rounds
+from equipoise_server.storage.tables.identity import identities
+from equipoise_server.storage.tables.round import rounds
 from equipoise_server.transparency import keys
 from equipoise_server.transparency.keys import PublicKey, Purpose
 from equipoise_server.transparency.sequencing import Sequencer

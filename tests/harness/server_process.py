@@ -25,6 +25,7 @@ from equipoise.v1 import operator_pb2, operator_pb2_grpc
 from equipoise_server.admin.new_state import create_state
 from equipoise_server.clock import Clock, system_clock
 from equipoise_server.config_file import CONFIG_FILE
+from harness.preloaded import Program, start
 
 SEED = bytes(range(32))
 START_SECONDS = 60
@@ -65,7 +66,7 @@ class ServerProcess:
 
     state: Path
     port: int
-    process: subprocess.Popen[str]
+    process: Program | subprocess.Popen[str]
 
     def channel(self, credentials: Credentials) -> aio.Channel:
         """A channel with mutual TLS."""
@@ -120,9 +121,7 @@ def running(state: Path, seed: bytes = SEED, script: str = SCRIPT) -> Iterator[S
     """A server on `state`, told to stop at the end."""
     with (
         (state / "server.log").open("a") as log,
-        subprocess.Popen(
-            [sys.executable, "-c", script, str(state), seed.hex()], stdout=subprocess.PIPE, stderr=log, text=True
-        ) as process,
+        start(script, state, seed.hex(), stdout=subprocess.PIPE, stderr=log) as process,
     ):
         try:
             assert process.stdout is not None

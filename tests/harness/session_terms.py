@@ -13,7 +13,7 @@ from equipoise.queries.statements import CountDistinct, Marginal, Statement
 from equipoise.wire.statements import statement_to_bytes
 from equipoise_server.sessions.answer_store import StoredAnswer
 from equipoise_server.sessions.attachments import Attachment
-from equipoise_server.storage.tables import asked as asked_table
+from equipoise_server.storage.tables.session import asked as asked_table
 from harness.rounds_bench import COLOUR, SALT, SIZE, TERMS, Bench
 
 PATIENCE = 60.0

@@ -6,8 +6,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from equipoise.accounting import Cost
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Round, RoundState, Share, Terms
+from equipoise.records.promises import Promise
 from equipoise.v1 import types_pb2
 from equipoise.wire.rounds import round_to_message
 
@@ -20,7 +22,21 @@ ROUND = Round(
     open_time=datetime(2026, 1, 2, tzinfo=UTC),
     release_time=None,
     abort_reason="",
-    seed_commitment=b"",
+    seed_commitment=bytes(32),
+)
+# What receipts of the round promise.
+PROMISE = Promise(
+    opened_root=bytes(32),
+    dataset="shop",
+    mechanism="gaussian",
+    unit="query",
+    data_budget=BUDGET,
+    analyst_budget=BUDGET,
+    analyst_cost=Cost(),
+    beta=ROUND.terms.beta,
+    error_bound=0.1,
+    max_uncertified=0,
+    seed_commitment=ROUND.seed_commitment,
 )
 
 

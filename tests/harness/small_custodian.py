@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +21,7 @@ from equipoise.queries.workload_compiler import compile_workload
 from equipoise.records import envelopes, merkle
 from equipoise.records.bundle import Bundle
 from equipoise.records.evidence import Earlier, Evidence, OpenedItem, OpenedRecord
+from equipoise.records.promises import PROMISE, Promise
 from equipoise.records.receipts import (
     RECEIPT_TYPE,
     SESSION_RECEIPT_TYPE,
@@ -62,6 +63,7 @@ BOUND = 1 << 33
 PARTS: tuple[PrivacyEvent, ...] = (ZcdpEvent("game", Fraction(1, 3)), PureDpEvent("places", Fraction(1, 10)))
 SHARES = ("ann", "bob", "cyd")
 TIME = 1_700_000_000_000_000
+PROMISE_KEYS = tuple(field.metadata["key"] for field in fields(Promise))
 SYNOPSIS = np.array([0, 3, 3, 5, 7, 1, 2, 2, 2, 6], dtype=np.int64)
 
 Fields = Mapping[str, Any]
@@ -130,6 +132,7 @@ class Told:
     "sealed", "running". `values`, `methods`, `bounds`: what is delivered for some queries instead. `place`: of the
     analyst's items in a record. `slots`: of the statements, where the round is a session; then `live` are values
     that were told of some queries instead of those that are delivered, and `turn_seconds` and `length` its terms.
+    `promised`: what receipts promise instead of what is on record.
     """
 
     analyst: str = "ann"
@@ -146,6 +149,7 @@ class Told:
     live: Mapping[int, int] = field(default_factory=dict)
     turn_seconds: int = 0
     length: int = 9
+    promised: Fields = field(default_factory=dict)
 
     def receipts(self, log: Custodian) -> list[bytes]:
         """The envelopes that came with the answers of a session, in their order."""
@@ -157,7 +161,7 @@ class Told:
             cells = slice(first, first := first + compile_workload([statement], SCHEMA).query_count)
             columns = (told.raw_values[cells], told.methods[cells], told.raw_bounds[cells])
             chain = chain_step(chain, i, slot, statement_to_bytes(statement), *columns)
-            payload = SessionReceiptPayload(DEPLOYMENT, ROUND, self.analyst, i, chain, TIME + i)
+            payload = SessionReceiptPayload(DEPLOYMENT, ROUND, self.analyst, i, chain, TIME + i, self.promise())
             envelopes.append(log.session_receipt(payload))
         return envelopes
 
@@ -195,7 +199,14 @@ class Told:
         workload, compiled = workload_to_bytes(self.statements), compile_workload(self.statements, SCHEMA)
         counts = (compiled.statement_count, compiled.query_count)
         commitment = workload_commitment(SALT, workload)
-        return workload, log.receipt(ReceiptPayload(DEPLOYMENT, ROUND, self.analyst, commitment, *counts, TIME + 1))
+        names = (DEPLOYMENT, ROUND, self.analyst)
+        return workload, log.receipt(ReceiptPayload(*names, commitment, *counts, TIME + 1, self.promise()))
+
+    def promise(self) -> Promise:
+        """What receipts promise: the terms on record, but for what is `promised` instead."""
+        opened = self._openings()[1]
+        recorded = json.loads(opened.items[0].content) | {"opened_root": opened.root.hex()} | self.promised
+        return PROMISE.decode({name: recorded[name] for name in PROMISE_KEYS}, "a promise")
 
     def _delivered(self) -> tuple[tuple[bytes, ...], bytes | None]:
         if self.end != "released":
@@ -215,9 +226,9 @@ class Told:
                 column[query] = value
         return tuple(results_to_chunks(ROUND, values, methods, bounds)), synopsis
 
-    def _records(self, commitment: bytes | None, stream: Sequence[bytes], synopsis: bytes | None) -> list[Record]:
+    def _openings(self) -> list[Record]:
+        """The records of the dataset and of the round's opening, the same each time."""
         cost = asdict(charge_of(self.parts))
-        nothing = asdict(Cost())
         announced = {"unit": "query", "beta": 0.05, "mechanism": "equilibrium", "error_bound": BOUND / 2**40}
         announced |= {
             "max_uncertified": 5,
@@ -230,15 +241,18 @@ class Told:
         budgets = {name: {"epsilon": 8.0, "delta": 1e-6} for name in ("data_budget", "analyst_budget")}
         schema = json.loads(SCHEMA.to_json())
         dataset = {"dataset": "shop", "schema": schema, "records": RECORDS, "create_time": TIME - 9}
-        told = self._record(Kind.DATASET_REGISTERED, dataset, {})
-        records = [told]
+        told = _again(self._record(Kind.DATASET_REGISTERED, dataset, {}))
         share = {"statements": 4, "queries": 12, "sensitivity": 4, "support": 4}
         public = announced | budgets | {"dataset": "shop", "dataset_root": told.root.hex(), "universe_size": 8}
         public |= {"session": None}
         if self.slots:
             terms = {"ending": "stop", "length": self.length, "turn_seconds": self.turn_seconds}
             public["session"] = terms | {"shares": len(SHARES)}
-        records.append(self._record(Kind.ROUND_OPENED, public, share))
+        return [told, _again(self._record(Kind.ROUND_OPENED, public, share))]
+
+    def _records(self, commitment: bytes | None, stream: Sequence[bytes], synopsis: bytes | None) -> list[Record]:
+        cost, nothing = asdict(charge_of(self.parts)), asdict(Cost())
+        records = self._openings()
         if self.end != "open":
             seal = {"opened_root": records[-1].root.hex(), "nonce": None}
             own = {"commitment": None if commitment is None else commitment.hex()}
@@ -285,6 +299,12 @@ class Told:
     def _own(self, name: str, analyst: str, fields: Fields) -> Item:
         told = {"round": ROUND, "analyst": analyst, **fields, **self.items.get(name, {})}
         return forge_item(name, Audience.ANALYST, told, analyst)
+
+
+def _again(record: Record) -> Record:
+    """The record with salts and padding that are the same each time."""
+    items = tuple(replace(item, salt=bytes([place + 1]) * 32) for place, item in enumerate(record.items))
+    return replace(record, items=items, padding=tuple(bytes(32) for _ in record.padding))
 
 
 def _opened(record: Record, place: int) -> OpenedItem:

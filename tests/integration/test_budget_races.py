@@ -27,7 +27,7 @@ from equipoise_server.ledger import accounts
 from equipoise_server.ledger.caps import Cap, Composition, at_order, fits, limits
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.store.rounds import read_round
-from equipoise_server.storage.tables import charges
+from equipoise_server.storage.tables.ledger import charges
 
 CLIENTS, PROCESSES, FITTING = 64, 4, 23
 CAP = Cap(1.0, 1e-6)

@@ -26,11 +26,12 @@ from equipoise.clients.connection import Connection
 from equipoise.clients.operator import Operator
 from equipoise.queries.statements import Marginal
 from equipoise.v1 import analyst_pb2, operator_pb2
+from equipoise.v1.operator_pb2_grpc import OperatorServiceStub
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.clock import system_clock
 from equipoise_server.identity.authority import new_key
 from equipoise_server.identity.policy import POLICY, Ownership
-from equipoise_server.storage.tables import certificates
+from equipoise_server.storage.tables.identity import certificates
 
 ASKED = (COLOUR == "red",)
 SETTINGS = (
@@ -76,10 +77,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         people = {name: asyncio.run(server.admit(name)) for name in ("ann", "bob", "eve", "gone", "lost")}
         people["operator"] = server.operator()
         place = Place(server, "", people, stack)
-        operator = Connection(place.channel("operator"))
-        operator.call(registration(), operator_pb2.RegisterDatasetResponse)
-        request = operator_pb2.OpenRoundRequest(terms=terms(), request_id="o")
-        opened = operator.call(request, operator_pb2.OpenRoundResponse)
+        operator = OperatorServiceStub(place.channel("operator"))
+        operator.RegisterDataset(registration())
+        opened = operator.OpenRound(operator_pb2.OpenRoundRequest(terms=terms(), request_id="o"))
         yield Place(server, opened.detail.round.id, people, stack)
 
 
@@ -102,14 +102,13 @@ def with_a_revoked_certificate(place: Place) -> None:
 
 
 def after_a_record_was_lost(place: Place) -> None:
-    operator = Connection(place.channel("operator"))
-    request = operator_pb2.AddAnalystRequest(name="ida", signing_request=signing_request(new_key()), request_id="i")
-    operator.call(request, operator_pb2.AddAnalystResponse)
+    operator, signed = Operator(Connection(place.channel("operator"))), signing_request(new_key())
+    operator.admit_analyst("ida", signed, request_id="i")
     store = open_deployment(place.server.state, system_clock()).open_store()
     with store.write() as connection:
         connection.execute(certificates.delete().where(certificates.c.name == "ida"))
     store.close()
-    operator.call(request, operator_pb2.AddAnalystResponse)
+    operator.admit_analyst("ida", signed, request_id="i")
 
 
 REFUSED: dict[str, tuple[type[errors.EquipoiseError], Callable[[Place], object]]] = {

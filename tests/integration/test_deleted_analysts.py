@@ -15,7 +15,8 @@ from equipoise.errors import AlreadyExists, InvalidArgument, NotFound, WrongStat
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.analyst_deletion import delete_analyst
-from equipoise_server.storage.tables import requests, result_chunks, submissions
+from equipoise_server.storage.tables.identity import requests
+from equipoise_server.storage.tables.round import result_chunks, submissions
 
 
 @pytest.fixture

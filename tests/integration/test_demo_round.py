@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +20,11 @@ from equipoise.clients.operator import Operator
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan, RoundDetail, Share
 from equipoise.profile.profile import Profile
+from equipoise.queries.statements import Statement
 from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise.v1 import analyst_pb2
+from equipoise.v1.analyst_pb2_grpc import AnalystServiceStub
 from equipoise.wire.results import results_to_chunks
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_lab.demo.measure import Measured, measure
@@ -38,8 +40,6 @@ from equipoise_server.datasets.source import source_at
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Outcome, PublicParameters
-
-WORKLOADS = {airline: workload_of(airline) for airline in AIRLINES}
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,18 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
         for name in ("operator", "auditor"):
             _set_target(state / "profiles" / name, f"127.0.0.1:{server.port}")
         with Operator.from_profile(state / "profiles" / "operator") as operator:
-            played = play(operator, profiles, WORKLOADS, steps.append, follow)
+            played = play(operator, profiles, workloads(), steps.append, follow)
         round_id = played.detail.round.id
-        collect(place, WORKLOADS, round_id)
+        collect(place, workloads(), round_id)
         streams = {airline: raw_stream(profiles / airline, round_id) for airline in AIRLINES}
-    proven = prove(place, WORKLOADS, round_id)
-    return Demo(state, table, played, measure(played, WORKLOADS, table), proven, streams, steps, phases)
+    proven = prove(place, workloads(), round_id)
+    return Demo(state, table, played, measure(played, workloads(), table), proven, streams, steps, phases)
+
+
+@cache
+def workloads() -> dict[str, tuple[Statement, ...]]:
+    """What each airline asks."""
+    return {airline: workload_of(airline) for airline in AIRLINES}
 
 
 def _set_target(profile: Path, target: str) -> None:
@@ -95,15 +101,15 @@ def raw_stream(profile: Path, round_id: str) -> list[bytes]:
     connection = Connection.from_profile(profile)
     try:
         request = analyst_pb2.StreamResultsRequest(round_id=round_id)
-        kind = analyst_pb2.StreamResultsResponse
-        return [response.chunk for response in connection.stream(lambda: request, kind)]
+        stream = AnalystServiceStub(connection.channel).StreamResults
+        return [response.chunk for response in connection.stream(stream, lambda: request)]
     finally:
         connection.close()
 
 
 @pytest.fixture(scope="module")
 def compiled() -> dict[str, CompiledWorkload]:
-    return {airline: compile_workload(asked, SCHEMA) for airline, asked in WORKLOADS.items()}
+    return {airline: compile_workload(asked, SCHEMA) for airline, asked in workloads().items()}
 
 
 def setting(records: int) -> PublicParameters:
@@ -111,7 +117,7 @@ def setting(records: int) -> PublicParameters:
     return PublicParameters(
         records=records,
         universe_size=SCHEMA.universe_size,
-        shares=tuple(Share(airline, len(asked), query_count(asked)) for airline, asked in WORKLOADS.items()),
+        shares=tuple(Share(airline, len(asked), query_count(asked)) for airline, asked in workloads().items()),
         unit="query",
         data_budget=Budget(DATA_BUDGET.epsilon, DATA_BUDGET.delta),
         analyst_budget=Budget(ANALYST_BUDGET.epsilon, ANALYST_BUDGET.delta),
@@ -129,7 +135,7 @@ def direct(demo: Demo, compiled: Mapping[str, CompiledWorkload], change: int | N
         parameters = EquilibriumParameters.from_json(plan.parameters)
         dead = replace(parameters, game=replace(parameters.game, data_step=change))
         plan = replace(plan, parameters=dead.to_json())
-    sent = {airline: workload_to_bytes(asked) for airline, asked in WORKLOADS.items()}
+    sent = {airline: workload_to_bytes(asked) for airline, asked in workloads().items()}
     seed = bound_seed(SEED, None, data_digest(demo.counts), terms, plan, sent)
     return Equilibrium().run(terms, plan, demo.counts, compiled, seed, lambda *_: None)
 
@@ -157,7 +163,7 @@ def test_whoever_has_another_table_can_not(demo: Demo) -> None:
     rows = demo.table.read_text().splitlines(keepends=True)
     try:
         demo.table.write_text("".join([*rows[:-1], rows[1]]))
-        proven = prove(demo.state.parent, WORKLOADS, demo.played.detail.round.id)
+        proven = prove(demo.state.parent, workloads(), demo.played.detail.round.id)
     finally:
         demo.table.write_text("".join(rows))
     assert proven.replay_failure.startswith("data: ")
@@ -192,7 +198,7 @@ def test_both_budgets_are_spent_and_kept(demo: Demo) -> None:
 def test_the_cut_connection_lost_nothing(demo: Demo) -> None:
     cut = demo.played.results[demo.played.cut]
     assert len(demo.streams[demo.played.cut]) > 1
-    assert len(cut) == query_count(WORKLOADS[demo.played.cut])
+    assert len(cut) == query_count(workloads()[demo.played.cut])
 
 
 def test_progress_was_shown(demo: Demo) -> None:
@@ -203,7 +209,7 @@ def test_progress_was_shown(demo: Demo) -> None:
 def test_the_report_has_what_it_promises(demo: Demo, tmp_path: Path) -> None:
     report = as_json(demo.played, demo.measured, demo.proven, tmp_path, 1.0)
     assert json.loads(json.dumps(report)) == report
-    assert report["queries"] == report["answered"] == sum(map(query_count, WORKLOADS.values()))
+    assert report["queries"] == report["answered"] == sum(map(query_count, workloads().values()))
     assert report.keys() >= {
         "records", "universe_size", "analysts", "queries", "answered", "uncertified", "synopsis_max_error",
         "uniform_max_error", "uniform_repaired_max_error", "mechanism", "epsilon_data", "delta_data",

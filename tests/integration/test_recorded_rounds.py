@@ -35,10 +35,12 @@ from equipoise_server.datasets.source import source_at
 from equipoise_server.ledger import charges
 from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.rounds.recovery import RESTORED, write_off_losses
-from equipoise_server.storage.tables import record_items, records, rounds, submissions
+from equipoise_server.rounds.store.step_records import recorded_promise
+from equipoise_server.storage.tables.round import rounds, submissions
+from equipoise_server.storage.tables.transparency import record_items, records
 from equipoise_server.transparency import keys
 from equipoise_server.transparency.keys import PublicKey, Purpose
-from equipoise_server.transparency.record_writer import check_records
+from equipoise_server.transparency.record_writer import check_records, record_root
 from equipoise_server.transparency.signing import Signer
 
 NAMES = {
@@ -214,13 +216,17 @@ def test_receipts_are_signed_and_the_same_bytes_for_the_same_request(bench: Benc
     told = ReceiptPayload.from_bytes(open_envelope(receipt.envelope, RECEIPT_TYPE, trusted))
     time = to_microseconds(receipt.accept_time)
     commitment = workload_commitment(SALT, asked)
-    assert told == ReceiptPayload("bench", round_id, "ann", commitment, 3, receipt.queries, time)
+    with bench.store.read() as connection:
+        promise = recorded_promise(connection, round_id)
+        opened = record_root(connection, Kind.ROUND_OPENED, round_id=round_id)
+    assert promise.opened_root == opened
+    assert told == ReceiptPayload("bench", round_id, "ann", commitment, 3, receipt.queries, time, promise)
     bench.clock.move(10)
     # Who asks again after a crash has drawn another salt, and is told the one that counts.
     assert bench.rounds.submissions.submit("ann", round_id, "1", asked, bytes(32)) == receipt
     envelope = bench.rounds.submissions.withdraw("ann", round_id, "2")
     gone = ReceiptPayload.from_bytes(open_envelope(envelope, RECEIPT_TYPE, trusted))
-    assert gone == ReceiptPayload("bench", round_id, "ann", None, 0, 0, time + 10_000_000)
+    assert gone == ReceiptPayload("bench", round_id, "ann", None, 0, 0, time + 10_000_000, promise)
     bench.clock.move(10)
     assert bench.rounds.submissions.withdraw("ann", round_id, "2") == envelope
     with pytest.raises(VerificationFailed):

@@ -25,7 +25,7 @@ from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.replay.replay import Replayed
 from equipoise_server.storage.store import open_store, read_only
-from equipoise_server.storage.tables import identities
+from equipoise_server.storage.tables.identity import identities
 
 CHECKS = ["records", "plan", "seed", "workloads", "data", "answers", "streams", "synopsis"]
 QUERY = 5

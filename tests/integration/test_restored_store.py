@@ -18,7 +18,8 @@ from equipoise.model.accounts import Budget
 from equipoise.model.rounds import RoundState
 from equipoise_server.ledger.guard_comparison import Finding
 from equipoise_server.rounds.recovery import RESTORED, write_off_losses
-from equipoise_server.storage.tables import checkpoints, runs
+from equipoise_server.storage.tables.round import runs
+from equipoise_server.storage.tables.transparency import checkpoints
 from equipoise_server.transparency import keys, log
 
 DATA = "data/shop"

@@ -19,7 +19,7 @@ from equipoise.wire.results import chunk_from_bytes
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rpc.services.synopsis_stream import RECORDS_A_MESSAGE, Synopses
-from equipoise_server.storage.tables import rounds, synopses
+from equipoise_server.storage.tables.round import rounds, synopses
 
 DATA = "data/shop"
 GAUSSIAN = replace(TERMS, mechanism="gaussian", options={})

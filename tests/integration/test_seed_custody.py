@@ -17,7 +17,8 @@ from equipoise.records.record import Kind
 from equipoise.records.sealed_seeds import open_sealed
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.rounds.round_job import read_job
-from equipoise_server.storage.tables import record_items, records, rounds, sealed_seeds
+from equipoise_server.storage.tables.round import rounds
+from equipoise_server.storage.tables.transparency import record_items, records, sealed_seeds
 from equipoise_server.transparency import keys, log
 from equipoise_server.transparency.keys import Purpose
 

@@ -44,7 +44,7 @@ from equipoise_server.identity.credential import serial_of
 from equipoise_server.identity.names import identity_uri
 from equipoise_server.identity.policy import POLICY
 from equipoise_server.memory import HEAPS
-from equipoise_server.storage.tables import certificates
+from equipoise_server.storage.tables.identity import certificates
 
 WORKLOAD_LIMIT = 100_000
 HEAP_BYTES = 1 << 26  # of addresses, as glibc takes them on 64 bits

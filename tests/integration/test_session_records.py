@@ -40,7 +40,7 @@ from equipoise.wire.results import answers_from_chunk, answers_to_chunk
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.replay.replay import Replayed
 from equipoise_server.rounds.store.results import read_synopsis
-from equipoise_server.storage.tables import asked
+from equipoise_server.storage.tables.session import asked
 
 CHECKS = ["records", "plan", "seed", "workloads", "slots", "data", "answers", "told", "streams", "synopsis"]
 LONG = SessionTerms(length=2000, turn_seconds=10)

@@ -42,8 +42,9 @@ from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.sessions import pending_statements
 from equipoise_server.sessions.answer_store import StoredAnswer
 from equipoise_server.sessions.attachments import Attachment
-from equipoise_server.storage.tables import asked, submissions
-from equipoise_server.storage.tables import attached as attached_table
+from equipoise_server.storage.tables.round import submissions
+from equipoise_server.storage.tables.session import asked
+from equipoise_server.storage.tables.session import attached as attached_table
 
 DATA = "data/shop"
 

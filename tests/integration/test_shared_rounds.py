@@ -22,7 +22,7 @@ from equipoise_server.rounds.services import RoundServices, round_services
 from equipoise_server.rounds.store.results import Runs
 from equipoise_server.sessions.service import Sessions
 from equipoise_server.storage.store import Store, open_store
-from equipoise_server.storage.tables import result_chunks, runs
+from equipoise_server.storage.tables.round import result_chunks, runs
 
 ELSEWHERE = f"the round is run by another server, process {os.getpid()} on "
 

@@ -15,7 +15,9 @@ from equipoise.errors import Unavailable
 from equipoise.model.rounds import RoundState
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.rounds import clock_watch
-from equipoise_server.storage.tables import requests, result_chunks, sealed_seeds
+from equipoise_server.storage.tables.identity import requests
+from equipoise_server.storage.tables.round import result_chunks
+from equipoise_server.storage.tables.transparency import sealed_seeds
 
 YEAR = timedelta(days=365)
 CLOSE = datetime(2024, 1, 2, tzinfo=UTC)

@@ -34,7 +34,7 @@ from equipoise.queries.statements import Statement
 from equipoise.v1 import operator_pb2, types_pb2
 from equipoise.wire.statements import statement_to_bytes
 from equipoise_server.admin.state_directory import open_deployment
-from equipoise_server.storage.tables import asked
+from equipoise_server.storage.tables.session import asked
 
 TURN_SECONDS, TURNS = 10, 5
 READABLE_SECONDS = 180

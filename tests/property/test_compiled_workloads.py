@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from harness.examples import examples
 from harness.naive_workloads import RECORDS, SCHEMA, Linear, naive_matrix, names, predicates, seeds, workloads
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,7 +43,7 @@ def test_every_operation_equals_the_matrix_s(statements: list[Linear], seed: int
         np.testing.assert_array_equal(compiled.transpose_sparse(queries, some), some @ matrix[queries])
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(workloads)
 def test_single_records_and_single_queries_are_the_matrix_s_columns_and_rows(statements: list[Linear]) -> None:
     compiled = compile_workload(statements, SCHEMA)
@@ -73,7 +74,7 @@ def test_sensitivities_bound_every_replacement(statements: list[Linear]) -> None
             assert statement.sum() <= compiled.statement_sensitivity(i)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(workloads, min_size=1, max_size=4), seeds)
 def test_concatenation_is_compiling_the_statements_in_order(parts: list[list[Linear]], seed: int) -> None:
     joined = concatenate([compile_workload(part, SCHEMA) for part in parts])
@@ -94,7 +95,7 @@ def test_concatenation_is_compiling_the_statements_in_order(parts: list[list[Lin
         )
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(workloads, st.data())
 def test_some_statements_of_a_workload_are_those_statements_compiled(
     statements: list[Linear], data: st.DataObject

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from harness.examples import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -52,14 +53,14 @@ def certainly_lost(mixture: BinomialMixture, epsilon: float) -> float:
 
 
 @given(FEWER, CHANCES, RHOS, TIMES)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_an_honest_pair_holds(trials: int, chance: float, rho: float, times: float) -> None:
     mixture, epsilon = made(trials, chance, rho, times)
     assert pair_holds(part(mixture, epsilon, conversion.mixture_delta(mixture, epsilon)))
 
 
 @given(TRIALS, CHANCES, RHOS, TIMES, st.floats(0.0, 0.999))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_a_pair_below_what_is_lost_for_certain_never_holds(
     trials: int, chance: float, rho: float, times: float, less: float
 ) -> None:
@@ -71,7 +72,7 @@ def test_a_pair_below_what_is_lost_for_certain_never_holds(
 
 
 @given(FEWER, CHANCES, RHOS, TIMES, st.floats(0.0, 0.9), st.floats(0.0, 0.9))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_an_honest_pair_with_either_number_lowered_does_not_hold(
     trials: int, chance: float, rho: float, times: float, smaller: float, less: float
 ) -> None:
@@ -85,7 +86,7 @@ def test_an_honest_pair_with_either_number_lowered_does_not_hold(
 
 
 @given(FEWER, CHANCES, RHOS, TIMES)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_the_bound_is_that_of_every_number_of_differing_trials(
     trials: int, chance: float, rho: float, times: float
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,7 +57,7 @@ def check_budgets(case: PublicParameters, plan: MechanismPlan) -> None:
     assert cost_model.within_budgets(game, size, case, 1.0)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(settings_of_rounds(0.01, 1))
 def test_no_plan_exceeds_a_budget(case: PublicParameters) -> None:
     try:
@@ -66,7 +67,7 @@ def test_no_plan_exceeds_a_budget(case: PublicParameters) -> None:
     check_budgets(case, plan)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(settings_of_rounds(0.5, 10_000))
 def test_ample_budgets_are_never_refused(case: PublicParameters) -> None:
     check_budgets(case, plan_equilibrium("equilibrium", case))

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import structlog
 from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
+from harness.examples import examples
 from harness.rounds_bench import ANN, CAP, SALT, TERMS, Bench
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -395,10 +396,11 @@ class Life(RuleBasedStateMachine):
                 held.spent[name] = cost
 
 
+@pytest.mark.hypothesis  # as far as tiers go
 def test_any_life_is_as_the_model_says(empty_store: EmptyStore, request: pytest.FixtureRequest) -> None:
     class OnThisStore(Life):
         def __init__(self) -> None:
             super().__init__(empty_store)
 
-    examples = EXAMPLES[request.node.callspec.params["empty_store"]]
-    run_state_machine_as_test(OnThisStore, settings=settings(max_examples=examples, stateful_step_count=40))
+    most = examples(EXAMPLES[request.node.callspec.params["empty_store"]])
+    run_state_machine_as_test(OnThisStore, settings=settings(max_examples=most, stateful_step_count=40))

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from harness.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -121,7 +122,7 @@ def test_the_exact_median_can_move_over_the_whole_range() -> None:
     assert smoothed.sensitivity(1001) == Fraction(7, 8 * 100)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.data())
 def test_large_tables_are_exact_too(data: st.DataObject) -> None:
     # Odd edges, so that places fill their 40 bits; and tables of up to 2^40 records, listed by what they hold.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.examples import examples
 from harness.small_custodian import STATEMENTS, Told
 from harness.verifying import flipped, found, log_of
 from hypothesis import given, settings
@@ -66,7 +67,7 @@ LISTS = [path for path in PLACES if isinstance(at(OWN, path), list)]
 EARLIER, KEYS = ("evidence", "earlier"), ("evidence", "keys")
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.integers(0, 8 * len(SERVED) - 1))
 def test_every_flipped_bit_of_a_served_bundle_is_found(bit: int) -> None:
     assert found(flipped(SERVED, bit), PAPERS) is not None
@@ -106,7 +107,7 @@ def test_nothing_is_repeated_or_moved() -> None:
                 assert refused(changed(path, other)), path
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.sampled_from([path for path in PLACES if isinstance(at(OWN, path), int | str)]), st.data())
 def test_no_text_or_number_is_another(path: Place, data: st.DataObject) -> None:
     value = at(OWN, path)

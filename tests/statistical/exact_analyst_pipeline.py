@@ -31,9 +31,10 @@ from equipoise_server.mechanisms.repair.analyst_repair import (
     Served,
     answer_afresh,
 )
-from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, PrivateWeights, starting_weights
+from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, PrivateWeights
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, Synopsis, bound_on_grid, score
+from equipoise_server.mechanisms.repair.weights_hypothesis import starting_weights
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 

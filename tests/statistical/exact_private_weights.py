@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from equipoise import accounting
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.repair.private_weights import (
-    Fit,
     PrivateWeights,
     answer_scores,
     measured_answer,
     selection_exponents,
 )
+from equipoise_server.mechanisms.repair.weights_hypothesis import Fit
 from equipoise_server.randomness.weighted import exponential_law
 
 ORDERS = (1.25, 2.0, 4.0, 16.0)

@@ -33,7 +33,7 @@ from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.rounds.runner import Runner
 from equipoise_server.rounds.services import round_services
 from equipoise_server.storage.store import open_store
-from equipoise_server.storage.tables import identities
+from equipoise_server.storage.tables.identity import identities
 
 CHANGED = "ann"
 CAP = Budget(100.0, 0.9)

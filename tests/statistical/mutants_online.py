@@ -31,7 +31,7 @@ from equipoise_server.mechanisms.noise_calibration import AnswerNoise, GaussianN
 from equipoise_server.mechanisms.online import mechanism as online
 from equipoise_server.mechanisms.online import plan as online_plan
 from equipoise_server.mechanisms.online.mechanism import Online
-from equipoise_server.mechanisms.online.plan import OnlineParameters
+from equipoise_server.mechanisms.online.parameters import OnlineParameters
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector, SparseVector
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian

@@ -19,13 +19,14 @@ from statistical.exact_analyst_pipeline import analyst_pipeline_law
 from statistical.exact_pipeline import Histogram, Pair
 from statistical.pipeline_instances import ROUNDING, used
 
+from equipoise.accounting import charge_of
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan, Share
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
-from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, total_analyst_cost, total_data_cost
+from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, analyst_parts, data_parts
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
@@ -61,8 +62,8 @@ def with_places(public: PublicParameters, places: RepairPlaces) -> MechanismPlan
     return replace(
         plan,
         parameters=changed.to_json(),
-        data_cost=total_data_cost(changed, size, public),
-        analyst_cost=total_analyst_cost(changed, size, public, public.analyst_budget.epsilon),
+        data_cost=charge_of(data_parts(changed, size, public)),
+        analyst_cost=charge_of(analyst_parts(changed, size, public, public.analyst_budget.epsilon)),
     )
 
 

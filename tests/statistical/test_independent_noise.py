@@ -23,7 +23,7 @@ from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms import calibration
+from equipoise_server.mechanisms import calibration, make_plan
 from equipoise_server.mechanisms.independent_noise import mechanism as noise_mechanism
 from equipoise_server.mechanisms.independent_noise import plan as noise_plan
 from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN, LAPLACE, IndependentNoise
@@ -183,7 +183,7 @@ def realised_charge(patches: pytest.MonkeyPatch) -> None:
         cost = charge_of(parts)  # type: ignore[arg-type]
         return Cost(cost.rho * 2 // 3, cost.epsilon * 2 // 3, cost.delta)
 
-    patches.setattr(noise_plan, "charge_of", smaller)
+    patches.setattr(make_plan, "charge_of", smaller)
 
 
 def noise_as_submitted(patches: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,7 @@ def test_games_release_what_is_enumerated(chosen: GameParameters, lifetime: int)
     assert not is_rejected(game_with(chosen), game_with(chosen), lifetime)
 
 
+@pytest.mark.full  # the quick tier compares the law itself
 def test_a_data_player_that_learns_too_slowly_would_be_seen() -> None:
     slow = replace(SAMPLED, data_step=SAMPLED.data_step // 4)
     assert is_rejected(game_with(slow), game_with(SAMPLED), 3)

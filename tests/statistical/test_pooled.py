@@ -275,6 +275,7 @@ def sampler(played: Round, viewers: tuple[str, ...], side: int) -> Sampler:
     return run
 
 
+@pytest.mark.full  # the quick tier enumerates what others see
 def test_an_audit_of_whole_runs_refutes_nothing_for_analysts(audit_size: AuditSize) -> None:
     one, other = changed_question("analyst", Budget(2.0, 1e-6))
     samplers = sampler(one, ("a",), 0), sampler(other, ("a",), 1)

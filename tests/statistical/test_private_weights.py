@@ -24,16 +24,15 @@ from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
-from equipoise_server.mechanisms.repair import private_weights
+from equipoise_server.mechanisms.repair import private_weights, weights_hypothesis
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
 from equipoise_server.mechanisms.repair.private_weights import (
-    Fit,
     PrivateWeights,
     answer_scores,
     selection_exponents,
-    starting_weights,
     weights_error,
 )
+from equipoise_server.mechanisms.repair.weights_hypothesis import Fit, rounded_weights, starting_weights
 from equipoise_server.randomness.stream import KeyedStream
 
 WEIGHTS = PrivateWeights(2, Fraction(2), Fraction(1), Fraction(1), 1 << 36)
@@ -128,14 +127,14 @@ def test_the_start_is_half_the_synopsis_and_half_uniform() -> None:
 
 def shares_moved(cells: int, total_bits: int, monkeypatch: pytest.MonkeyPatch) -> Fraction:
     """How far rounding moves the light cells' share, where one cell is as heavy as its scale allows."""
-    monkeypatch.setattr(private_weights, "TOTAL_BITS", total_bits)
+    monkeypatch.setattr(weights_hypothesis, "TOTAL_BITS", total_bits)
     heaviest = 1 << (total_bits - 1 - cells.bit_length())
     # On the last scale each light cell is worth just less than one unit, all of which is lost.
     light = 1 - 2.0**-20
     scale = 2.0 ** (total_bits - (heaviest + cells).bit_length())
     weights = np.full(cells, light / scale)
     weights[0] = heaviest
-    integers, _ = private_weights.rounded_weights(weights)
+    integers, _ = rounded_weights(weights)
     assert int(integers.sum()) < 2**total_bits
     exact = Fraction(light) / Fraction(scale) * (cells - 1)
     rounded = Fraction(int(integers[1:].sum()), int(integers.sum()))

@@ -144,6 +144,7 @@ def test_a_curve_of_few_orders_converts_nearly_as_well(rho: float) -> None:
     assert epsilon_of_curve(RenyiCurve(), 1e-9) == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mixture", [BinomialMixture(1000, 0.01, 1e-4), BinomialMixture(40, 0.1, 0.002)])
 def test_curves_of_rounds_compose_better_than_pairs(mixture: BinomialMixture) -> None:
     curve, rounds = mixture_curve(mixture), 8

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 KEPT_OUT = (
     "equipoise_server",
     "scipy",
@@ -64,6 +66,7 @@ def strays(folder: str, source: str) -> set[str]:
     return tests | {name for name in imported if name.partition(".")[0] not in ("harness", folder)}
 
 
+@pytest.mark.slow
 def test_tests_import_the_harness_and_no_other_tests() -> None:
     for path in TESTS.rglob("*.py"):
         place = path.relative_to(TESTS)

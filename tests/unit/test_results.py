@@ -11,6 +11,7 @@ import pytest
 
 from equipoise.errors import DataLoss, InvalidArgument
 from equipoise.model.results import NO_BOUND, AnswerMethod, ResultColumns
+from equipoise.queries.csv_labels import csv_label
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
@@ -57,6 +58,16 @@ def test_values_are_exact() -> None:
     results = Results.collect(ROUND, columns())
     assert (results.values * 2.0**40 == results.raw_values).all()
     assert results.counted()[AnswerMethod.SYNOPSIS] == 1
+
+
+@pytest.mark.parametrize("label", ["=1+2", "@sum", "+x", "-x"])
+def test_no_label_of_a_csv_file_is_a_formula(label: str) -> None:
+    schema = Schema((Attribute("a", (label, "-5", "x")),))
+    units, methods = np.zeros(3, dtype=np.int64), np.full(3, AnswerMethod.GAUSSIAN, dtype=np.uint8)
+    text = io.StringIO()
+    Results("r", units, methods, units, Labels(schema, (Marginal(("a",)),))).to_csv(text)
+    assert [row["cell"] for row in csv.DictReader(io.StringIO(text.getvalue()))] == [f"'{label}", "-5", "x"]
+    assert csv_label(f"\t{label}") == f"'\t{label}"
 
 
 def test_csv_and_arrow_hold_the_same() -> None:

@@ -45,7 +45,7 @@ from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivityParameters
 from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise, LaplaceNoise
-from equipoise_server.mechanisms.online.plan import OnlineParameters
+from equipoise_server.mechanisms.online.parameters import OnlineParameters
 from equipoise_server.mechanisms.pooled.demand import Demand
 from equipoise_server.mechanisms.pooled.direct import Chances
 from equipoise_server.mechanisms.pooled.family import Family

@@ -1,11 +1,11 @@
-"""A11: the workloads that were used are those of the newest receipts."""
+"""A11: receipts promise the terms on record, and the workloads that were used are those of the newest receipts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from equipoise.auditing.rounds import Recorded
-from equipoise.auditing.session_checks import check_session_receipts
+from equipoise.auditing.session_checks import check_promise, check_session_receipts
 from equipoise.errors import VerificationFailed
 from equipoise.records.envelopes import claimed_type, open_envelope
 from equipoise.records.evidence import log_origin
@@ -21,6 +21,8 @@ def check_receipts(
 ) -> list[str]:
     """A11: of each analyst's newest receipt, the workload that was used is the one the custodian took.
 
+    Every receipt promises the terms on record, also one that is not the newest.
+
     Gives what could not be compared, as the analyst was deleted.
     """
     of_sessions = [each for each in receipts if claimed_type(each) == SESSION_RECEIPT_TYPE]
@@ -30,6 +32,8 @@ def check_receipts(
         receipt = ReceiptPayload.from_bytes(open_envelope(envelope, RECEIPT_TYPE, trusted, known))
         if trusted[0].name != log_origin(receipt.deployment):
             raise VerificationFailed(f"a receipt is of another deployment: {receipt.deployment!a}")
+        if (told_of := recorded.rounds.get(receipt.round_id)) is not None:
+            check_promise(told_of, receipt.analyst, receipt.promise)
         key = receipt.round_id, receipt.analyst
         before = newest.setdefault(key, receipt)
         if before.accept_time == receipt.accept_time and before != receipt:

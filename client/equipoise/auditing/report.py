@@ -163,10 +163,16 @@ def _round_row(round_id: str, history: RecordedRound) -> Sequence[object]:
         _time(from_microseconds(history.terms.open_time)),
         history.state,
         len(history.analysts),
-        "protected" if history.protects_analysts else "not protected from one another",
+        _protection(history),
         ", ".join(f"{each.auditor} {_time(from_microseconds(each.time))}" for each in history.reads),
         "" if history.destroyed is None else _time(from_microseconds(history.destroyed.time)),
     )
+
+
+def _protection(history: RecordedRound) -> str:
+    if len(history.analysts) == 1:
+        return "there is one, and nobody to protect it from"
+    return "protected" if history.protects_analysts else "not protected from one another"
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -11,6 +11,7 @@ from equipoise.model.accounts import JournalEntry
 from equipoise.records.envelopes import open_envelope
 from equipoise.records.evidence import log_origin
 from equipoise.records.items import RecordedSession, WorkloadItem
+from equipoise.records.promises import Promise, check_recorded
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload
 from equipoise.records.signed_notes import VerifierKey
 
@@ -50,6 +51,14 @@ def unprotected(recorded: Recorded) -> list[str]:
     ]
 
 
+def check_promise(history: RecordedRound, analyst: str, promise: Promise) -> None:
+    """What a receipt says that the round promises is what the round's opening has put on record."""
+    try:
+        check_recorded(promise, history.opened.root, history.terms)
+    except VerificationFailed as error:
+        raise VerificationFailed(f"{history.opened}: of {analyst!a}, {error.message}") from None
+
+
 def check_session_receipts(
     recorded: Recorded, envelopes: Iterable[bytes], trusted: Sequence[VerifierKey], known: Sequence[VerifierKey]
 ) -> list[str]:
@@ -70,6 +79,7 @@ def check_session_receipts(
         history = recorded.rounds.get(session)
         if history is None or history.session is None or analyst not in history.analysts:
             raise VerificationFailed(f"a receipt of {analyst!a} is of the session {session}, which is not recorded")
+        check_promise(history, analyst, receipt.promise)
         if history.sealed is None:
             continue
         item = history.sealed.record.each(WorkloadItem)[history.analysts.index(analyst)]

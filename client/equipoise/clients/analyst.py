@@ -36,7 +36,7 @@ from equipoise.records.record import SALT_BYTES
 from equipoise.records.signed_notes import VerifierKey
 from equipoise.results import Labels, Results
 from equipoise.synopsis import SynopsisPart
-from equipoise.v1 import analyst_pb2
+from equipoise.v1 import analyst_pb2, analyst_pb2_grpc
 from equipoise.wire import workloads
 from equipoise.wire.datasets import dataset_from_message
 from equipoise.wire.identities import caller_from_message
@@ -57,6 +57,7 @@ class Client(ServerClient):
 
     def __init__(self, connection: Connection, keepsakes: ReceiptStore | None = None) -> None:
         super().__init__(connection)
+        self._service = analyst_pb2_grpc.AnalystServiceStub(connection.channel)
         self._keepsakes = keepsakes
 
     @classmethod
@@ -70,26 +71,25 @@ class Client(ServerClient):
     def identity(self) -> Caller:
         """Who the server says the caller is."""
         request = analyst_pb2.GetIdentityRequest()
-        response = self._connection.call(request, analyst_pb2.GetIdentityResponse)
+        response = self._connection.call(self._service.GetIdentity, request)
         return caller_from_message(response)
 
     def rounds(self) -> Iterator[Round]:
         """The rounds in which the caller has a share, newest first."""
         for page in self._connection.pages(
-            lambda token: analyst_pb2.ListAnalystRoundsRequest(page_token=token),
-            analyst_pb2.ListAnalystRoundsResponse,
+            self._service.ListAnalystRounds, lambda token: analyst_pb2.ListAnalystRoundsRequest(page_token=token)
         ):
             yield from map(round_from_message, page.rounds)
 
     def round(self, round_id: str) -> Round:
         """One round. Raises `NotFound` where the caller has no share in it."""
         request = analyst_pb2.GetAnalystRoundRequest(round_id=round_id)
-        return round_from_message(self._connection.call(request, analyst_pb2.GetAnalystRoundResponse).round)
+        return round_from_message(self._connection.call(self._service.GetAnalystRound, request).round)
 
     def dataset(self, name: str) -> Dataset:
         """The schema and size of a dataset of a round the caller has a share in."""
         request = analyst_pb2.GetDatasetRequest(name=name)
-        return dataset_from_message(self._connection.call(request, analyst_pb2.GetDatasetResponse).dataset)
+        return dataset_from_message(self._connection.call(self._service.GetDataset, request).dataset)
 
     def submit(self, round_id: str, statements: Sequence[Statement], request_id: str | None = None) -> Receipt:
         """Submits, or until the round is sealed replaces, the caller's workload.
@@ -97,9 +97,10 @@ class Client(ServerClient):
         A `request_id` of one's own makes the call safe to repeat: the same one gets the first answer again.
         Raises `InvalidArgument` naming the statement, `BudgetExhausted` beyond the share, `WrongState` after
         sealing; the workload that was accepted before, if any, then stays in force. `VerificationFailed` where the
-        receipt is not for what was sent, or is not signed by the custodian: it is then kept aside in the profile.
+        receipt is not for what was sent and shown, or is not signed by the custodian: it is then kept aside in the
+        profile.
         """
-        keys = self._keys()
+        keys, shown = self._keys(), self.round(round_id)
         workload = workloads.workload_to_bytes(statements)
         header = analyst_pb2.SubmitHeader(
             round_id=round_id,
@@ -113,11 +114,9 @@ class Client(ServerClient):
             for piece in _pieces(workload):
                 yield analyst_pb2.SubmitWorkloadRequest(piece=piece)
 
-        receipt = receipt_from_message(
-            self._connection.upload(requests, analyst_pb2.SubmitWorkloadResponse).receipt
-        )
+        receipt = receipt_from_message(self._connection.upload(self._service.SubmitWorkload, requests).receipt)
         with self._judging(round_id, receipt.envelope, keys, repeated=request_id is not None):
-            check_accepted(receipt, workload)
+            check_accepted(receipt, workload, shown)
         return receipt
 
     def withdraw(self, round_id: str, request_id: str | None = None) -> Withdrawal:
@@ -129,7 +128,7 @@ class Client(ServerClient):
         request = analyst_pb2.WithdrawWorkloadRequest(
             round_id=round_id, request_id=request_id or fresh_request_id()
         )
-        envelope = self._connection.call(request, analyst_pb2.WithdrawWorkloadResponse).envelope
+        envelope = self._connection.call(self._service.WithdrawWorkload, request).envelope
         with self._judging(round_id, envelope, keys, repeated=request_id is not None):
             check_withdrawn(envelope, round_id)
         return Withdrawal(round_id, envelope)
@@ -144,7 +143,7 @@ class Client(ServerClient):
             for piece in _pieces(workload):
                 yield analyst_pb2.DryRunWorkloadRequest(piece=piece)
 
-        response = self._connection.upload(requests, analyst_pb2.DryRunWorkloadResponse)
+        response = self._connection.upload(self._service.DryRunWorkload, requests)
         return dry_run_from_message(response)
 
     def wait(self, round_id: str, on_change: Callable[[Round], None] | None = None) -> Round:
@@ -155,7 +154,7 @@ class Client(ServerClient):
         """
         request = analyst_pb2.WatchAnalystRoundRequest(round_id=round_id)
         shown = None
-        for response in self._connection.stream(lambda: request, analyst_pb2.WatchAnalystRoundResponse):
+        for response in self._connection.stream(self._service.WatchAnalystRound, lambda: request):
             shown = round_from_message(response.round)
             if on_change is not None:
                 on_change(shown)
@@ -177,7 +176,7 @@ class Client(ServerClient):
         def request() -> analyst_pb2.StreamResultsRequest:
             return analyst_pb2.StreamResultsRequest(round_id=round_id, after_sequence=received)
 
-        for response in self._connection.stream(request, analyst_pb2.StreamResultsResponse):
+        for response in self._connection.stream(self._service.StreamResults, request):
             columns = chunk_from_bytes(response.chunk)
             if columns.round_id != round_id or columns.sequence != received + 1:
                 raise DataLoss("a result message is not the next one of this round")
@@ -187,7 +186,7 @@ class Client(ServerClient):
     def results(self, round_id: str, statements: Sequence[Statement] = ()) -> Results:
         """All results of the caller. Reading them again costs nothing and gives the same bytes.
 
-        With the `statements` that were submitted, or `asked` in a session, every answer is labelled with its
+        With the `statements` that were submitted, or `session_statements`, every answer is labelled with its
         statement and cell.
         """
         labels = None
@@ -207,7 +206,7 @@ class Client(ServerClient):
         def request() -> analyst_pb2.DownloadSynopsisRequest:
             return analyst_pb2.DownloadSynopsisRequest(round_id=round_id, after_records=received)
 
-        for response in self._connection.stream(request, analyst_pb2.DownloadSynopsisResponse):
+        for response in self._connection.stream(self._service.DownloadSynopsis, request):
             cells = np.array(response.cells, dtype=np.int64)
             if cells.size % len(sizes):
                 raise DataLoss("the synopsis ends in the middle of a record")
@@ -239,7 +238,7 @@ class Client(ServerClient):
             workload.clear()
             return analyst_pb2.DownloadEvidenceRequest(round_id=round_id, since_size=since_size)
 
-        for response in self._connection.stream(request, analyst_pb2.DownloadEvidenceResponse):
+        for response in self._connection.stream(self._service.DownloadEvidence, request):
             evidence += response.evidence
             workload += response.workload
         return Evidence.from_bytes(bytes(evidence)), bytes(workload) or None
@@ -262,20 +261,21 @@ class Client(ServerClient):
     def sessions(self) -> Iterator[Round]:
         """The online sessions in which the caller has a share, newest first."""
         for page in self._connection.pages(
-            lambda token: analyst_pb2.ListSessionsRequest(page_token=token),
-            analyst_pb2.ListSessionsResponse,
+            self._service.ListSessions, lambda token: analyst_pb2.ListSessionsRequest(page_token=token)
         ):
             yield from map(round_from_message, page.sessions)
 
-    def asked(self, session_id: str) -> tuple[Statement, ...]:
-        """What the caller asked in a session that has ended, in order, as the custodian has kept it.
+    def session_statements(self, session_id: str) -> tuple[Statement, ...]:
+        """Returns the caller's statements of a session that has ended, in order, as the custodian has stored them.
 
-        Raises `WrongState` before the session has ended. Whether it was asked so, `equipoise.verification.checks`
-        finds out.
+        They are not verified: `equipoise.verification.checks` compares them with the signed receipts.
+
+        Raises:
+            WrongState: the session has not ended.
         """
         _, workload = self.evidence(session_id)
-        asked = () if workload is None else asked_from_bytes(workload)[0]
-        return tuple(map(statement_from_bytes, asked))
+        encoded = () if workload is None else asked_from_bytes(workload)[0]
+        return tuple(map(statement_from_bytes, encoded))
 
     def ask(
         self,
@@ -302,9 +302,10 @@ class Client(ServerClient):
         answered nor charged, and all answers before it have been given.
         """
         keys = self._keys()
-        schema = self.dataset(self.round(session_id).terms.dataset).schema
-        asking = Asking(session_id, schema, after, window, accept_unprotected, self._keepsakes, keys)
-        yield from asking.answers(self._connection, statements)
+        shown = self.round(session_id)
+        schema = self.dataset(shown.terms.dataset).schema
+        asking = Asking(shown, schema, after, window, accept_unprotected, self._keepsakes, keys)
+        yield from asking.answers(self._connection, self._service, statements)
 
     def _keys(self) -> tuple[VerifierKey, ...]:
         """The custodian's, read before anything is sent; none where the caller keeps receipts itself."""

@@ -1,7 +1,6 @@
 """One channel to one server: deadlines, retries, and gRPC's errors as ours.
 
-Which method is called follows from the class of its responses: `GetRoundResponse` answers `GetRound`, of the one
-service in the same file.
+Methods are those of the generated stubs, which say the types of their requests and responses.
 
 Every call that changes something carries a `request_id`, and the server answers a repeated one with its first
 answer. So a call whose answer was lost is simply sent again, for longer than a server takes to be started again,
@@ -53,7 +52,9 @@ _OPTIONS = [
     ("grpc.use_local_subchannel_pool", 1),
 ]
 
-Response = TypeVar("Response", bound=Message)
+Request = TypeVar("Request", bound=Message)
+Response = TypeVar("Response")
+Page = TypeVar("Page", bound="_Page")
 Result = TypeVar("Result")
 
 
@@ -61,7 +62,7 @@ class Connection:
     """A channel and the way calls are made on it. Thread-safe."""
 
     def __init__(self, channel: grpc.Channel, target: str = "", deadline_seconds: float = DEADLINE_SECONDS) -> None:
-        self._channel = channel
+        self.channel = channel
         self.target = target
         self._deadline = deadline_seconds
 
@@ -73,39 +74,56 @@ class Connection:
 
     def close(self) -> None:
         """Ends the connection and every call on it."""
-        self._channel.close()
+        self.channel.close()
 
-    def call(self, request: Message, response: type[Response]) -> Response:
-        """One request, one response. Sent again while the server cannot be reached."""
-        invoke = self._channel.unary_unary(_method(response), _serialize, response.FromString)
-        return self._retry(lambda: invoke(request, timeout=self._deadline))
+    def call(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
+        """Sends one request and returns its response. The request is sent again while the server is not reached.
 
-    def upload(self, requests: Callable[[], Iterable[Message]], response: type[Response]) -> Response:
-        """A stream of requests, made anew for every attempt, and one response."""
-        invoke = self._channel.stream_unary(_method(response), _serialize, response.FromString)
-        return self._retry(lambda: invoke(iter(requests()), timeout=self._deadline))
+        Args:
+            method: a method of a generated stub on this connection's channel.
+            request: its request; one that changes something has a `request_id`, so that it is carried out once.
 
-    def pages(self, request: Callable[[str], Message], response: type[Response]) -> Iterator[Response]:
-        """The responses of a List method: `request` is made for the token at which the page before ended."""
+        Raises:
+            EquipoiseError: what the server refused, or `Unavailable` after the last attempt.
+        """
+        return self._retry(lambda: method(request, timeout=self._deadline))
+
+    def upload(
+        self, method: grpc.StreamUnaryMultiCallable[Request, Response], requests: Callable[[], Iterable[Request]]
+    ) -> Response:
+        """Sends a stream of requests, which `requests` begins anew for every attempt, and returns the response.
+
+        Raises as `call`.
+        """
+        return self._retry(lambda: method(iter(requests()), timeout=self._deadline))
+
+    def pages(
+        self, method: grpc.UnaryUnaryMultiCallable[Request, Page], request: Callable[[str], Request]
+    ) -> Iterator[Page]:
+        """Yields the responses of a List method: `request` is made for the token at which the page before ended.
+
+        Raises as `call`.
+        """
         token = ""
         while True:
-            page = self.call(request(token), response)
+            page = self.call(method, request(token))
             yield page
-            token = cast("_Page", page).next_page_token
+            token = page.next_page_token
             if not token:
                 return
 
-    def stream(self, next_request: Callable[[], Message], response: type[Response]) -> Iterator[Response]:
-        """One request, a stream of responses; where it breaks, resumed with what `next_request` then gives.
+    def stream(
+        self, method: grpc.UnaryStreamMultiCallable[Request, Response], next_request: Callable[[], Request]
+    ) -> Iterator[Response]:
+        """Yields the responses to one request; a stream that breaks is resumed with what `next_request` then gives.
 
-        Given up when `ATTEMPTS` in a row bring nothing.
+        Raises as `call`; `Unavailable` when `ATTEMPTS` in a row bring nothing.
         """
-        invoke = self._channel.unary_stream(_method(response), _serialize, response.FromString)
         failures = 0
         while True:
             call = None
             try:
-                call = invoke(next_request())
+                call = method(next_request())
                 for message in call:
                     failures = 0
                     yield message
@@ -119,10 +137,11 @@ class Connection:
                 if call is not None:
                     call.cancel()
 
-    def converse(self, opening: Callable[[], Message], response: type[Response]) -> Conversation[Response]:
-        """A stream both ways. It begins with what `opening` gives, also where it is begun anew after it broke."""
-        invoke = self._channel.stream_stream(_method(response), _serialize, response.FromString)
-        return Conversation(invoke, opening, self._pause_or_raise)
+    def converse(
+        self, method: grpc.StreamStreamMultiCallable[Request, Response], opening: Callable[[], Request]
+    ) -> Conversation[Request, Response]:
+        """Opens a stream both ways, which begins with what `opening` gives, also each time it is begun anew."""
+        return Conversation(method, opening, self._pause_or_raise)
 
     def _retry(self, attempt: Callable[[], Result]) -> Result:
         failures = 0
@@ -208,19 +227,10 @@ class _EndedCall(Protocol):
 class _Page(Protocol):
     """What the responses of all List methods have."""
 
-    next_page_token: str
+    @property
+    def next_page_token(self) -> str: ...
 
 
 def _ended_here(error: grpc.RpcError) -> bool:
     """Whether waiting cannot help: the caller closed the connection, or time is up already."""
     return cast("_EndedCall", error).code() in (grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED)
-
-
-def _method(response: type[Message]) -> str:
-    """The full name of the method that is answered with this class."""
-    (service,) = response.DESCRIPTOR.file.services_by_name.values()
-    return f"/{service.full_name}/{response.DESCRIPTOR.name.removesuffix('Response')}"
-
-
-def _serialize(message: Message) -> bytes:
-    return message.SerializeToString()

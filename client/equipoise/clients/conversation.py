@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import Generic, Protocol, TypeVar, cast
+from typing import Generic, Protocol, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -15,10 +15,12 @@ from equipoise.errors import Unavailable
 ATTEMPTS = 17  # in a row without any progress: about 15 seconds
 CONVERSATION_ATTEMPTS = 123  # for one that was begun: about two minutes, in which a server starts again
 
-Response = TypeVar("Response", bound=Message)
+Request = TypeVar("Request", bound=Message)
+Response = TypeVar("Response")
+Response_co = TypeVar("Response_co", covariant=True)
 
 
-class Conversation(Generic[Response]):
+class Conversation(Generic[Request, Response]):
     """Messages sent and received in turn, by one thread. Where the stream breaks, it is begun anew.
 
     The first message of each stream answers its opening; who receives it again knows that what was sent since then
@@ -28,19 +30,19 @@ class Conversation(Generic[Response]):
 
     def __init__(
         self,
-        invoke: Callable[[Iterator[Message]], _Call],
-        opening: Callable[[], Message],
+        method: grpc.StreamStreamMultiCallable[Request, Response],
+        opening: Callable[[], Request],
         pause_or_raise: Callable[[grpc.RpcError, int, int], int],
     ) -> None:
-        self._invoke = invoke
+        self._method = method
         self._opening = opening
         self._pause_or_raise = pause_or_raise
-        self._call: _Call | None = None
-        self._outgoing: SimpleQueue[Message | None] = SimpleQueue()
+        self._call: _Call[Response] | None = None
+        self._outgoing: SimpleQueue[Request | None] = SimpleQueue()
         self._received = self._failures = 0
         self._attempts = ATTEMPTS
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Request) -> None:
         """Sends a message after all others. Nothing says whether it arrives but what is received."""
         self._outgoing.put(message)
 
@@ -60,7 +62,7 @@ class Conversation(Generic[Response]):
             self._attempts = CONVERSATION_ATTEMPTS
             if self._received > 1:
                 self._failures = 0
-            return cast("Response | None", message)
+            return message
 
     def finish(self) -> None:
         """Says that nothing more will be sent, and lets the server end the stream if it has nothing more to say."""
@@ -77,17 +79,17 @@ class Conversation(Generic[Response]):
             self._call.cancel()
             self._call = None
 
-    def _start(self) -> _Call:
+    def _start(self) -> _Call[Response]:
         self._outgoing = SimpleQueue()
         self._outgoing.put(self._opening())
         self._received = 0
-        self._call = self._invoke(iter(self._outgoing.get, None))
+        self._call = self._method(iter(self._outgoing.get, None))
         return self._call
 
 
-class _Call(Protocol):
+class _Call(Protocol[Response_co]):
     """A stream that is open."""
 
-    def __next__(self) -> Message: ...
-    def __iter__(self) -> Iterator[Message]: ...
+    def __next__(self) -> Response_co: ...
+    def __iter__(self) -> Iterator[Response_co]: ...
     def cancel(self) -> object: ...

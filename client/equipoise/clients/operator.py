@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from equipoise.clients.analyst import fresh_request_id
-from equipoise.clients.connection import ServerClient
+from equipoise.clients.connection import Connection, ServerClient
 from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
 from equipoise.model.accounts import Account, Budget, JournalEntry
 from equipoise.model.datasets import Dataset
@@ -15,7 +15,7 @@ from equipoise.model.identities import Identity
 from equipoise.model.rounds import Plan, RoundDetail, RoundState, Terms
 from equipoise.profile.enrolment import Bundle, begin, default_request_id, install, is_profile
 from equipoise.queries.schema import Schema
-from equipoise.v1 import operator_pb2
+from equipoise.v1 import operator_pb2, operator_pb2_grpc
 from equipoise.wire import workloads
 from equipoise.wire.accounts import account_from_message, budget_to_message, journal_entry_from_message
 from equipoise.wire.datasets import dataset_from_message
@@ -29,6 +29,10 @@ class Operator(ServerClient):
 
     What changes something takes an optional `request_id`; the same one gets the first answer again.
     """
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._service = operator_pb2_grpc.OperatorServiceStub(connection.channel)
 
     def register_dataset(
         self,
@@ -62,20 +66,19 @@ class Operator(ServerClient):
             analyst_order=analyst_order,
             new_budgets=new_budgets,
         )
-        return dataset_from_message(self._connection.call(request, operator_pb2.RegisterDatasetResponse).dataset)
+        return dataset_from_message(self._connection.call(self._service.RegisterDataset, request).dataset)
 
     def datasets(self) -> Iterator[Dataset]:
         """All datasets."""
         for page in self._connection.pages(
-            lambda token: operator_pb2.ListDatasetsRequest(page_token=token),
-            operator_pb2.ListDatasetsResponse,
+            self._service.ListDatasets, lambda token: operator_pb2.ListDatasetsRequest(page_token=token)
         ):
             yield from map(dataset_from_message, page.datasets)
 
     def retire_dataset(self, name: str, request_id: str | None = None) -> Dataset:
         """Allows no new rounds on a dataset. Rounds that are open go on, and results stay readable."""
         request = operator_pb2.RetireDatasetRequest(name=name, request_id=request_id or fresh_request_id())
-        return dataset_from_message(self._connection.call(request, operator_pb2.RetireDatasetResponse).dataset)
+        return dataset_from_message(self._connection.call(self._service.RetireDataset, request).dataset)
 
     def admit_analyst(
         self, name: str, signing_request: bytes, target: str | None = None, request_id: str | None = None
@@ -90,7 +93,7 @@ class Operator(ServerClient):
             signing_request=signing_request,
             request_id=request_id or default_request_id("add", signing_request),
         )
-        response = self._connection.call(request, operator_pb2.AddAnalystResponse)
+        response = self._connection.call(self._service.AddAnalyst, request)
         return self._bundle(name, target, response)
 
     def renew_analyst(
@@ -105,7 +108,7 @@ class Operator(ServerClient):
             signing_request=signing_request,
             request_id=request_id or default_request_id("renew", signing_request),
         )
-        response = self._connection.call(request, operator_pb2.RenewAnalystResponse)
+        response = self._connection.call(self._service.RenewAnalyst, request)
         return self._bundle(name, target, response)
 
     def _bundle(
@@ -142,7 +145,7 @@ class Operator(ServerClient):
     def revoke_analyst(self, name: str, request_id: str | None = None) -> None:
         """Revokes every certificate of an analyst; what it has open ends within a minute. Raises `NotFound`."""
         request = operator_pb2.RevokeAnalystRequest(name=name, request_id=request_id or fresh_request_id())
-        self._connection.call(request, operator_pb2.RevokeAnalystResponse)
+        self._connection.call(self._service.RevokeAnalyst, request)
 
     def delete_analyst(self, name: str, request_id: str | None = None) -> None:
         """Removes an analyst, its workloads and its results; its name and charges stay for ever.
@@ -150,20 +153,19 @@ class Operator(ServerClient):
         Raises `WrongState` while it has a share in a round whose results are not out, `NotFound`.
         """
         request = operator_pb2.DeleteAnalystRequest(name=name, request_id=request_id or fresh_request_id())
-        self._connection.call(request, operator_pb2.DeleteAnalystResponse)
+        self._connection.call(self._service.DeleteAnalyst, request)
 
     def analysts(self) -> Iterator[Identity]:
         """All analysts by name, but those who were deleted."""
         for page in self._connection.pages(
-            lambda token: operator_pb2.ListAnalystsRequest(page_token=token),
-            operator_pb2.ListAnalystsResponse,
+            self._service.ListAnalysts, lambda token: operator_pb2.ListAnalystsRequest(page_token=token)
         ):
             yield from map(analyst_from_message, page.analysts)
 
     def plan(self, terms: Terms) -> Plan:
         """What a round, or a session, would do and cost. Nothing is opened, nothing spent."""
         request = operator_pb2.PlanRoundRequest(terms=terms_to_message(terms))
-        return plan_from_message(self._connection.call(request, operator_pb2.PlanRoundResponse).plan)
+        return plan_from_message(self._connection.call(self._service.PlanRound, request).plan)
 
     def open(self, terms: Terms, request_id: str | None = None) -> RoundDetail:
         """Opens a round: analysts with a share can submit from now on."""
@@ -172,7 +174,7 @@ class Operator(ServerClient):
         request = operator_pb2.OpenRoundRequest(
             terms=terms_to_message(terms), request_id=request_id or fresh_request_id()
         )
-        return round_detail_from_message(self._connection.call(request, operator_pb2.OpenRoundResponse).detail)
+        return round_detail_from_message(self._connection.call(self._service.OpenRound, request).detail)
 
     def open_session(self, terms: Terms, request_id: str | None = None) -> RoundDetail:
         """Opens a session: its analysts can ask from now on, and both budgets are charged, for good.
@@ -185,7 +187,7 @@ class Operator(ServerClient):
             terms=terms_to_message(terms),
             request_id=request_id or fresh_request_id(),
         )
-        return round_detail_from_message(self._connection.call(request, operator_pb2.OpenSessionResponse).detail)
+        return round_detail_from_message(self._connection.call(self._service.OpenSession, request).detail)
 
     def close_session(self, session_id: str, request_id: str | None = None) -> RoundDetail:
         """Ends the asking in a session; `run` and `release` then give its results as those of a round.
@@ -195,36 +197,35 @@ class Operator(ServerClient):
         request = operator_pb2.CloseSessionRequest(
             session_id=session_id, request_id=request_id or fresh_request_id()
         )
-        return round_detail_from_message(self._connection.call(request, operator_pb2.CloseSessionResponse).detail)
+        return round_detail_from_message(self._connection.call(self._service.CloseSession, request).detail)
 
     def rounds(self) -> Iterator[RoundDetail]:
         """All rounds and sessions, newest first."""
         for page in self._connection.pages(
-            lambda token: operator_pb2.ListRoundsRequest(page_token=token),
-            operator_pb2.ListRoundsResponse,
+            self._service.ListRounds, lambda token: operator_pb2.ListRoundsRequest(page_token=token)
         ):
             yield from map(round_detail_from_message, page.details)
 
     def round(self, round_id: str) -> RoundDetail:
         """One round."""
         request = operator_pb2.GetRoundRequest(round_id=round_id)
-        return round_detail_from_message(self._connection.call(request, operator_pb2.GetRoundResponse).detail)
+        return round_detail_from_message(self._connection.call(self._service.GetRound, request).detail)
 
     def watch(self, round_id: str) -> Iterator[RoundDetail]:
         """The round whenever its state or progress changes, until it has ended."""
         request = operator_pb2.WatchRoundRequest(round_id=round_id)
-        for response in self._connection.stream(lambda: request, operator_pb2.WatchRoundResponse):
+        for response in self._connection.stream(self._service.WatchRound, lambda: request):
             yield round_detail_from_message(response.detail)
 
     def seal(self, round_id: str, request_id: str | None = None) -> RoundDetail:
         """Fixes the workloads and reserves both budgets. Raises `BudgetExhausted` naming the account."""
         request = operator_pb2.SealRoundRequest(round_id=round_id, request_id=request_id or fresh_request_id())
-        return round_detail_from_message(self._connection.call(request, operator_pb2.SealRoundResponse).detail)
+        return round_detail_from_message(self._connection.call(self._service.SealRound, request).detail)
 
     def run(self, round_id: str, request_id: str | None = None) -> RoundDetail:
         """Starts the computation and returns at once; `watch` or `run_to_completion` follow it."""
         request = operator_pb2.RunRoundRequest(round_id=round_id, request_id=request_id or fresh_request_id())
-        return round_detail_from_message(self._connection.call(request, operator_pb2.RunRoundResponse).detail)
+        return round_detail_from_message(self._connection.call(self._service.RunRound, request).detail)
 
     def run_to_completion(
         self,
@@ -251,28 +252,28 @@ class Operator(ServerClient):
     def release(self, round_id: str, request_id: str | None = None) -> RoundDetail:
         """Stores answers and charges in one transaction; results open at the next point of the time grid."""
         request = operator_pb2.ReleaseRoundRequest(round_id=round_id, request_id=request_id or fresh_request_id())
-        return round_detail_from_message(self._connection.call(request, operator_pb2.ReleaseRoundResponse).detail)
+        return round_detail_from_message(self._connection.call(self._service.ReleaseRound, request).detail)
 
     def abort(self, round_id: str, reason: str, request_id: str | None = None) -> RoundDetail:
         """Ends a round without answers. Every analyst is shown the reason: give public things only."""
         request = operator_pb2.AbortRoundRequest(
             round_id=round_id, reason=reason, request_id=request_id or fresh_request_id()
         )
-        return round_detail_from_message(self._connection.call(request, operator_pb2.AbortRoundResponse).detail)
+        return round_detail_from_message(self._connection.call(self._service.AbortRound, request).detail)
 
     def accounts(self, dataset: str) -> Iterator[Account]:
         """The budget accounts of a dataset."""
         for page in self._connection.pages(
+            self._service.ListAccounts,
             lambda token: operator_pb2.ListAccountsRequest(dataset=dataset, page_token=token),
-            operator_pb2.ListAccountsResponse,
         ):
             yield from map(account_from_message, page.accounts)
 
     def account_history(self, account: str) -> Iterator[JournalEntry]:
         """The journal's entries of one account, from its opening. Raises `NotFound`."""
         for page in self._connection.pages(
+            self._service.ListAccountHistory,
             lambda token: operator_pb2.ListAccountHistoryRequest(account=account, page_token=token),
-            operator_pb2.ListAccountHistoryResponse,
         ):
             yield from map(journal_entry_from_message, page.entries)
 
@@ -284,4 +285,4 @@ class Operator(ServerClient):
         request = operator_pb2.SetCapRequest(
             account=account, cap=budget_to_message(cap), request_id=request_id or fresh_request_id()
         )
-        return account_from_message(self._connection.call(request, operator_pb2.SetCapResponse).account)
+        return account_from_message(self._connection.call(self._service.SetCap, request).account)

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from equipoise.clients.connection import Connection
 from equipoise.clients.conversation import Conversation
@@ -28,16 +29,20 @@ from equipoise.errors import (
     WrongState,
 )
 from equipoise.model.results import AnswerMethod, ResultColumns
+from equipoise.model.rounds import Round
 from equipoise.profile.receipt_store import ReceiptStore, check_answered, check_signer, read_session_receipt
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
+from equipoise.records.promises import check_shown
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.records.record import SALT_BYTES
 from equipoise.records.signed_notes import VerifierKey
 from equipoise.results import Answer, Labels, Results
-from equipoise.v1 import analyst_pb2
+from equipoise.v1 import analyst_pb2, analyst_pb2_grpc
 from equipoise.wire.results import answers_from_chunk
 from equipoise.wire.statements import statement_to_bytes
+
+_Conversation: TypeAlias = Conversation[analyst_pb2.AskQueriesRequest, analyst_pb2.AskQueriesResponse]
 
 KEEP_SECONDS = 1.0  # between two receipts that are kept, besides the last
 
@@ -80,14 +85,14 @@ class StatementAnswer:
 
 @dataclass(frozen=True)
 class Asking:
-    """How to ask in one session.
+    """How to ask in one session, as it was `shown` to the analyst before.
 
     `after`: how many of the analyst's statements were before the first one given; None: all that have an answer.
     `window`: how many statements may be on their way at once. `keys`: the custodian's, by which receipts must be
     signed; none: signatures are left to `equipoise.verification.checks`.
     """
 
-    session_id: str
+    shown: Round
     schema: Schema
     after: int | None
     window: int
@@ -95,14 +100,24 @@ class Asking:
     keepsakes: ReceiptStore | None
     keys: Sequence[VerifierKey]
 
-    def answers(self, connection: Connection, statements: Iterable[Statement]) -> Iterator[StatementAnswer]:
+    @property
+    def session_id(self) -> str:
+        """The session's."""
+        return self.shown.id
+
+    def answers(
+        self,
+        connection: Connection,
+        service: analyst_pb2_grpc.AnalystServiceStub,
+        statements: Iterable[Statement],
+    ) -> Iterator[StatementAnswer]:
         """The answers, in order. Raises as `equipoise.Client.ask` says."""
         for name, number in (("window", self.window - 1), ("after", self.after or 0)):
             if number < 0:
                 raise InvalidArgument(name, "is too small a number")
         kept = None if self.keepsakes is None else self.keepsakes.session_receipt(self.session_id)
         newest = None if kept is None else read_session_receipt(kept)
-        return _Dialogue(self, newest, iter(statements)).answers(connection)
+        return _Dialogue(self, newest, iter(statements)).answers(connection, service)
 
 
 class _Dialogue:
@@ -127,8 +142,10 @@ class _Dialogue:
         self._newest: bytes | None = None  # the last receipt, where it is not kept yet
         self._kept_time = 0.0
 
-    def answers(self, connection: Connection) -> Iterator[StatementAnswer]:
-        conversation = connection.converse(self._opening, analyst_pb2.AskQueriesResponse)
+    def answers(
+        self, connection: Connection, service: analyst_pb2_grpc.AnalystServiceStub
+    ) -> Iterator[StatementAnswer]:
+        conversation = connection.converse(service.AskQueries, self._opening)
         try:
             self._attached(conversation.receive(), conversation)
             while self._fill(conversation):
@@ -144,9 +161,7 @@ class _Dialogue:
             conversation.close()
             self._keep()
 
-    def _next(
-        self, conversation: Conversation[analyst_pb2.AskQueriesResponse]
-    ) -> analyst_pb2.AskQueriesResponse | None:
+    def _next(self, conversation: _Conversation) -> analyst_pb2.AskQueriesResponse | None:
         try:
             return conversation.receive()
         except InvalidArgument as error:
@@ -169,7 +184,7 @@ class _Dialogue:
     def _attached(
         self,
         message: analyst_pb2.AskQueriesResponse | None,
-        conversation: Conversation[analyst_pb2.AskQueriesResponse],
+        conversation: _Conversation,
     ) -> None:
         if message is None or message.WhichOneof("part") != "attached":
             raise DataLoss("the server did not say what was answered so far")
@@ -190,7 +205,7 @@ class _Dialogue:
             self._skipped = attached.answered
             conversation.close()
 
-    def _fill(self, conversation: Conversation[analyst_pb2.AskQueriesResponse]) -> bool:
+    def _fill(self, conversation: _Conversation) -> bool:
         """Takes statements and sends them, as many as may be on their way; whether any answer is to come."""
         first = self._first or 0
         if self._received < first:
@@ -234,6 +249,7 @@ class _Dialogue:
         if self._asking.keys:
             check_signer(answered.envelope, SESSION_RECEIPT_TYPE, self._asking.keys)
         receipt, sequence = read_session_receipt(answered.envelope), answered.sequence
+        check_shown(receipt.promise, self._asking.shown)
         self._analyst = self._analyst or receipt.analyst
         before = self._chain
         if sequence == 1:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from equipoise.clients.analyst import Client
-from equipoise.commands.columns import OWN_ROUNDS, print_round
+from equipoise.commands.columns import OWN_ROUNDS, in_words, print_round
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId, Statements
 from equipoise.commands.printing import (
     counted,
@@ -66,7 +66,7 @@ def schema(
         print_json(registered.schema)
         return
     for attribute in registered.schema.attributes:
-        print_line(f"{attribute.name}: {', '.join(attribute.categories)}")
+        print_line(in_words(attribute))
     print_line(f"{registered.records:,} records in a universe of {registered.schema.universe_size:,}.")
 
 
@@ -171,7 +171,7 @@ def results(
         raise InvalidArgument("--out", "must end in .csv or .json")
     with Client.from_profile(profile) as client:
         if not asked and client.round(round_id).terms.session is not None:
-            asked = client.asked(round_id)
+            asked = client.session_statements(round_id)
         answers = client.results(round_id, asked)
     if to is not None:
         _write(answers, to)

@@ -16,6 +16,7 @@ from equipoise.commands.analyst import read_statements
 from equipoise.commands.columns import OWN_SESSIONS
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId
 from equipoise.commands.printing import err, print_json, print_line, print_list
+from equipoise.commands.terminal import printable
 from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
 from equipoise.queries.statements import Statement, StatisticKind, kind_of
 from equipoise.queries.statements_file import statement_from_json
@@ -115,7 +116,7 @@ class _Typed:
         """Says why the last statement was refused, to whoever can type another one. Else raises it."""
         if not (self._prompt and self._waits):
             raise error
-        err.print(error.message, style="red", markup=False, highlight=False, soft_wrap=True)
+        err.print(printable(error.message), style="red", markup=False, highlight=False, soft_wrap=True)
 
 
 def show_answers(answers: Iterable[StatementAnswer], as_json: bool) -> None:

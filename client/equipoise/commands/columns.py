@@ -10,11 +10,18 @@ from equipoise.commands.printing import Columns, counted, print_facts
 from equipoise.model.accounts import Account, Budget, JournalEntry
 from equipoise.model.datasets import Dataset
 from equipoise.model.rounds import Plan, Round, RoundDetail, RoundState, Share, Terms
+from equipoise.queries.schema import Attribute
 
 
 def pair(budget: Budget) -> str:
     """An (epsilon, delta) pair as people write it."""
     return f"({budget.epsilon:.4g}, {budget.delta:.3g})"
+
+
+def in_words(attribute: Attribute) -> str:
+    """An attribute with its categories, and what numbers outside of its bins count as."""
+    outside = "; numbers outside of the bins count in the nearest one" if attribute.clamp else ""
+    return f"{attribute.name}: {', '.join(attribute.categories)}{outside}"
 
 
 def _time(time: datetime | None) -> str | None:
@@ -141,11 +148,7 @@ FACTS: Mapping[str, Callable[[Round, Share | None], object]] = {
     "opened": lambda shown, _: _time(shown.open_time),
     "session of": lambda shown, _: _length(shown.terms),
     "after its updates": lambda shown, _: _ending(shown.terms),
-    "unprotected": lambda shown, _: (
-        "from answers one can tell what the other analysts ask"
-        if shown.terms.session is not None and shown.terms.analyst_budget is None
-        else None
-    ),
+    "unprotected": lambda shown, own: _unprotected(shown.terms, own),
     "your share": lambda _, own: None if own is None else _allowed(own),
     "answered so far": lambda shown, own: (
         None if own is None or shown.terms.session is None else counted(shown.answered, "statement")
@@ -173,6 +176,15 @@ def _length(terms: Terms) -> str | None:
     )
 
 
+def _unprotected(terms: Terms, own: Share | None) -> str | None:
+    """What a session without a budget for analysts lets them learn, if there is more than one."""
+    if terms.session is None or terms.analyst_budget is not None:
+        return None
+    if own is None and len(terms.shares) == 1:
+        return "there is one analyst, and nobody to protect it from"
+    return "from answers one can tell what the other analysts ask"
+
+
 def _ending(terms: Terms) -> str | None:
     if terms.session is None:
         return None
@@ -190,7 +202,7 @@ def _allowed(share: Share) -> str:
 
 def print_plan(plan: Plan, requested: str) -> None:
     """What a round would do and cost, by the mechanism that was `requested` or chosen."""
-    error = "none" if plan.error_bound >= 1 else f"{plan.error_bound:.4g} of the records"
+    error = "none" if plan.error_bound >= 1 else f"{plan.error_bound:.4g} of {plan.errors_are_parts_of}"
     print_facts(
         [
             ("mechanism", f"{plan.mechanism}{', chosen by auto' if requested == 'auto' else ''}"),

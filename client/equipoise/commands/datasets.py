@@ -21,7 +21,13 @@ dataset_app = typer.Typer(help="Tables that rounds may be run on.", no_args_is_h
 @dataset_app.command("register")
 def register(
     name: Annotated[str, typer.Argument(help="The name under which rounds and analysts will know it.")],
-    source: Annotated[str, typer.Option(help="The .csv or .parquet file in the server's data directory.")],
+    source: Annotated[
+        str,
+        typer.Option(
+            help="The .csv, .tsv or .parquet file in the server's data directory. CSV files "
+            "may have options: flights.csv?delimiter=;&encoding=latin-1."
+        ),
+    ],
     schema: Annotated[Path, typer.Option(help="The schema file, JSON; try it with: equipoise-server data check.")],
     data_epsilon: Annotated[float, typer.Option(help="The most all rounds may cost the people in the table.")],
     data_delta: Annotated[float, typer.Option(help="Its delta; well below 1 / records.")],

@@ -16,6 +16,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from equipoise.commands.terminal import printable
 from equipoise.queries.schema import Schema
 
 out = Console(emoji=False)
@@ -31,9 +32,8 @@ _BEGIN_NUMBERS = set("0123456789-(")
 def print_json(value: object) -> None:
     """One JSON object on one line. Not through rich, which would wrap it at the terminal's width."""
     text = json.dumps(plain(value), ensure_ascii=False)
-    if any("\ud800" <= each <= "\udfff" for each in text):
-        text = json.dumps(plain(value))  # half of a surrogate pair cannot be printed
-    print(text, flush=True)
+    # What a terminal would obey, or cannot show, is within a string, where JSON has another spelling of it.
+    print("".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text), flush=True)
 
 
 def plain(value: object) -> object:
@@ -59,14 +59,9 @@ def plain(value: object) -> object:
             return value
 
 
-def print_foreign(text: str) -> None:
-    """One line that may hold what nobody vouches for: it can neither move the cursor nor begin another line."""
-    print_line("".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text))
-
-
 def print_line(text: str) -> None:
-    """One line of plain text: what comes from elsewhere is not read as markup, nor wrapped."""
-    out.print(text, markup=False, highlight=False, soft_wrap=True)
+    """One line of plain text, which no terminal obeys, and which is not read as markup or wrapped."""
+    out.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
 
 def print_rows(columns: Columns[T], things: Iterable[T]) -> None:
@@ -84,11 +79,11 @@ def print_list(name: str, things: Sequence[T], columns: Columns[T], as_json: boo
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A table of plain texts; numbers are to the right. As wide as it needs to be, so that nothing is cut off."""
-    texts = [[str(cell) for cell in row] for row in rows]
+    texts = [[printable(str(cell)) for cell in row] for row in rows]
     shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for number, column in enumerate(columns):
         numeric = all(row[number][:1] in _BEGIN_NUMBERS for row in texts)
-        shown.add_column(column, justify="right" if numeric else "left", no_wrap=True)
+        shown.add_column(printable(column), justify="right" if numeric else "left", no_wrap=True)
     for row in texts:
         shown.add_row(*map(Text, row))
     natural = Measurement.get(out, out.options.update(width=_WIDEST), shown).maximum

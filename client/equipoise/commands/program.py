@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
+from equipoise.commands.terminal import printable
 from equipoise.errors import EquipoiseError, InvalidArgument
 
 
@@ -39,10 +40,45 @@ class LazyCommand:
         module, _, attribute = self.home.partition(":")
         command = getattr(importlib.import_module(module), attribute)
         if isinstance(command, typer.Typer):
-            return typer.main.get_group(command)
+            return _with_plain_numbers(typer.main.get_group(command))
         alone = typer.Typer(add_completion=False)
         alone.command(name)(command)
-        return typer.main.get_command(alone)
+        return _with_plain_numbers(typer.main.get_command(alone))
+
+
+def _with_plain_numbers(command: Any) -> Any:
+    """Let all numbers of a command, or of a group's commands, be written as people write them.
+
+    Python reads `1_0` as 10, and the digits of every script: a budget that was mistyped would be another one.
+    """
+    for each in getattr(command, "commands", {}).values():
+        _with_plain_numbers(each)
+    parse_args = command.parse_args
+
+    def parse_plain(context: Any, arguments: list[str]) -> list[str]:
+        typed = [each.partition("=")[2] if each.startswith("--") and "=" in each else each for each in arguments]
+        rest: list[str] = parse_args(context, arguments)
+        taken = {number for value in context.params.values() for number in _numbers(value)}
+        for text in typed:
+            if ("_" in text or not text.isascii()) and _number(text) in taken:
+                raise typer.BadParameter(f"{text!r} must be written with the digits 0 to 9 alone.")
+        return rest
+
+    command.parse_args = parse_plain
+    return command
+
+
+def _numbers(value: object) -> list[float]:
+    """The numbers that a parameter has: one, several or none."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return [each for each in values if isinstance(each, int | float) and not isinstance(each, bool)]
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 class LazyGroup(TyperGroup):
@@ -87,7 +123,7 @@ def run(app: typer.Typer, arguments: Sequence[str] | None) -> None:
         app(arguments)
     except EquipoiseError as error:
         err = Console(stderr=True, emoji=False)
-        err.print(f"error: {error.message}", style="red", markup=False, highlight=False, soft_wrap=True)
+        err.print(f"error: {printable(error.message)}", style="red", markup=False, highlight=False, soft_wrap=True)
         if not isinstance(error, InvalidArgument):
             err.print(error.advice, markup=False, highlight=False, soft_wrap=True)
         sys.exit(1)

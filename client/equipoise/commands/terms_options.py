@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +14,7 @@ from equipoise.commands.analyst import read_text
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Ending, SessionTerms, Share, Terms
+from equipoise.queries.strict_json import parse_json
 
 Dataset = Annotated[str, typer.Argument(help="The dataset's name.")]
 SHARE = "ANALYST=STATEMENTS[/QUERIES[/SENSITIVITY[/SUPPORT]]]"
@@ -217,16 +217,3 @@ def parse_options(text: str) -> dict[str, object]:
     if not isinstance(options, dict):
         raise InvalidArgument("--options", 'must be a JSON object, such as {"play": "sampled"}')
     return options
-
-
-def parse_json(text: str, source: str) -> object:
-    """What JSON says, of a file or an option that an error then names, and the line of NaN or Infinity."""
-
-    def refused(constant: str) -> float:
-        line = next(i for i, each in enumerate(text.splitlines(), start=1) if constant in each)
-        raise InvalidArgument(source, f"holds {constant}, which is not JSON, in line {line:,}")
-
-    try:
-        return json.loads(text, parse_constant=refused)
-    except (ValueError, RecursionError) as error:
-        raise InvalidArgument(source, f"is not JSON: {error}") from None

@@ -10,7 +10,7 @@ import typer
 from equipoise.clients.analyst import Client
 from equipoise.commands.analyst import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RoundId
-from equipoise.commands.printing import err, print_foreign, print_json, print_line
+from equipoise.commands.printing import err, print_json, print_line
 from equipoise.errors import InvalidArgument, OutOfRange, VerificationFailed
 from equipoise.profile.profile import LOG_KEYS, parse_log_keys, read_file, read_log_keys, read_settings
 from equipoise.profile.receipt_store import CHECKPOINT, ReceiptStore
@@ -116,7 +116,7 @@ def _report(facts: dict[str, object], intro: list[str], data: bytes, papers: Ver
     def passed(check: Check, said: str) -> None:
         checks.append({"number": check.value, "title": check.title, "holds": True, "found": said})
         if not as_json:
-            print_foreign(f"{check.value:>2} ok      {check.title}: {said}")
+            print_line(f"{check.value:>2} ok      {check.title}: {said}")
 
     if not as_json:
         for line in intro:
@@ -131,7 +131,7 @@ def _report(facts: dict[str, object], intro: list[str], data: bytes, papers: Ver
     if as_json:
         print_json(facts | {"verified": failure is None, "checks": checks})
     elif failure is not None:
-        print_foreign(f"{failure.check.value:>2} FAILED  {failure.check.title}: {failure.problem}")
+        print_line(f"{failure.check.value:>2} FAILED  {failure.check.title}: {failure.problem}")
     else:
         print_line(f"All {len(Check)} checks hold.")
     if failure is not None:

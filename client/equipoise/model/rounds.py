@@ -118,6 +118,11 @@ class PlanNumbers:
     seconds: float
     memory_bytes: int
 
+    @property
+    def errors_are_parts_of(self) -> str:
+        """What errors and bounds are fractions of: statistics have ranges of their own, all else counts records."""
+        return "each statement's range" if self.mechanism == "low_sensitivity" else "the records"
+
 
 @dataclass(frozen=True)
 class MechanismPlan(PlanNumbers):

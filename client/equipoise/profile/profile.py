@@ -85,8 +85,17 @@ class Profile:
 
 
 def read_settings(directory: Path) -> tuple[str, str]:
-    """Returns a profile's target and name. Raises `InvalidArgument` naming the file and the key."""
+    """Returns a profile's target and name.
+
+    Raises `InvalidArgument` naming the directory that is missing, or the file and the key.
+    """
     path = directory / SETTINGS
+    if not directory.exists():
+        raise InvalidArgument(
+            f"profile {directory}",
+            "there is no such directory; name your own with --profile or EQUIPOISE_PROFILE, or make one with: "
+            "equipoise enroll",
+        )
     try:
         settings = tomllib.loads(read_file(path).decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -20,10 +20,12 @@ from hashlib import sha256
 from pathlib import Path
 
 from equipoise.errors import InvalidArgument, VerificationFailed
+from equipoise.model.rounds import Round
 from equipoise.model.submissions import Receipt
 from equipoise.profile.profile import LOG_KEYS, read_file, read_log_keys
 from equipoise.records.canonical import from_base64, parse_canonical_json
 from equipoise.records.envelopes import open_cosigned
+from equipoise.records.promises import check_shown
 from equipoise.records.receipts import ReceiptPayload, SessionReceiptPayload
 from equipoise.records.record import workload_commitment
 from equipoise.records.signed_notes import VerifierKey
@@ -132,14 +134,15 @@ def check_signer(envelope: bytes, payload_type: str, keys: Sequence[VerifierKey]
         raise VerificationFailed(f"{problem}: {error.message}") from None
 
 
-def check_accepted(receipt: Receipt, workload: bytes) -> None:
-    """Raises `VerificationFailed` unless the receipt commits to exactly these bytes.
+def check_accepted(receipt: Receipt, workload: bytes, shown: Round) -> None:
+    """Raises `VerificationFailed` unless the receipt commits to exactly these bytes, and to the terms shown.
 
     Whose signature it is, `check_signer` finds out.
     """
     signed = _receipt(receipt.envelope)
     if signed.round_id != receipt.round_id or signed.commitment != workload_commitment(receipt.salt, workload):
         raise VerificationFailed("the receipt is for another workload than the one that was sent")
+    check_shown(signed.promise, shown)
 
 
 def check_withdrawn(envelope: bytes, round_id: str) -> None:

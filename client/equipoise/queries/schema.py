@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from equipoise.errors import InvalidArgument
+from equipoise.queries.strict_json import parse_json
 
 VERSION = 1
 MAX_ATTRIBUTES = 60  # NumPy arrays have at most 64 axes
@@ -150,10 +151,7 @@ class Schema:
     @classmethod
     def from_json(cls, text: str) -> Schema:
         """Reads a schema file. Raises `InvalidArgument`, naming for example `schema.attributes[2].edges`."""
-        try:
-            document = json.loads(text, object_pairs_hook=_without_duplicates)
-        except (ValueError, RecursionError) as error:
-            raise InvalidArgument("schema", f"is not JSON: {error}") from None
+        document = parse_json(text, "schema")
         if not isinstance(document, dict):
             raise InvalidArgument("schema", "must be a JSON object")
         if "version" not in document and "attributes" not in document:
@@ -271,10 +269,3 @@ def _text(field: str, text: object) -> str:
     if _CONTROL.search(text):
         raise InvalidArgument(field, "holds a control character or half of a surrogate pair")
     return text
-
-
-def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    document = dict(pairs)
-    if len(document) < len(pairs):
-        raise ValueError("a key is used twice in one object")
-    return document

@@ -32,6 +32,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.predicate_compiler import MAX_DEPTH
 from equipoise.queries.statements import KINDS, Statement
 from equipoise.queries.statements.condition import CONDITION
+from equipoise.queries.strict_json import parse_json
 
 VERSION = 1
 _FORMS = {each: form for kind in KINDS for each, form in kind.forms.items()}
@@ -43,7 +44,7 @@ _INFINITE = {"low": -math.inf, "high": math.inf}
 
 def statements_from_json(text: str) -> tuple[Statement, ...]:
     """Reads a statements file. Raises `InvalidArgument` naming, for example, `statements[3].all[1].among`."""
-    document = _check_keys(_parsed(text, "statements", "are"), {"version", "statements"}, "statements file")
+    document = _check_keys(parse_json(text, "statements"), {"version", "statements"}, "statements file")
     version = document["version"]
     if isinstance(version, bool) or version != VERSION:
         raise InvalidArgument("version", f"must be {VERSION}")
@@ -55,20 +56,13 @@ def statements_from_json(text: str) -> tuple[Statement, ...]:
 
 def statement_from_json(text: str) -> Statement:
     """Reads one statement, as a file lists them. Raises `InvalidArgument` naming, say, `statement.among`."""
-    return _read_statement(_parsed(text, "statement", "is"), "statement")
+    return _read_statement(parse_json(text, "statement"), "statement")
 
 
 def statements_to_json(statements: Sequence[Statement]) -> str:
     """Returns the file of some statements, one a line; `statements_from_json` reads it back to equal ones."""
     lines = ",\n".join("  " + json.dumps(_write(each), ensure_ascii=False, allow_nan=False) for each in statements)
     return f'{{"version": {VERSION}, "statements": [\n{lines}\n]}}\n'
-
-
-def _parsed(text: str, field: str, verb: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidArgument(field, f"{verb} not JSON: {error}") from None
 
 
 def _write(statement: Any) -> dict[str, object]:

@@ -47,7 +47,8 @@ class ProvenRound:
     """The items of a round, by their names.
 
     `dataset`, `round`, `seal`, `release` or `abort` are for all; `share`, `workload`, `result` or `charge` are the
-    analyst's own. A step that was not reached is None. `place`: the position of the analyst's share, from 0.
+    analyst's own. A step that was not reached is None. `opened_root`: of the record of the round's opening;
+    `place`: the position of the analyst's share, from 0.
     """
 
     dataset: DatasetItem
@@ -60,6 +61,7 @@ class ProvenRound:
     abort: AbortItem | None
     charge: ChargeItem | None
     schema: Schema
+    opened_root: bytes
     place: int
 
     @property
@@ -133,6 +135,7 @@ def proven_round(evidence: Evidence) -> ProvenRound:
         abort=opened.get(AbortItem),
         charge=opened.get(ChargeItem),
         schema=_schema(opened[DatasetItem].schema),
+        opened_root=leaves[kinds.index(Kind.ROUND_OPENED)].root,
         place=min(places),
     )
 

@@ -2,6 +2,7 @@
 
 A round's receipt says which workload of an analyst is in force from then on. Its commitment is
 `equipoise.records.record.workload_commitment`, under the salt that the analyst has drawn. The newest one counts.
+Both kinds of receipts carry the terms that the round has promised (`equipoise.records.promises`).
 
 A session's receipt comes with each answer and stands for all that its analyst has asked and been answered so far. A
 chain of hashes goes over the exact bytes of every statement, its slot and its answers, under the analyst's salt. So
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from equipoise.errors import VerificationFailed
 from equipoise.records.canonical import canonical_json
 from equipoise.records.codec import COUNT, HASH, POSITIVE, TEXT, Codec, canonical_object, codec_of, key, optional
+from equipoise.records.promises import PROMISE, Promise
 from equipoise.records.record import SALT_BYTES
 
 RECEIPT_TYPE = "application/vnd.equipoise.receipt+json"
@@ -40,6 +42,7 @@ class ReceiptPayload:
     statements: int = key("statements", COUNT)
     queries: int = key("queries", COUNT)
     accept_time: int = key("accept_time", COUNT)
+    promise: Promise = key("promise", PROMISE)
 
     def to_bytes(self) -> bytes:
         """Returns the exact bytes that are signed: canonical JSON."""
@@ -67,6 +70,7 @@ class SessionReceiptPayload:
     sequence: int = key("sequence", POSITIVE)
     chain: bytes = key("chain", HASH)
     time: int = key("time", COUNT)
+    promise: Promise = key("promise", PROMISE)
 
     def to_bytes(self) -> bytes:
         """Returns the exact bytes that are signed: canonical JSON."""

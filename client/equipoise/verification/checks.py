@@ -71,7 +71,7 @@ _TITLES = {
     Check.LOG: "the round's records are in the log, in order",
     Check.ITEMS: "every statement opens to its record, at its place",
     Check.ROUND: "the records are of one dataset, one round and one analyst",
-    Check.RECEIPT: "the receipt is signed, and for the workload that was sealed",
+    Check.RECEIPT: "the receipt is signed, and for the terms on record and the workload that was sealed",
     Check.WORKLOAD: "the workload is the one committed to, and within the share",
     Check.STREAM: "the results are complete and unaltered",
     Check.BOUNDS: "every answer carries the promised bound",
@@ -153,7 +153,7 @@ def _open(data: bytes, papers: VerifierInputs, passed: Passed) -> _Opened:
         report(f"leaves {', '.join(str(record.index) for record in evidence.records)}")
     with _numbered(Check.ITEMS, passed) as report:
         check_openings(evidence.records)
-        report(f"{sum(len(record.items) for record in evidence.records)} statements")
+        report(f"{sum(len(record.items) for record in evidence.records)} items of {len(evidence.records)} records")
     with _numbered(Check.ROUND, passed) as report:
         proven = proven_round(evidence)
         report(f"{evidence.analyst} in round {evidence.round_id} on {proven.dataset.dataset}")

@@ -15,6 +15,7 @@ from equipoise.queries.statements import Statement
 from equipoise.records.bundle import Bundle
 from equipoise.records.envelopes import open_envelope
 from equipoise.records.evidence import Evidence
+from equipoise.records.promises import check_recorded
 from equipoise.records.proven_round import ProvenRound
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.records.record import workload_commitment
@@ -61,6 +62,9 @@ def check_session_receipts(
     """
     last = None if evidence.receipt is None else _read(evidence.receipt, evidence, trusted, listed_keys)
     own = None if kept is None else _read(kept, evidence, trusted, listed_keys)
+    for given in (own, last):
+        if given is not None:
+            check_recorded(given.promise, proven.opened_root, proven.round)
     answered = 0 if last is None else last.sequence
     if own is not None and own.sequence > answered:
         raise VerificationFailed(

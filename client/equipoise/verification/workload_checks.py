@@ -12,6 +12,7 @@ from equipoise.queries.workload_compiler import CompiledWorkload, compile_worklo
 from equipoise.records.bundle import Bundle
 from equipoise.records.envelopes import open_envelope
 from equipoise.records.evidence import Evidence
+from equipoise.records.promises import check_recorded
 from equipoise.records.proven_round import ProvenRound
 from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
 from equipoise.records.record import workload_commitment
@@ -32,6 +33,9 @@ def check_receipt(
     """
     receipt = None if evidence.receipt is None else _read(evidence.receipt, evidence, trusted, listed_keys)
     own = None if kept is None else _read(kept, evidence, trusted, listed_keys)
+    for given in (own, receipt):
+        if given is not None:
+            check_recorded(given.promise, proven.opened_root, proven.round)
     if receipt is not None and own is not None and evidence.receipt != kept:
         problem = f"the bundle has the receipt of {_shown(receipt)}, you kept that of {_shown(own)}"
         raise VerificationFailed(f"{problem}: another workload was used than the one in your receipt")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from equipoise.errors import InvalidArgument
 from equipoise.model.rounds import Ending, SessionTerms, Share, Terms
 from equipoise.model.terms_checks import check_terms
+from equipoise.queries.strict_json import parse_json
 from equipoise.v1 import types_pb2
 from equipoise.wire.accounts import BUDGET
 from equipoise.wire.messages import MessageCodec
@@ -32,10 +33,7 @@ class _Options:
         return json.dumps(dict(options)) if options else ""
 
     def read(self, text: str, field: str) -> dict[str, object]:
-        try:
-            options = json.loads(text or "{}", parse_constant=_refuse_constant)
-        except (ValueError, RecursionError):
-            raise InvalidArgument(field, "is not JSON") from None
+        options = parse_json(text or "{}", field)
         if not isinstance(options, dict):
             raise InvalidArgument(field, 'must be a JSON object, such as {"play": "sampled"}')
         return options
@@ -68,7 +66,3 @@ def terms_from_message(message: types_pb2.RoundTerms) -> Terms:
     terms = TERMS.read(message, "terms")
     check_terms(terms, "terms.")
     return terms
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -22,6 +23,7 @@ from equipoise_lab.demo.table import AIRLINES, PACKAGE, unpack_table
 from equipoise_lab.demo.workloads import workload_of
 from equipoise_server.admin.new_state import create_state
 
+UNFINISHED = "unfinished"  # a file that says that a demo failed here, or is still going on
 RELEASE_GRID_SECONDS = 1  # the usual minute would be a minute of waiting here
 
 
@@ -34,6 +36,7 @@ def run_demo(directory: Path | None, *, json_only: bool) -> None:
     start = time.monotonic()
     console = Console(stderr=json_only)
     place = _empty_directory(directory)
+    (place / UNFINISHED).touch()
     state, profiles = place / "state", place / "profiles"
 
     def report(step: str) -> None:
@@ -58,6 +61,7 @@ def run_demo(directory: Path | None, *, json_only: bool) -> None:
     proven = prove(place, workloads, round_id)
     report("The demo looks at the data and compares.")
     measured = measure(played, workloads, state / "data" / TABLE_FILE)
+    (place / UNFINISHED).unlink()
     if json_only:
         print(json.dumps(as_json(played, measured, proven, place, time.monotonic() - start)), flush=True)
     else:
@@ -65,9 +69,15 @@ def run_demo(directory: Path | None, *, json_only: bool) -> None:
 
 
 def _empty_directory(wanted: Path | None) -> Path:
+    """A directory for the demo alone. One in which an earlier demo failed is emptied first.
+
+    Raises `InvalidArgument` where it holds anything else, or cannot be used.
+    """
     if wanted is None:
         return Path(tempfile.mkdtemp(prefix="equipoise-demo-"))
     try:
+        if (wanted / UNFINISHED).is_file():
+            shutil.rmtree(wanted)
         wanted.mkdir(mode=0o700, parents=True, exist_ok=True)
         empty = not any(wanted.iterdir())
     except OSError as error:

@@ -99,11 +99,11 @@ def print_report(console: Console, report: Report) -> None:
 
 
 def error_row(table: Table, name: str, errors: Errors | None) -> None:
-    """A row of three errors, or of none."""
+    """A row of three errors, or of none. All have as many digits, so that no mean is shown above its largest."""
     if errors is None:
         table.add_row(name, "none", "", "")
     else:
-        table.add_row(name, f"{errors.max:.4f}", f"{errors.p99:.4f}", f"{errors.mean:.5f}")
+        table.add_row(name, *(f"{error:.3g}" for error in (errors.max, errors.p99, errors.mean)))
 
 
 def _lines(report: Report) -> Iterator[tuple[str, str]]:

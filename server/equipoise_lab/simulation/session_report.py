@@ -55,7 +55,8 @@ def as_json(report: SessionReport) -> dict[str, object]:
 def print_session(console: Console, report: SessionReport) -> None:
     """A table of errors, then a line each on what was asked, how it was answered, what it cost and promised."""
     runs, name = report.runs, report.plan.mechanism
-    title = f"Errors, as fractions of {report.setting.records:,} records"
+    parts = report.plan.errors_are_parts_of
+    title = f"Errors, as fractions of {f'{report.setting.records:,} records' if parts == 'the records' else parts}"
     shown = Table(
         "answers of", box=box.SIMPLE, title=title if len(runs) == 1 else f"{title}: mean of {len(runs)} runs"
     )
@@ -92,7 +93,7 @@ def _lines(report: SessionReport) -> Iterator[tuple[str, str]]:
     else:
         unit = "one statement of an analyst" if setting.unit == "query" else "all that one analyst asks"
         yield "", f"{pair(report.analyst_cost)} {unit}, against all other analysts"
-    bound = f"certified answers err by at most {plan.error_bound:.4f}"
+    bound = f"certified answers err by at most {plan.error_bound:.4g} of {plan.errors_are_parts_of}"
     yield "promised", "nothing of any answer" if plan.error_bound >= 1 else bound
     kept = sum(run.outside_bound == 0 for run in runs)
     yield (

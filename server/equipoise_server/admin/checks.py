@@ -14,7 +14,8 @@ from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.clock import Clock, system_clock
 from equipoise_server.datasets.source import source_at
 from equipoise_server.ledger.replay import check_accounts
-from equipoise_server.storage.tables import datasets, identities, rounds
+from equipoise_server.storage.tables.identity import identities
+from equipoise_server.storage.tables.round import datasets, rounds
 from equipoise_server.transparency.log import check_log
 from equipoise_server.transparency.record_writer import check_records
 

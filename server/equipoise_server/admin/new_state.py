@@ -37,7 +37,7 @@ from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
 from equipoise_server.storage.durable import sync_directory, sync_tree
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import Store, open_store
-from equipoise_server.storage.tables import identities
+from equipoise_server.storage.tables.identity import identities
 from equipoise_server.transparency.keys import PublicKey, Purpose, start_log
 from equipoise_server.transparency.signing import private_pem
 

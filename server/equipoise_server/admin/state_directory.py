@@ -28,6 +28,7 @@ from cryptography.exceptions import InvalidSignature
 
 from equipoise.errors import InvalidArgument
 from equipoise.records.evidence import log_origin
+from equipoise_server.admin.file_modes import check_modes
 from equipoise_server.clock import Clock
 from equipoise_server.config import Config
 from equipoise_server.config_file import CONFIG_FILE, load_config, make_config
@@ -64,15 +65,21 @@ class Deployment:
     server_key_pem: bytes
     storage_key: bytes
 
+    @property
+    def certificate_ends(self) -> dict[str, datetime]:
+        """When the server's own certificate and the authority's expire."""
+        return {
+            "server": self.server_certificate.not_valid_after_utc,
+            "authority": self.authority.certificate.not_valid_after_utc,
+        }
+
     def expiring(self, now: datetime) -> list[str]:
         """What has to be renewed soon, or should have been: a line for each."""
-        ends = {
-            f"the server's certificate (renew it with: {RENEW})": self.server_certificate.not_valid_after_utc,
-            "the authority's certificate (see the runbook)": self.authority.certificate.not_valid_after_utc,
-        }
+        remedies = {"server": f"renew it with: {RENEW}", "authority": "see the runbook"}
         return [
-            f"{'expires' if now <= end else 'expired'} on {end:%Y-%m-%d}: {what}"
-            for what, end in ends.items()
+            f"{'expires' if now <= end else 'expired'} on {end:%Y-%m-%d}: "
+            f"the {name}'s certificate ({remedies[name]})"
+            for name, end in self.certificate_ends.items()
             if end - now < SOON
         ]
 
@@ -113,6 +120,7 @@ def open_deployment(state: Path, now: datetime, listen: str | None = None) -> De
     config = load_config(state)
     if listen is not None:
         config = make_config(**{**config.model_dump(), "listen": listen})
+    check_modes(state, config.database_file(state))
     authority = Authority.load(state / "ca", config.deployment)
     certificate_path, key_path = state / "keys" / "server.pem", state / "keys" / "server.key"
     certificate = load_certificate(certificate_path)

@@ -29,7 +29,8 @@ def init(
     store: Annotated[
         str,
         typer.Option(
-            help="The store's URL: an SQLite file, or postgresql+psycopg://USER@HOST/DATABASE, an empty database."
+            help="The store's URL: an SQLite file, or postgresql+psycopg://USER@HOST/DATABASE, an empty database. "
+            "No password: put that into a file that PGPASSFILE names."
         ),
     ] = "sqlite:///equipoise.db",
     as_json: AsJson = False,

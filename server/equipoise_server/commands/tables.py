@@ -13,7 +13,13 @@ from equipoise_server.commands.printing import OUT, AsJson, print_json
 
 
 def check_table(
-    table: Annotated[Path, typer.Option(help="The table: a .csv or .parquet file with a header.")],
+    table: Annotated[
+        Path,
+        typer.Option(
+            help="The table: a .csv, .tsv or .parquet file with a header. CSV files may have options: "
+            "flights.csv?delimiter=;&encoding=latin-1."
+        ),
+    ],
     schema: Annotated[Path, typer.Option(help="The schema: a JSON file of attributes.")],
     as_json: AsJson = False,
 ) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
+from equipoise.queries.csv_labels import csv_label
 from equipoise.queries.schema import Attribute, Schema
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
@@ -87,6 +88,7 @@ def _grouped(
         else:
             inner.append(f"CAST(c{column} AS VARCHAR) AS v{axis}")
             _create_map(connection, axis, "VARCHAR", attribute.categories)
+            _add_spellings(connection, axis, attribute.categories)
             joins.append(f"LEFT JOIN map{axis} ON v{axis} = map{axis}.key")
             outer.append(
                 f"CASE WHEN v{axis} IS NULL THEN {MISSING} "
@@ -111,8 +113,27 @@ def _create_map(
     )
 
 
+def _add_spellings(connection: duckdb.DuckDBPyConnection, axis: int, labels: Sequence[str]) -> None:
+    """Let labels be spelt otherwise, too, where that is no label itself.
+
+    Truth values in any case: the same program writes `True` to CSV files and `true` to Parquet. And as synopses are
+    written, in which no label is a formula.
+    """
+    known = set(labels)
+    folded = [label.lower() for label in labels]
+    for word in ("true", "false"):
+        if folded.count(word) == 1:
+            code = folded.index(word)
+            others = sorted({word, word.title(), word.upper()} - known)
+            connection.execute(f"INSERT INTO map{axis} SELECT unnest(?::VARCHAR[]), ?", [others, code])
+    for code, label in enumerate(labels):
+        if (written := csv_label(label)) not in known:
+            connection.execute(f"INSERT INTO map{axis} VALUES (?, ?)", [written, code])
+
+
 def _column(relation: Relation, attribute: Attribute) -> int:
-    found = [i for i, name in enumerate(relation.names) if name == attribute.name]
+    spellings = [name for name in (attribute.name, csv_label(attribute.name)) if name in relation.names]
+    found = [i for i, name in enumerate(relation.names) if name in spellings[:1]]
     if len(found) != 1:
         problem = "no column" if not found else f"{len(found)} columns"
         raise InvalidArgument("table", f"has {problem} named {attribute.name!r}")

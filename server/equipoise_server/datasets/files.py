@@ -8,13 +8,14 @@ from __future__ import annotations
 import csv
 import filecmp
 import gzip
+import io
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import duckdb
 
@@ -24,6 +25,9 @@ from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.duckdb_table import Relation, connect, count_rows
 from equipoise_server.datasets.universe import check_universe
 
+MAX_HEADER = 1 << 20  # characters; without a limit a small compressed file could fill the memory
+ENCODINGS = ("utf-8", "latin-1", "utf-16")
+
 
 @dataclass(frozen=True)
 class TableFile(ABC):
@@ -31,6 +35,15 @@ class TableFile(ABC):
 
     path: Path
     suffixes: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def of(cls, path: Path, options: Mapping[str, str], field: str) -> Self:
+        """The file at a path, read by options that a kind may have. Raises `InvalidArgument` naming an option."""
+        if options:
+            raise InvalidArgument(
+                f"{field}: {next(iter(options))}", f"files that end in {path.suffix} have no options"
+            )
+        return cls(path)
 
     def exists(self) -> bool:
         # Unlike Path.is_file, this is also false for names longer than any file's.
@@ -63,25 +76,55 @@ class TableFile(ABC):
         """The file's columns as DuckDB reads them."""
 
 
+@dataclass(frozen=True)
 class CsvFile(TableFile):
-    """A CSV file in UTF-8 with a header, also compressed. Empty fields and `NA` are missing."""
+    """A CSV file with a header, also compressed. Empty fields and `NA` are missing.
 
-    suffixes = (".csv", ".csv.gz")
+    Its options are `delimiter`, one ASCII character or `tab`, and `encoding`, one of `ENCODINGS`.
+    """
+
+    suffixes = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+    delimiter: str = ","
+    encoding: str = "utf-8"
+
+    @classmethod
+    def of(cls, path: Path, options: Mapping[str, str], field: str) -> Self:
+        for name in options:
+            if name not in ("delimiter", "encoding"):
+                raise InvalidArgument(f"{field}: {name}", "is no option; CSV files have delimiter and encoding")
+        usual = "tab" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
+        delimiter = options.get("delimiter", usual)
+        delimiter = "\t" if delimiter == "tab" else delimiter
+        if len(delimiter) != 1 or not delimiter.isascii() or delimiter.isalnum() or delimiter in '"\r\n\0':
+            raise InvalidArgument(f"{field}: delimiter", "must be tab, or one ASCII character such as ; or |")
+        encoding = options.get("encoding", "utf-8")
+        if encoding not in ENCODINGS:
+            raise InvalidArgument(f"{field}: encoding", f"must be one of {', '.join(ENCODINGS)}")
+        return cls(path, delimiter, encoding)
 
     def relation(self, connection: duckdb.DuckDBPyConnection, path: Path) -> Relation:  # noqa: ARG002
         """All columns as text."""
+        names = self._header(path)
+        columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
+        # Without detection nothing depends on what the first lines happen to look like. The parallel reader drops a
+        # last line that is longer than its buffer.
+        sql = (
+            f"read_csv(?, columns = {{{columns}}}, auto_detect = false, header = true, delim = ?, quote = '\"', "
+            "escape = '\"', nullstr = ['', 'NA'], encoding = ?, parallel = false, hive_partitioning = false)"
+        )
+        return Relation(sql, (str(path), self.delimiter, self.encoding), names, ("VARCHAR",) * len(names))
+
+    def _header(self, path: Path) -> tuple[str, ...]:
         opened = gzip.open if path.name.lower().endswith(".gz") else open
-        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-            names = next(csv.reader(file, strict=True), [])
+        encoding = "utf-8-sig" if self.encoding == "utf-8" else self.encoding
+        with opened(path, "rt", encoding=encoding, newline="") as file:
+            begin = io.StringIO(file.read(MAX_HEADER), newline="")
+        names = next(csv.reader(begin, delimiter=self.delimiter, strict=True), [])
+        if begin.tell() == MAX_HEADER:
+            raise InvalidArgument("table", f"has a header line of {MAX_HEADER:,} characters or more")
         if not names:
             raise InvalidArgument("table", "has no header line")
-        columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
-        # Without detection nothing depends on what the first lines happen to look like.
-        sql = (
-            f"read_csv(?, columns = {{{columns}}}, auto_detect = false, header = true, delim = ',', quote = '\"', "
-            "escape = '\"', nullstr = ['', 'NA'], hive_partitioning = false)"
-        )
-        return Relation(sql, (str(path),), tuple(names), ("VARCHAR",) * len(names))
+        return tuple(names)
 
 
 class ParquetFile(TableFile):
@@ -120,4 +163,6 @@ def _top_level(elements: Sequence[tuple[str, int]]) -> tuple[str, ...]:
 def _unreadable(error: Exception) -> str:
     line = re.search(r"CSV Error on Line: (\d+)", str(error))
     where = f" at line {int(line[1]):,}" if line else ""
-    return f"cannot be read{where}: it is damaged, or not the kind of file that its name says, in UTF-8"
+    return (
+        f"cannot be read{where}: it is damaged, or not the kind of file that its name, delimiter and encoding say"
+    )

@@ -6,6 +6,7 @@ a class that does what `Source` says, and a place in `KINDS`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -47,7 +48,7 @@ class Kind(Protocol):
     @property
     def suffixes(self) -> tuple[str, ...]: ...
 
-    def __call__(self, path: Path) -> Source: ...
+    def of(self, path: Path, options: Mapping[str, str], field: str) -> Source: ...
 
 
 KINDS: tuple[Kind, ...] = (CsvFile, ParquetFile)
@@ -57,29 +58,40 @@ def source_at(path: Path, field: str = "table") -> Source:
     """The source at a path, of the kind that its name tells.
 
     Args:
-        path: Where the source lies, or may lie: it need not exist.
+        path: Where the source lies, or may lie: it need not exist. Options may follow its name, such as
+            `flights.csv?delimiter=;&encoding=latin-1`.
         field: What the caller calls the source.
 
     Raises:
-        InvalidArgument: The name tells no kind.
+        InvalidArgument: The name tells no kind, or an option is none of that kind's.
     """
+    name, _, options = path.name.partition("?")
+    return _source(path.with_name(name) if name else path, options, field)
+
+
+def _source(path: Path, options: str, field: str) -> Source:
+    given = dict(pair.partition("=")[::2] for pair in options.split("&")) if options else {}
     for kind in KINDS:
         if path.name.lower().endswith(kind.suffixes):
-            return kind(path)
+            return kind.of(path, given, field)
     suffixes = ", ".join(suffix for kind in KINDS for suffix in kind.suffixes)
     raise InvalidArgument(field, f"must be a file that ends in one of {suffixes}")
 
 
 def source_in(directory: Path, name: str) -> Source:
-    """The source called `name` in a data directory.
+    """The source called `name` in a data directory; options may follow the name, as in `source_at`.
 
     Raises:
         InvalidArgument: It lies outside of the directory, is absent, or its name tells no kind.
     """
-    path = (directory / name).resolve()
-    if not name or not path.is_relative_to(directory.resolve()):
+    file, _, options = name.partition("?")
+    try:
+        path = (directory / file).resolve()
+    except (RuntimeError, OSError):  # symbolic links that lead in a circle
+        raise InvalidArgument("source", "there is no such file in the server's data directory") from None
+    if not file or not path.is_relative_to(directory.resolve()):
         raise InvalidArgument("source", "must be a file inside the server's data directory")
-    source = source_at(path, "source")
+    source = _source(path, options, "source")
     if not source.exists():
         raise InvalidArgument("source", "there is no such file in the server's data directory")
     return source

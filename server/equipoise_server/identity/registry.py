@@ -26,7 +26,7 @@ from equipoise_server.identity.credential import Credential, credential_of
 from equipoise_server.identity.names import check_name
 from equipoise_server.storage.idempotency import Request
 from equipoise_server.storage.operations import Operations, no_answer
-from equipoise_server.storage.tables import certificates, identities
+from equipoise_server.storage.tables.identity import certificates, identities
 
 DEFAULT_PAGE = 100
 MAX_PAGE = 1000
@@ -44,16 +44,17 @@ class Registry:
         """Register a new identity with its first certificate; gives the certificate that counts, in PEM.
 
         The same `request` again changes nothing and gives the first certificate, or raises `InvalidArgument` where
-        that is revoked by now. Raises `AlreadyExists` for a name that is taken, also by someone who was deleted,
-        and for another request under the same id.
+        that is revoked by now. Raises `AlreadyExists` for a name that is taken, also by someone who was deleted or
+        whose name differs in case only, and for another request under the same id.
         """
         check_name(name)
 
         def work(connection: Connection, now: datetime) -> str:
-            taken = connection.execute(select(identities.c.deleted).where(identities.c.name == name)).first()
+            same = func.lower(identities.c.name) == name.lower()
+            taken = connection.execute(select(identities.c.name, identities.c.deleted).where(same)).first()
             if taken is not None:
                 since = "is registered already" if taken.deleted is None else "was deleted; its name stays taken"
-                raise AlreadyExists(f"an identity named {name!r} {since}")
+                raise AlreadyExists(f"an identity named {taken.name!r} {since}")
             created = to_microseconds(now)
             connection.execute(identities.insert().values(name=name, role=role.value, created=created))
             return _insert_credential(connection, name, credential, now)

@@ -21,7 +21,7 @@ from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, DataLoss, NotFound
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.caps import Cap, Composition, combined, fits, limits, no_room_in_words
-from equipoise_server.storage.tables import accounts
+from equipoise_server.storage.tables.ledger import accounts
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from equipoise.errors import DataLoss
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import Account, account, change, columns, total_with, written_off
 from equipoise_server.ledger.caps import combined
-from equipoise_server.storage.tables import accounts
-from equipoise_server.storage.tables import charges as charges_table
+from equipoise_server.storage.tables.ledger import accounts
+from equipoise_server.storage.tables.ledger import charges as charges_table
 
 
 @dataclass(frozen=True)

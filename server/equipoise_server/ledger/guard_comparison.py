@@ -14,7 +14,7 @@ from equipoise_server.ledger.journal import Head
 from equipoise_server.ledger.seen_digests import SeenDigests
 from equipoise_server.storage import tree_heads
 from equipoise_server.storage.idempotency import count_requests
-from equipoise_server.storage.tables import sessions
+from equipoise_server.storage.tables.session import sessions
 from equipoise_server.storage.tree_heads import TreeHead
 
 _ANSWERED = select(func.coalesce(func.sum(sessions.c.answered), 0))  # made once, as each answer needs it

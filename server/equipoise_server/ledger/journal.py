@@ -18,7 +18,7 @@ from equipoise.errors import DataLoss
 from equipoise.model.accounts import JournalEntry
 from equipoise.model.journal import START, entry_digest, verify
 from equipoise.model.times import from_microseconds, to_microseconds
-from equipoise_server.storage.tables import journal
+from equipoise_server.storage.tables.ledger import journal
 
 PAGE = 1000  # entries that are read at once
 

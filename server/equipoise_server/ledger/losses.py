@@ -16,7 +16,7 @@ from equipoise.accounting import Cost
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import all_committed, all_orders
 from equipoise_server.ledger.caps import MAX_AMOUNT, saturated
-from equipoise_server.storage.tables import accounts
+from equipoise_server.storage.tables.ledger import accounts
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from equipoise.accounting import (
@@ -45,6 +45,24 @@ def sampler_delta(total_variation: Fraction, epsilon: float, parts: Iterable[Pri
     The budget's `epsilon` may be below that where its delta is not small beside it, as that converts much rho.
     """
     return total_variation * math.ceil(1 + math.exp(max([epsilon, *map(step_epsilon, parts)])))
+
+
+def with_samplers(
+    parts: Sequence[PrivacyEvent], total_variation: Fraction, epsilon: float, beyond: Fraction = Fraction(0)
+) -> list[PrivacyEvent]:
+    """Add to a cost's parts the delta of its samplers' truncation.
+
+    Args:
+        parts: what the mechanism costs with ideal samplers.
+        total_variation: of all samplers of these parts together from their ideal laws.
+        epsilon: of the budget that is charged.
+        beyond: a further delta, such as that of a hard cap which may be met.
+
+    Returns:
+        The parts, and one more of epsilon 0, which is called "samplers".
+    """
+    slack = sampler_delta(total_variation, epsilon, parts)
+    return [*parts, ApproximateDpEvent("samplers", Fraction(0), slack + beyond)]
 
 
 def step_epsilon(part: PrivacyEvent) -> float:

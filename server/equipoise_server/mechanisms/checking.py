@@ -64,10 +64,30 @@ def check_costs(setting: PublicParameters, data_cost: Cost, analyst_cost: Cost |
             )
 
 
-def check_inputs(setting: PublicParameters, data: Counts, workloads: Mapping[str, CompiledWorkload]) -> None:
-    """Raises `ValueError` where data or workloads are not what was planned for: every promise rests on that."""
+def check_no_options(name: str, setting: PublicParameters) -> None:
+    """Refuse every option, for mechanisms that have none. Raises `InvalidArgument`."""
+    for option in setting.options:
+        raise InvalidArgument(f"options.{option}", f"unknown; {name} has no options")
+
+
+def check_table(setting: PublicParameters, data: Counts) -> None:
+    """Raise `ValueError` where a table is not the one that was planned for."""
     if data.universe_size != setting.universe_size or data.records != setting.records:
         raise ValueError("the table is not of the planned universe and number of records")
+
+
+def planned_workloads(
+    setting: PublicParameters, data: Counts, workloads: Mapping[str, CompiledWorkload]
+) -> dict[str, CompiledWorkload]:
+    """Check that data and workloads are what was planned for, as every promise rests on that.
+
+    Returns:
+        The workload of every analyst who is present, in the order of the shares.
+
+    Raises:
+        ValueError: the table is another one, or a workload is larger than its analyst's share.
+    """
+    check_table(setting, data)
     shares = {share.analyst: share for share in setting.shares}
     for analyst, workload in workloads.items():
         share = shares.get(analyst)
@@ -80,6 +100,7 @@ def check_inputs(setting: PublicParameters, data: Counts, workloads: Mapping[str
         )
         if not fits:
             raise ValueError("a workload is larger than its analyst's share")
+    return {analyst: workloads[analyst] for analyst in shares if analyst in workloads}
 
 
 def _check_budget(field: str, budget: Budget) -> None:

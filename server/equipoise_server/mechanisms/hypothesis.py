@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise_server.mechanisms.repair.private_weights import MAX_GAP, rounded_weights
+from equipoise_server.mechanisms.repair.weights_hypothesis import MAX_GAP, rounded_weights
 from equipoise_server.randomness.exponential import UNIT_BITS, exponentials, precise
 
 STEP_BITS = 28  # tilts are integers in units of 2^-28 nats

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
@@ -80,12 +80,23 @@ class Answers:
     bounds: NDArray[np.int64]
 
 
+def alike(values: NDArray[np.int64], method: int, bound: int) -> Answers:
+    """Make answers that are all given in one way and have one bound; `values`: int64[k], in units of 2^-40."""
+    queries = len(values)
+    return Answers(values, np.full(queries, method, np.uint8), np.full(queries, bound, np.int64))
+
+
+def no_records() -> NDArray[np.int64]:
+    """Make the synopsis of mechanisms that draw none: int64[0]."""
+    return np.zeros(0, dtype=np.int64)
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a run releases: the answers of every analyst, and the synopsis's records (universe cells)."""
 
     answers: Mapping[str, Answers]
-    synopsis: NDArray[np.int64]
+    synopsis: NDArray[np.int64] = field(default_factory=no_records)
 
 
 class Mechanism(Protocol):

@@ -24,7 +24,7 @@ from equipoise.records.opened_records import ReadRecord, open_record
 from equipoise.records.record import Kind
 from equipoise_server.replay.differences import same
 from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.storage.tables import records
+from equipoise_server.storage.tables.transparency import records
 from equipoise_server.transparency.record_writer import stored_openings
 
 NO_RECORD = "a step of the round is not on record; it cannot be compared with anything"

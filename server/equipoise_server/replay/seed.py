@@ -10,7 +10,7 @@ from sqlalchemy import select
 from equipoise.errors import InvalidArgument, VerificationFailed, WrongState
 from equipoise.records.sealed_seeds import SALT_BYTES, SEED_BYTES, commit, open_sealed
 from equipoise_server.storage.store import ReadOnlyStore
-from equipoise_server.storage.tables import sealed_seeds
+from equipoise_server.storage.tables.transparency import sealed_seeds
 from equipoise_server.transparency.keys import Purpose, all_keys
 
 

@@ -12,7 +12,9 @@ import numpy as np
 
 from equipoise.errors import DataLoss, EquipoiseError, VerificationFailed
 from equipoise.profile.receipt_store import read_session_receipt
+from equipoise.records.promises import promise_of
 from equipoise.records.receipts import SessionReceiptPayload, chain_start, chain_step
+from equipoise.records.record import Kind
 from equipoise.results import Results
 from equipoise.wire.outline import asked_from_bytes
 from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
@@ -57,6 +59,7 @@ def _check_analyst(stored: StoredRound, analyst: str) -> None:
     assert salt is not None  # the workload opens its commitment under it
     deployment = read_session_receipt(rows[0].envelope).deployment
     chain, first = chain_start(deployment, stored.id, analyst, salt), 0
+    promise = promise_of(stored.committed.roots[Kind.ROUND_OPENED], stored.committed.round)
     for i, (row, statement, slot) in enumerate(zip(rows, statements, slots, strict=True), start=1):
         asked = {"sequence": i, "slot": slot, "statement": statement}
         same(f"answer {i}", {name: getattr(row, name) for name in asked}, asked, analyst)
@@ -76,6 +79,6 @@ def _check_analyst(stored: StoredRound, analyst: str) -> None:
                 raise Differs(place)
         chain = chain_step(chain, i, slot, statement, chunk.values, chunk.methods, chunk.bounds)
         receipt = read_session_receipt(row.envelope)
-        wanted = SessionReceiptPayload(deployment, stored.id, analyst, i, chain, receipt.time)
+        wanted = SessionReceiptPayload(deployment, stored.id, analyst, i, chain, receipt.time, promise)
         same(f"the receipt of answer {i}", asdict(receipt), asdict(wanted), analyst)
     same("the receipt with the workload", stored.receipts[analyst], rows[-1].envelope, analyst)

@@ -19,7 +19,8 @@ from equipoise_server.rounds.store.results import read_synopsis
 from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_round, read_workloads
 from equipoise_server.rounds.terms.checks import setting_of
 from equipoise_server.storage.store import ReadOnlyStore
-from equipoise_server.storage.tables import asked, result_chunks, rounds, submissions
+from equipoise_server.storage.tables.round import result_chunks, rounds, submissions
+from equipoise_server.storage.tables.session import asked
 
 
 @dataclass

@@ -19,7 +19,7 @@ from equipoise_server.ledger.accounts import Account, account, check_room, holde
 from equipoise_server.ledger.caps import Cap, Composition, account_charge
 from equipoise_server.rounds.terms.checks import UNITS, adds, analyst_accounts, charges_of
 from equipoise_server.rounds.terms.open_charges import pending_costs
-from equipoise_server.storage.tables import datasets
+from equipoise_server.storage.tables.round import datasets
 
 
 @dataclass(frozen=True)

@@ -23,17 +23,9 @@ from equipoise.records.record import Audience
 from equipoise_server.identity.registry import check_there, mark_deleted
 from equipoise_server.storage.idempotency import forget_caller, make_request
 from equipoise_server.storage.operations import Operations, no_answer
-from equipoise_server.storage.tables import (
-    asked,
-    attached,
-    record_items,
-    result_chunks,
-    rounds,
-    runs,
-    shares,
-    stream_digests,
-    submissions,
-)
+from equipoise_server.storage.tables.round import result_chunks, rounds, runs, shares, stream_digests, submissions
+from equipoise_server.storage.tables.session import asked, attached
+from equipoise_server.storage.tables.transparency import record_items
 
 
 def delete_analyst(operations: Operations, name: str, request_id: str, caller: str = "") -> None:

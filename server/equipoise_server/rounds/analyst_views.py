@@ -24,7 +24,7 @@ from equipoise_server.rounds.store.rounds import (
 )
 from equipoise_server.storage.paging import cut_page, page_limit
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import result_chunks, rounds, shares
+from equipoise_server.storage.tables.round import result_chunks, rounds, shares
 from equipoise_server.transparency.evidence import evidence_of, workload_piece
 from equipoise_server.transparency.signing import Signer
 

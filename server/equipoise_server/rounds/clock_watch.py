@@ -20,7 +20,8 @@ from equipoise.errors import Unavailable
 from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise_server.clock import Clock, Elapsed
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import records, trusted_time
+from equipoise_server.storage.tables.clock import trusted_time
+from equipoise_server.storage.tables.transparency import records
 
 MAX_STEP = timedelta(hours=1)  # beyond every correction of a clock that is kept right, and daylight saving, too
 RECORDING_INTERVAL = timedelta(minutes=10)  # how often the time is recorded

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
 from equipoise.model.accounts import Budget
@@ -26,7 +26,7 @@ from equipoise_server.rounds.store.step_records import dataset_registered
 from equipoise_server.storage.idempotency import Request, make_request
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.paging import cut_page, page_limit
-from equipoise_server.storage.tables import datasets
+from equipoise_server.storage.tables.round import datasets
 
 
 @dataclass(frozen=True)
@@ -183,8 +183,9 @@ def _insert(
 ) -> None:
     """Write the dataset, and open the account of its data. `caps`: of the data, and of every analyst."""
     data_cap, analyst_cap = caps
-    if connection.execute(select(datasets.c.name).where(datasets.c.name == new.name)).first():
-        raise AlreadyExists(f"a dataset named {new.name!r} is registered already")
+    same = func.lower(datasets.c.name) == new.name.lower()
+    if taken := connection.execute(select(datasets.c.name).where(same)).scalar():
+        raise AlreadyExists(f"a dataset named {taken!r} is registered already")
     beside = other_data_accounts(connection, new.name, table, new_budgets=new.new_budgets)
     lost_of_data, lost_of_analysts = lost_orders(connection, new.name)
     _check_lost("data_order", lost_of_data, data_cap)

@@ -27,7 +27,7 @@ from equipoise_server.rounds.transitions import Step, discarded, round_as_moved,
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.idempotency import Request, make_request
 from equipoise_server.storage.operations import Operations
-from equipoise_server.storage.tables import rounds
+from equipoise_server.storage.tables.round import rounds
 
 log = structlog.get_logger(__name__)
 

@@ -33,7 +33,10 @@ from equipoise_server.rounds.terms.defaults import make_plan, with_defaults
 from equipoise_server.rounds.transitions import settle
 from equipoise_server.storage.idempotency import Request, make_request
 from equipoise_server.storage.operations import Operations
-from equipoise_server.storage.tables import identities, rounds, sealed_seeds, sessions, shares
+from equipoise_server.storage.tables.identity import identities
+from equipoise_server.storage.tables.round import rounds, shares
+from equipoise_server.storage.tables.session import sessions
+from equipoise_server.storage.tables.transparency import sealed_seeds
 from equipoise_server.transparency.keys import Purpose, in_force
 from equipoise_server.transparency.seed_encryption import SeedSource, seal_seed
 from equipoise_server.workers.process import load_program

@@ -18,7 +18,7 @@ from equipoise_server.datasets.source import Source, source_at
 from equipoise_server.ledger.accounts import data_account
 from equipoise_server.ledger.losses import of_lost_accounts
 from equipoise_server.rounds.store.step_records import registered_digests
-from equipoise_server.storage.tables import datasets
+from equipoise_server.storage.tables.round import datasets
 
 JOURNALED = (
     "with it (--new-budgets) the same records get budgets of their own, beside what is spent there, and that is "

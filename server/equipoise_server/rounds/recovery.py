@@ -21,7 +21,8 @@ from equipoise_server.rounds.store.step_records import record_step
 from equipoise_server.rounds.terms.checks import UNITS
 from equipoise_server.storage.operations import committing
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import datasets, identities, rounds
+from equipoise_server.storage.tables.identity import identities
+from equipoise_server.storage.tables.round import datasets, rounds
 from equipoise_server.transparency.keys import PublicKey, replace_log_keys
 from equipoise_server.transparency.log_recovery import go_on_beyond
 from equipoise_server.transparency.signing import Signer

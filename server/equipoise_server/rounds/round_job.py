@@ -13,7 +13,7 @@ from equipoise_server.rounds.store.results import completed
 from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_round, read_workloads
 from equipoise_server.rounds.store.step_records import registered_digest
 from equipoise_server.rounds.terms.checks import setting_of
-from equipoise_server.storage.tables import rounds
+from equipoise_server.storage.tables.round import rounds
 from equipoise_server.transparency.seed_encryption import SealedSeed, open_seed
 
 

@@ -15,7 +15,7 @@ from equipoise_server.rounds.store.results import completed
 from equipoise_server.rounds.store.rounds import check_token, newest_first, read_round, round_records
 from equipoise_server.storage.paging import cut_page, page_limit
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import rounds
+from equipoise_server.storage.tables.round import rounds
 
 ELSEWHERE = "the round is run by another server, {}"
 

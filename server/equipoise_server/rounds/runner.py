@@ -48,6 +48,13 @@ class Runner:
         self._lock = threading.Lock()
         self._runs: dict[str, _Run] = {}
         self._closed = False
+        self._failed = 0
+
+    @property
+    def failed(self) -> int:
+        """How many workers of this server have ended without answers, for operators' monitoring."""
+        with self._lock:
+            return self._failed
 
     def claim(self, round_id: str) -> bool:
         """Make the round this server's, until it is given back; not where it is another's. Raises `Unavailable`."""
@@ -155,6 +162,7 @@ class Runner:
                 problem = run.problem or f"the worker ended with exit code {exit_code}"
                 run.progress = replace(NOTHING, phase=f"failed: {problem}")
                 if run in self._runs.values():
+                    self._failed += 1
                     log.error("worker_failed", run_id=run_id, kind=run.kind, exit_code=exit_code)
 
     def _keep(self, run_id: str, message: Message) -> None:

@@ -23,7 +23,7 @@ from equipoise_server.rounds.store.results import completed, expire, kept_since_
 from equipoise_server.rounds.store.rounds import session_from_json
 from equipoise_server.storage.idempotency import Request, forget_until, make_request, outlived
 from equipoise_server.storage.operations import Operations
-from equipoise_server.storage.tables import rounds
+from equipoise_server.storage.tables.round import rounds
 from equipoise_server.transparency.sequencing import Sequencer
 
 CALLER = "schedule"  # operators' requests are kept under "operator/NAME"

@@ -23,7 +23,8 @@ from equipoise_server.rounds.store.rounds import read_audit_nonce, read_round
 from equipoise_server.rounds.store.step_records import seed_destroyed, seed_read
 from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.operations import Operations, committing, no_answer
-from equipoise_server.storage.tables import records, rounds, sealed_seeds
+from equipoise_server.storage.tables.round import rounds
+from equipoise_server.storage.tables.transparency import records, sealed_seeds
 from equipoise_server.transparency.sequencing import Sequencer
 
 ENDINGS = (Kind.ROUND_RELEASED.value, Kind.ROUND_ABORTED.value)

@@ -36,6 +36,7 @@ class RoundServices:
     datasets: Datasets
     opening: Opening
     lifecycle: Lifecycle
+    runner: Runner
     views: RoundViews
     submissions: Submissions
     analyst_views: AnalystViews
@@ -93,6 +94,7 @@ def round_services(
         datasets=datasets,
         opening=Opening(operations, seed_source, storage_key, release_grid_seconds),
         lifecycle=lifecycle,
+        runner=runner,
         views=RoundViews(store, runner),
         submissions=Submissions(operations, signer, deployment),
         analyst_views=AnalystViews(store, clock, signer, deployment),

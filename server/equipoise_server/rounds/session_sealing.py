@@ -19,7 +19,8 @@ from equipoise.wire.outline import asked_to_bytes
 from equipoise.wire.results import answers_from_chunk
 from equipoise_server.computation.session import AnswerChain
 from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.storage.tables import asked, attached, submissions
+from equipoise_server.storage.tables.round import submissions
+from equipoise_server.storage.tables.session import asked, attached
 
 
 def collected(connection: Connection, record: RoundRecord) -> Mapping[str, object]:

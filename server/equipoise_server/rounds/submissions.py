@@ -27,9 +27,10 @@ from equipoise_server.mechanisms.registry import check_workload
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import closed
 from equipoise_server.rounds.store.rounds import read_dataset, read_round, read_share
+from equipoise_server.rounds.store.step_records import recorded_promise
 from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.operations import Operations
-from equipoise_server.storage.tables import submissions
+from equipoise_server.storage.tables.round import submissions
 from equipoise_server.transparency.signing import Signer
 
 CLOSED = "the round no longer accepts workloads"
@@ -122,9 +123,16 @@ class Submissions:
         queries: int,
         now: datetime,
     ) -> bytes:
-        """A receipt's envelope: that this workload, or none, is in force from now on."""
+        """A receipt's envelope: that this workload, or none, is in force from now on, under the terms on record."""
         payload = ReceiptPayload(
-            self.deployment, round_id, analyst, commitment, statements, queries, to_microseconds(now)
+            self.deployment,
+            round_id,
+            analyst,
+            commitment,
+            statements,
+            queries,
+            to_microseconds(now),
+            recorded_promise(connection, round_id),
         )
         return self.signer.receipt(connection, RECEIPT_TYPE, payload.to_bytes())
 

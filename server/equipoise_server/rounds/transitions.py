@@ -20,7 +20,7 @@ from equipoise_server.rounds.store.results import discard
 from equipoise_server.rounds.store.rounds import read_round
 from equipoise_server.rounds.store.step_records import record_step
 from equipoise_server.rounds.terms.checks import charges_of
-from equipoise_server.storage.tables import rounds
+from equipoise_server.storage.tables.round import rounds
 
 # What belongs to a step: works in its transaction and gives the round's columns that change with the state.
 Step = Callable[[Connection, RoundRecord], Mapping[str, object]]

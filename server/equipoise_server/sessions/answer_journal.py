@@ -21,6 +21,7 @@ from equipoise_server.computation.session import Question
 from equipoise_server.ledger.guard_comparison import count_answers
 from equipoise_server.mechanisms.interface import Answers
 from equipoise_server.rounds.context import Context
+from equipoise_server.rounds.store.step_records import recorded_promise
 from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.answer_store import StoredAnswer
 from equipoise_server.sessions.open_session import OpenSession
@@ -46,6 +47,7 @@ class AnswerJournal:
         self._remember = remember
         with context.store.read() as connection:
             _, self._answered = answer_store.standing(connection, self._id)
+            self._promise = recorded_promise(connection, self._id)
             self.first_slot = answer_store.count_slots(connection, self._id)
 
     def progress(self, analyst: str) -> AnalystProgress:
@@ -158,6 +160,7 @@ class AnswerJournal:
             answer.sequence,
             answer.chain,
             to_microseconds(answer.due),
+            self._promise,
         )
         envelope = self._context.signer.receipt(connection, SESSION_RECEIPT_TYPE, payload.to_bytes())
         return replace(answer, envelope=envelope)

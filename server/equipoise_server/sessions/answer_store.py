@@ -10,7 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, func, select
 
 from equipoise.model.times import from_microseconds, to_microseconds
-from equipoise_server.storage.tables import asked, attached, rounds, sessions
+from equipoise_server.storage.tables.round import rounds
+from equipoise_server.storage.tables.session import asked, attached, sessions
 
 ROWS_AT_ONCE = 32  # a row may hold a megabyte of cells
 

@@ -20,7 +20,7 @@ from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.attachments import Attachment
 from equipoise_server.sessions.session_loop import SessionLoop
 from equipoise_server.sessions.session_loops import MAX_WORKERS, SessionLoops
-from equipoise_server.storage.tables import asked
+from equipoise_server.storage.tables.session import asked
 
 NO_ROOM = "as many sessions by turns are open as a server has room for; close one first"
 NO_LONGER_KEPT = "the session's answers are no longer kept"

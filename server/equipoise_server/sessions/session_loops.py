@@ -17,7 +17,7 @@ from equipoise_server.rounds.store.rounds import IS_SESSION, read_round, session
 from equipoise_server.sessions.answer_journal import AnswerJournal
 from equipoise_server.sessions.open_session import by_turns, read_open_session
 from equipoise_server.sessions.session_loop import SessionLoop
-from equipoise_server.storage.tables import rounds
+from equipoise_server.storage.tables.round import rounds
 from equipoise_server.workers.session_process import NOT_NOW
 
 RETRY_SECONDS = 30.0

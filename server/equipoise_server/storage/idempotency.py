@@ -17,7 +17,7 @@ from sqlalchemy import Connection, bindparam, func, select
 
 from equipoise.errors import AlreadyExists, InvalidArgument
 from equipoise.model.times import from_microseconds, to_microseconds
-from equipoise_server.storage.tables import callers, requests
+from equipoise_server.storage.tables.identity import callers, requests
 
 MAX_ID = 128
 MAX_REQUESTS = 1000  # of one caller: 100 seconds' worth of uploads at the default limits

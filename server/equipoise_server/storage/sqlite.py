@@ -98,6 +98,9 @@ def hold(url: URL) -> Iterator[None]:
     Beside and not on the file: closing a second descriptor of it would drop SQLite's own locks.
     """
     path = _path(url)
+    if path.exists() and path.stat().st_nlink > 1:
+        # Under its other name it has another lock, so that a second server could spend what this one spends.
+        raise InvalidArgument("store", f"{path} has a second name (a hard link); a store must have one name only")
     try:
         descriptor = os.open(path.with_name(f"{path.name}-server"), os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:

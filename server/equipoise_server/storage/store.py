@@ -133,6 +133,10 @@ def _parsed(url: str) -> URL:
         raise InvalidArgument("store", f"is not a database URL; write {_FORMS}") from None
     if parsed.drivername not in ("sqlite", postgresql.DRIVER) or parsed.database in (None, "", ":memory:"):
         raise InvalidArgument("store", f"must be the URL of a database, {_FORMS}")
+    if parsed.password is not None or "password" in parsed.query:
+        # It would be seen in lists of processes, in the configuration and in its backups.
+        problem = "must not hold a password; put it into a file of mode 0600 that PGPASSFILE names"
+        raise InvalidArgument("store", problem)
     return parsed
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, select
 
 from equipoise.records.merkle import EMPTY_ROOT
-from equipoise_server.storage.tables import checkpoints
+from equipoise_server.storage.tables.transparency import checkpoints
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from equipoise.records.evidence import Earlier, Evidence, OpenedItem, OpenedReco
 from equipoise.records.items import RoundItem, read_item
 from equipoise.records.merkle import inclusion_path
 from equipoise.records.record import Audience, Kind
-from equipoise_server.storage.tables import record_items, records, submissions
+from equipoise_server.storage.tables.round import submissions
+from equipoise_server.storage.tables.transparency import record_items, records
 from equipoise_server.transparency import log
 from equipoise_server.transparency.log import SignedHead
 from equipoise_server.transparency.signing import Signer

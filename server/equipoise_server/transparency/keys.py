@@ -18,7 +18,7 @@ from equipoise.errors import AlreadyExists, NotFound, WrongState
 from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise.records.items import KeyItem, make_item, read_item
 from equipoise.records.record import Audience, Item, Kind, key_id
-from equipoise_server.storage.tables import keys, record_items, records
+from equipoise_server.storage.tables.transparency import keys, record_items, records
 from equipoise_server.transparency.record_writer import record
 
 # Made once, as every receipt needs the keys in force.

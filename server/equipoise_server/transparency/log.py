@@ -17,7 +17,7 @@ from equipoise.errors import DataLoss, OutOfRange, VerificationFailed
 from equipoise.records.merkle import leaf_hash
 from equipoise.records.signed_notes import claimed
 from equipoise_server.storage import tree_heads
-from equipoise_server.storage.tables import checkpoints, log_tiles, records
+from equipoise_server.storage.tables.transparency import checkpoints, log_tiles, records
 from equipoise_server.storage.tree_heads import TreeHead
 from equipoise_server.transparency import tiles
 from equipoise_server.transparency.tiles import Place, Tiles

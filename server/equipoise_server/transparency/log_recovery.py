@@ -16,7 +16,7 @@ from equipoise.model.times import to_microseconds
 from equipoise.records.items import RestorationItem, make_item
 from equipoise.records.record import Audience, Kind
 from equipoise_server.storage import tree_heads
-from equipoise_server.storage.tables import records
+from equipoise_server.storage.tables.transparency import records
 from equipoise_server.storage.tree_heads import TreeHead
 from equipoise_server.transparency.record_writer import record
 from equipoise_server.transparency.sequencing import due_records, enter

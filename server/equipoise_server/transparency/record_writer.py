@@ -18,7 +18,7 @@ from equipoise.model.log import ItemOpening
 from equipoise.model.times import to_microseconds
 from equipoise.records.opened_records import check_hashes
 from equipoise.records.record import Audience, Item, Kind, Record, make_record
-from equipoise_server.storage.tables import record_items, records
+from equipoise_server.storage.tables.transparency import record_items, records
 
 
 def record(

@@ -26,7 +26,8 @@ from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.storage import tree_heads
 from equipoise_server.storage.operations import committing
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import checkpoints, records, rounds
+from equipoise_server.storage.tables.round import rounds
+from equipoise_server.storage.tables.transparency import checkpoints, records
 from equipoise_server.transparency import log
 from equipoise_server.transparency.signing import Signer
 

@@ -10,7 +10,7 @@ from equipoise.errors import NotFound
 from equipoise.model.log import RecordOpening
 from equipoise_server.storage.paging import cut_page, page_limit, page_number
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import record_items, records
+from equipoise_server.storage.tables.transparency import record_items, records
 from equipoise_server.transparency import log
 from equipoise_server.transparency.record_writer import stored_openings
 

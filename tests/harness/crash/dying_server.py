@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
+
+from harness.preloaded import Program, start
 
 from equipoise.errors import TooFast, Unavailable
 from equipoise_server.admin.new_state import create_state
@@ -53,7 +53,7 @@ class DyingServer:
 
     state: Path
     points: Path
-    process: subprocess.Popen[str]
+    process: Program | subprocess.Popen[str]
     deaths: int = 0
     faults: list[int] = field(default_factory=list)
     stopping: bool = False
@@ -139,17 +139,16 @@ def dying_server(
     store = "sqlite:///equipoise.db" if store_url.startswith("sqlite") else store_url
     create_state(state, listen=f"127.0.0.1:{port}", store=store, release_grid_seconds=1)
     kept.write_text("".join(f"{point}\n" for point in points))
-    tests = str(Path(__file__).parents[2])
-    path = os.pathsep.join([tests, *filter(None, [os.environ.get("PYTHONPATH")])])
     with (
         (state / "server.log").open("ab") as log,
-        subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, str(state), str(kept), *filter(None, [seed.hex()])],
+        start(
+            SCRIPT,
+            *(state, kept),
+            *filter(None, [seed.hex()]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
-            text=True,
-            env={**os.environ, "PYTHONPATH": path},
+            workers=False,  # each life has its own
         ) as process,
     ):
         server = DyingServer(state, kept, process)

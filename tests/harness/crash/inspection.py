@@ -33,7 +33,9 @@ from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_workloads, round_records
 from equipoise_server.rounds.store.step_records import registered_digest
 from equipoise_server.rounds.terms.checks import charges_of, setting_of
-from equipoise_server.storage.tables import charges, result_chunks, rounds, sealed_seeds, submissions, synopses
+from equipoise_server.storage.tables.ledger import charges
+from equipoise_server.storage.tables.round import result_chunks, rounds, submissions, synopses
+from equipoise_server.storage.tables.transparency import sealed_seeds
 
 ORDER = [state.value for state in RoundState]
 

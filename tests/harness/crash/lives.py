@@ -20,6 +20,8 @@ import threading
 import time
 from pathlib import Path
 
+from harness.preloaded import fork_workers
+
 from equipoise_server.app import serve
 from equipoise_server.storage.crash_points import CrashPoint
 from equipoise_server.transparency.seed_encryption import SeedSource, system_seeds
@@ -39,6 +41,7 @@ def main() -> None:
 
 def live(state: Path, points: Path, seconds: float | None, seeds: SeedSource) -> None:
     """A server, as it is, until it is killed or told to stop."""
+    fork_workers()
     threading.Thread(target=_stop_with_tests, daemon=True).start()
     if seconds is not None:
         threading.Thread(target=_die_after, args=(seconds,), daemon=True).start()

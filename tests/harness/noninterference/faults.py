@@ -13,7 +13,7 @@ from equipoise.model.submissions import Receipt
 from equipoise_server.rounds import submissions as module
 from equipoise_server.rounds.store.rounds import read_share
 from equipoise_server.rounds.submissions import Submissions
-from equipoise_server.storage.tables import shares, submissions
+from equipoise_server.storage.tables.round import shares, submissions
 
 submit = Submissions.submit
 submitting: ContextVar[bool] = ContextVar("submitting", default=False)

@@ -170,6 +170,8 @@ def _said(envelope: bytes) -> bytes:
     fields = json.loads(envelope)
     payload = json.loads(base64.b64decode(fields["payload"]))
     assert payload.pop("deployment")
+    for name in ("opened_root", "seed_commitment"):
+        payload["promise"][name] = len(payload["promise"][name])
     if "chain" in payload:
         payload["chain"] = len(payload["chain"])  # over the deployment's name and what may differ
     lengths = [{name: len(value) for name, value in each.items()} for each in fields["signatures"]]

@@ -43,7 +43,7 @@ from sqlalchemy import select
 from equipoise.v1 import operator_pb2, operator_pb2_grpc, types_pb2
 from equipoise.wire.workloads import schema_to_message
 from equipoise_server.admin.state_directory import open_deployment
-from equipoise_server.storage.tables import records
+from equipoise_server.storage.tables.transparency import records
 
 # Seeds count up from the number that the server is given, one a round. `fault`: a statement that breaks the server.
 SCRIPT = """

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 
 from equipoise.clients.analyst import Client
-from equipoise.clients.connection import Connection
+from equipoise.clients.auditor import Auditor
 from equipoise.clients.operator import Operator
 from equipoise.clients.session_stream import StatementAnswer
 from equipoise.errors import NotAuthenticated
@@ -33,12 +33,11 @@ from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.results import Results
-from equipoise.v1 import auditor_pb2
 from equipoise_server.admin.ledger_repair import verify
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.clock import system_clock
 from equipoise_server.storage.crash_points import CrashPoint
-from equipoise_server.storage.tables import records
+from equipoise_server.storage.tables.transparency import records
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
 ASKED: dict[str, list[Statement]] = {
@@ -97,7 +96,7 @@ def play(server: DyingServer, profiles: Path) -> Played:
     operator = Persisting(server, lambda: Operator.from_profile(server.state / "profiles" / "operator"))
     ann = Persisting(server, lambda: Client.from_profile(profiles / "ann"))
     bob = Persisting(server, lambda: Client.from_profile(profiles / "bob"))
-    auditor = Persisting(server, lambda: Connection.from_profile(server.state / "profiles" / "auditor"))
+    auditor = Persisting(server, lambda: Auditor.from_profile(server.state / "profiles" / "auditor"))
     for name in (*ASKED, "cyd"):
         operator.ask(lambda it, name=name: it.add_analyst(name, profiles / name))  # type: ignore[misc]
     renewal = begin(profiles / "cyd")
@@ -118,8 +117,7 @@ def play(server: DyingServer, profiles: Path) -> Played:
     ann.ask(lambda it: it.withdraw(first, "2"))
     ann.ask(lambda it: it.submit(first, ASKED["ann"], "3"))
     bob.ask(lambda it: it.submit(first, ASKED["bob"], "1"))
-    nonce = auditor_pb2.SetAuditNonceRequest(round_id=first, nonce=SEED, request_id="nonce")
-    auditor.ask(lambda it: it.call(nonce, auditor_pb2.SetAuditNonceResponse))
+    auditor.ask(lambda it: it.set_nonce(first, SEED, "nonce"))
     operator.ask(lambda it: it.seal(first, "seal"))
     operator.ask(lambda it: it.run(first, "run"))
     end = time.monotonic() + SECONDS
@@ -140,9 +138,7 @@ def play(server: DyingServer, profiles: Path) -> Played:
         **{f"ann's {each.sequence}": each.results for each in told},
     }
     synopsis = ann.ask(lambda it: it.synopsis(first))
-    wanted = auditor_pb2.GetSealedSeedRequest(round_id=first)
-    sealed = auditor.ask(lambda it: it.call(wanted, auditor_pb2.GetSealedSeedResponse))
-    assert len(sealed.seeds) == 1
+    assert len(auditor.ask(lambda it: it.sealed_seeds(first))) == 1
     accounts = operator.ask(lambda it: list(it.accounts("shop")))
     journal = [
         (entry.action, entry.account)

@@ -36,7 +36,7 @@ from equipoise_server.admin.ledger_repair import verify
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.clock import system_clock
 from equipoise_server.storage.store import read_only
-from equipoise_server.storage.tables import checkpoints, records
+from equipoise_server.storage.tables.transparency import checkpoints, records
 
 FULL, BROKEN = (errno.ENOSPC, WRITES | NAMES), (errno.EIO, ALL)
 MAX_CALLS = 60  # of one request

@@ -21,7 +21,7 @@ from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.identity.authority import Authority, certificate_to_pem, server_names
 from equipoise_server.identity.credential import credential_of
 from equipoise_server.identity.names import certified_name
-from equipoise_server.storage.tables import records
+from equipoise_server.storage.tables.transparency import records
 from equipoise_server.transparency.keys import Purpose, in_force
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -57,6 +57,7 @@ def test_analysts_who_are_not_protected_are_named_in_words(custodian: Custodian)
     report = as_markdown(audit)
     assert remark in report
     assert "not protected from one another" in report
+    assert "| there is one, and nobody to protect it from |" in report
     told = {each["round"]: each["protects_analysts"] for each in as_json(audit)["rounds"]}
     assert told == {HELD: True, "a2": False, "a3": True}
 
@@ -173,7 +174,7 @@ def test_what_was_done_wrongly_in_a_session_and_signed_is_named(
 def test_receipts_of_answers_are_compared_with_what_is_on_record(custodian: Custodian) -> None:
     custodian.silent = {"bob"}
     custodian.play_session("bb")
-    payload = SessionReceiptPayload("test", "bb", "ann", 3, bytes(32), 1)
+    payload = SessionReceiptPayload("test", "bb", "ann", 3, bytes(32), 1, custodian.promise("bb"))
 
     def found(*payloads: SessionReceiptPayload) -> str:
         receipts = [custodian.session_receipt(each) for each in payloads]
@@ -185,6 +186,8 @@ def test_receipts_of_answers_are_compared_with_what_is_on_record(custodian: Cust
     )
     assert "which is not recorded" in found(replace(payload, session="zz"))
     assert "which is not recorded" in found(replace(payload, analyst="eve"))
+    other = replace(payload.promise, error_bound=0.001)
+    assert "promises the error bound 0.001, but 0.1 is on record" in found(replace(payload, promise=other))
     assert "another deployment" in found(replace(payload, deployment="other"))
     assert "has no answers of 'bob'" in found(replace(payload, analyst="bob"))
     custodian.play("cc")

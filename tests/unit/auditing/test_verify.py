@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from harness.custodian import DATA_PARTS, ORDER, Custodian, rechained
@@ -513,6 +514,27 @@ def test_another_workload_than_the_receipt_s_is_found(custodian: Custodian) -> N
     receipt = custodian.receipt(ROUND, "ann", b"w" * 32)
     audit = verify(custodian.archive(), custodian.trusted, (), [receipt])
     assert "another workload of 'ann' was used than the newest receipt says" in failures(audit)["A11"]
+
+
+@pytest.mark.parametrize(
+    ("promised", "words"),
+    [
+        ({"error_bound": 0.001}, "promises the error bound 0.001, but 0.1 is on record"),
+        ({"opened_root": bytes(32)}, f"promises the opened root {'00' * 32}, but"),
+    ],
+)
+def test_a_promise_that_is_not_on_record_is_found(
+    custodian: Custodian, promised: dict[str, Any], words: str
+) -> None:
+    """Also by a receipt that another one has replaced."""
+    custodian.promised = promised
+    lie = custodian.receipt(ROUND, "ann", b"w" * 32)
+    custodian.promised, custodian.time = {}, custodian.time + timedelta(seconds=1)
+    receipts = [lie, custodian.receipt(ROUND, "ann", custodian.commitment(ROUND, "ann"))]
+    detail = failures(verify(custodian.archive(), custodian.trusted, (), receipts))["A11"]
+    assert words in detail
+    assert detail.endswith("the custodian has made two different promises")
+    assert failures(verify(custodian.archive(), custodian.trusted, (), receipts[1:])) == {}
 
 
 def test_keys_of_two_logs_are_refused(custodian: Custodian) -> None:

@@ -12,7 +12,7 @@ import grpc
 import numpy as np
 import pytest
 from harness.fake_server import connected, refuse
-from harness.shown_rounds import shown_round
+from harness.shown_rounds import PROMISE, shown_round
 from harness.small_custodian import DEPLOYMENT, Custodian
 
 from equipoise.clients import connection as connection_module
@@ -126,7 +126,7 @@ def test_a_lost_answer_is_asked_for_again_under_the_same_request_id() -> None:
         if len(seen) == 1:
             context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
         commitment = workload_commitment(header.commitment_salt, workload)
-        envelope = Custodian().receipt(ReceiptPayload(DEPLOYMENT, ROUND, "ann", commitment, 1, 1, 1_000))
+        envelope = Custodian().receipt(ReceiptPayload(DEPLOYMENT, ROUND, "ann", commitment, 1, 1, 1_000, PROMISE))
         return analyst_pb2.SubmitWorkloadResponse(
             receipt=analyst_pb2.Receipt(
                 round_id=ROUND,
@@ -136,7 +136,10 @@ def test_a_lost_answer_is_asked_for_again_under_the_same_request_id() -> None:
             )
         )
 
-    with connected({"SubmitWorkload": submit}) as connection:
+    def show(_: Any, __: Any) -> Any:
+        return analyst_pb2.GetAnalystRoundResponse(round=shown_round(ROUND, RoundState.OPEN))
+
+    with connected({"GetAnalystRound": show, "SubmitWorkload": submit}) as connection:
         receipt = Client(connection).submit(ROUND, [Among("a", ("x",))])
     assert len(seen) == 2
     assert seen[0] == seen[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import grpc
 import numpy as np
 import pytest
 from harness.fake_server import connected, refuse
-from harness.shown_rounds import shown_round
+from harness.shown_rounds import PROMISE, shown_round
 from harness.small_custodian import DEPLOYMENT, SCHEMA, signing_key
 
 from equipoise.clients import connection as connection_module
@@ -93,7 +93,9 @@ class Store:
         methods = np.full(count, AnswerMethod.HYPOTHESIS, dtype=np.uint8)
         slot = 3 * sequence
         self.chain = chain_step(self.chain, sequence, slot, statement, values, methods, bounds)
-        receipt = SessionReceiptPayload(DEPLOYMENT, SESSION, self.analyst, sequence, self.chain, sequence)
+        receipt = SessionReceiptPayload(
+            DEPLOYMENT, SESSION, self.analyst, sequence, self.chain, sequence, told.get("promise", PROMISE)
+        )
         chunk = answers_to_chunk(SESSION, sequence, 0, values + told.get("off", 0), methods, bounds)
         envelope = sign(SESSION_RECEIPT_TYPE, receipt.to_bytes(), told.get("keys", [KEY]))
         self.answers.append(
@@ -260,19 +262,23 @@ def other_key(store: Store) -> Handler:
     return store.handler(keys=[signing_key(2)])
 
 
+def other_terms(store: Store) -> Handler:
+    return store.handler(promise=replace(PROMISE, beta=0.5))
+
+
 def other_session(store: Store) -> Handler:
     def serve(requests: Iterator[Any], _: Any) -> Iterator[Any]:
         yield store.attach(requests)
         answer = store.answer(next(requests).asked.statement)
         receipt = read_session_receipt(answer.answered.envelope)
-        wrong = SessionReceiptPayload(DEPLOYMENT, "ef" * 16, "ann", 1, receipt.chain, 1)
+        wrong = SessionReceiptPayload(DEPLOYMENT, "ef" * 16, "ann", 1, receipt.chain, 1, PROMISE)
         answer.answered.envelope = sign(SESSION_RECEIPT_TYPE, wrong.to_bytes(), [KEY])
         yield answer
 
     return serve
 
 
-@pytest.mark.parametrize("lie", [other_answer, other_key, other_session])
+@pytest.mark.parametrize("lie", [other_answer, other_key, other_terms, other_session])
 def test_a_receipt_that_is_for_something_else_is_not_taken(tmp_path: Path, lie: Callable[[Store], Handler]) -> None:
     store = Store()
     with pytest.raises(VerificationFailed, match="kept as evidence"):

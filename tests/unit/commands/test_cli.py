@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
+from harness.shown_rounds import ROUND
 
 from equipoise.cli import app, main
 from equipoise.clients.session_stream import StatementAnswer
 from equipoise.commands.asking import show_answers
-from equipoise.commands.printing import counted, plain, print_json, print_table
+from equipoise.commands.columns import in_words, print_round
+from equipoise.commands.printing import counted, plain, print_json, print_line, print_table
 from equipoise.commands.terms_options import parse_shares
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.results import AnswerMethod
-from equipoise.model.rounds import RoundState, Share
-from equipoise.queries.schema import Schema
+from equipoise.model.rounds import RoundState, SessionTerms, Share
+from equipoise.queries.schema import Attribute, Schema, bin_labels
 from equipoise.queries.statements import Quantile, Statement, Variance
 from equipoise.results import Labels, Results
 
@@ -40,6 +43,47 @@ def test_a_missing_profile_is_one_clear_line(tmp_path: Path, capsys: pytest.Capt
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err == f"error: {tmp_path / 'profile.toml'}: cannot be read: No such file or directory\n"
+
+
+def test_a_missing_profile_directory_says_where_profiles_come_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["whoami", "--profile", str(tmp_path / "nowhere")])
+    assert ended.value.code == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"error: profile {tmp_path / 'nowhere'}: there is no such directory")
+    assert "--profile" in printed
+    assert "EQUIPOISE_PROFILE" in printed
+    assert "equipoise enroll" in printed
+
+
+def test_a_number_is_written_with_digits_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = ("operator", "round", "plan", "x", "--share", "a=1", "--data-delta", "0", "--analyst-epsilon", "1")
+    for given in (("--data-epsilon", "1_0"), ("--data-epsilon=1_0",), ("--data-epsilon", "\u0661")):
+        with pytest.raises(SystemExit) as ended:
+            main([*plan, *given])
+        assert ended.value.code == 2
+        assert "Invalid value" in capsys.readouterr().err
+    # A name may look so.
+    with pytest.raises(SystemExit) as ended:
+        main(["whoami", "--profile", "1_0"])
+    assert ended.value.code == 1
+
+
+HOSTILE = "a\x1b[2J\x9b31m\u202eb\nc"
+
+
+def test_no_text_from_elsewhere_reaches_the_terminal_raw(capsys: pytest.CaptureFixture[str]) -> None:
+    print_line(HOSTILE)
+    print_table((HOSTILE, "n"), [(HOSTILE, "1")])
+    print_json({"a": HOSTILE})
+    printed = capsys.readouterr().out
+    assert all(each.isprintable() for each in printed.replace("\n", ""))
+    assert json.loads(printed.splitlines()[-1]) == {"a": HOSTILE}
+    with pytest.raises(SystemExit):
+        main(["whoami", "--profile", HOSTILE])
+    assert all(each.isprintable() for each in capsys.readouterr().err.replace("\n", ""))
 
 
 def test_shares_are_read() -> None:
@@ -122,6 +166,24 @@ def test_tables_cut_nothing_off_and_read_no_markup(capsys: pytest.CaptureFixture
     printed = capsys.readouterr().out
     assert "x" * 200 in printed
     assert "[red]y[/red]" in printed
+
+
+def test_attributes_say_what_numbers_outside_of_their_bins_count_as() -> None:
+    edges = (500.0, 1000.0)
+    assert in_words(Attribute("price", bin_labels(edges), edges)) == "price: [500, 1000)"
+    said = in_words(Attribute("price", bin_labels(edges), edges, clamp=True))
+    assert said == "price: [500, 1000); numbers outside of the bins count in the nearest one"
+
+
+def test_a_session_of_one_analyst_warns_of_no_others(capsys: pytest.CaptureFixture[str]) -> None:
+    session = SessionTerms(length=5)
+    terms = replace(ROUND.terms, session=session, analyst_budget=None)
+    print_round(replace(ROUND, terms=terms))
+    assert "unprotected            there is one analyst, and nobody to protect it from" in capsys.readouterr().out
+    print_round(replace(ROUND, terms=replace(terms, shares=(Share("ann", 2, 4), Share("bob", 2, 4)))))
+    assert "one can tell what the other analysts ask" in capsys.readouterr().out
+    print_round(replace(ROUND, terms=terms), *terms.shares)  # an analyst is not shown whether there are others
+    assert "one can tell what the other analysts ask" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("text", ['[{"cells": [0],\n"counts": [NaN]}]', "[0,\n-Infinity]"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import tracemalloc
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -156,6 +158,61 @@ def test_forms_of_csv(tmp_path: Path) -> None:
     assert source_at(path).counts(schema).dense().tolist() == [1, 0, 0, 1, 0, 1]
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(path.read_bytes()))
     assert labels(tmp_path / "t.csv.gz", "b", "1", "2", "3") == [1, 1, 1, 0]
+
+
+def test_csv_files_are_separated_and_encoded_as_their_options_say(tmp_path: Path) -> None:
+    semicolons = table(tmp_path / "t.csv", 'b;a\n1;"x;y"\n2;caf\xe9\n'.encode("latin-1"))
+    read = tmp_path / "t.csv?delimiter=;&encoding=latin-1"
+    assert labels(read, "a", "x;y", "caf\xe9") == [1, 1, 0]
+    with pytest.raises(InvalidArgument, match="cannot be read: it is damaged, or not the kind of file that its"):
+        labels(semicolons, "a", "x")
+    assert labels(table(tmp_path / "t.tsv", "b\ta\n1\tx,y\n"), "a", "x,y") == [1, 0]
+    assert labels(
+        table(tmp_path / "u.csv", "b,a\n1,\u4e2d\n".encode("utf-16")).with_name("u.csv?encoding=utf-16"),
+        "a",
+        "\u4e2d",
+    ) == [1, 0]
+
+
+def test_one_schema_fits_truth_values_of_both_kinds_of_files(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"late": [True, False, True, None]}), tmp_path / "t.parquet")
+    path = table(tmp_path / "t.csv", "late,n\nTrue,1\nFALSE,2\ntrue,3\n,4\n")
+    for categories in (("true", "false"), ("True", "False")):
+        assert labels(path, "late", *categories) == labels(tmp_path / "t.parquet", "late", *categories) == [2, 1, 1]
+    # Where both spellings are categories, each is what it says.
+    assert labels(path, "late", "true", "True", "FALSE") == [1, 1, 1, 1]
+
+
+def test_labels_of_a_downloaded_synopsis_are_read_again(tmp_path: Path) -> None:
+    assert labels(table(tmp_path / "t.csv", "a\n'=1+2\n=1+2\n-5\n"), "a", "=1+2", "-5") == [2, 1, 0]
+    assert labels(tmp_path / "t.csv", "a", "=1+2", "'=1+2", "-5") == [1, 1, 1, 0]
+
+
+def test_a_header_that_has_no_end_is_refused_without_reading_it_all(tmp_path: Path) -> None:
+    bomb = tmp_path / "t.csv.gz"
+    with gzip.open(bomb, "wb", 1) as file:
+        for _ in range(64):
+            file.write(b"a" * (1 << 20))
+    tracemalloc.start()
+    with pytest.raises(InvalidArgument, match="table: "):
+        labels(bomb, "a", "x")
+    assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    tracemalloc.stop()
+    quoted = table(tmp_path / "q.csv", "a," * (1 << 20))
+    with pytest.raises(InvalidArgument, match="table: has a header line of 1,048,576 characters or more"):
+        labels(quoted, "a", "x")
+
+
+@pytest.mark.parametrize("megabytes", [3, 20, 40])
+@pytest.mark.parametrize("column", ["first", "last"])
+def test_a_long_line_is_counted_or_refused_but_never_dropped(tmp_path: Path, megabytes: int, column: str) -> None:
+    long = b"y" * (megabytes << 20)
+    path = table(tmp_path / "t.csv", b"a,b\nx,1\n" + (long + b",1" if column == "first" else b"x," + long))
+    schema = Schema((Attribute("a", ("x", "other"), unknown="other"),))
+    counted = 0
+    with suppress(InvalidArgument):
+        counted = source_at(path).counts(schema).records
+    assert counted in (0, 2)
 
 
 def test_hive_folders_add_no_columns(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ def ideal_law(potential: NDArray[np.int64], step: int) -> list[Fraction]:
     return [weight / sum(weights) for weight in weights]
 
 
+@pytest.mark.slow
 @pytest.mark.thin(3)
 @pytest.mark.parametrize("step", [NAT // 3, 4 * NAT, 20 * NAT])
 @pytest.mark.parametrize("lifetime", [1, 3, 100])

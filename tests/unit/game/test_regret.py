@@ -167,6 +167,7 @@ def query_regret(rate: float, density: float, gains: Gains, sign: int = 1) -> tu
     return best - earned - bound, (best - earned) / bound
 
 
+@pytest.mark.slow
 @pytest.mark.thin(3)
 @pytest.mark.parametrize("gains", QUERY_SEQUENCES)
 @pytest.mark.parametrize("density", DENSITIES)
@@ -176,6 +177,7 @@ def test_dense_multiplicative_weights_keep_their_regret(rate: float, density: fl
     assert excess <= 1e-9
 
 
+@pytest.mark.slow
 def test_the_query_player_s_bound_is_not_idle() -> None:
     assert max(query_regret(0.6, density, gains)[1] for density in DENSITIES for gains in QUERY_SEQUENCES) > 0.5
     assert max(query_regret(0.02, density, gains)[1] for density in DENSITIES for gains in QUERY_SEQUENCES) > 0.5

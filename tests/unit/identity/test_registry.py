@@ -19,7 +19,7 @@ from equipoise_server.identity.registry import SERIALS_AT_ONCE, Registry, mark_d
 from equipoise_server.storage.idempotency import Request, make_request
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import open_store
-from equipoise_server.storage.tables import certificates
+from equipoise_server.storage.tables.identity import certificates
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 AUTHORITY = Authority.create("here", NOW)
@@ -148,6 +148,18 @@ def test_a_deleted_name_is_never_given_again(registry: Registry) -> None:
         registry.caller("alice", credential_of(issued))
     assert registry.list(ANALYSTS) == ([], "")
     with pytest.raises(AlreadyExists, match="'alice' was deleted; its name stays taken"):
+        registry.add("alice", Role.ANALYST, credential_of(AUTHORITY.issue_identity("alice", KEY, NOW)), fresh())
+
+
+def test_a_name_that_differs_in_case_only_is_taken(registry: Registry) -> None:
+    """Also a deleted analyst's: people and case-insensitive file systems would take one for the other."""
+    issued = AUTHORITY.issue_identity("Alice", KEY, NOW)
+    registry.add("Alice", Role.ANALYST, credential_of(issued), fresh())
+    with pytest.raises(AlreadyExists, match="'Alice' is registered already"):
+        registry.add("aLICE", Role.ANALYST, credential_of(AUTHORITY.issue_identity("aLICE", KEY, NOW)), fresh())
+    with registry.operations.store.write() as connection:
+        mark_deleted(connection, "Alice", NOW)
+    with pytest.raises(AlreadyExists, match="'Alice' was deleted; its name stays taken"):
         registry.add("alice", Role.ANALYST, credential_of(AUTHORITY.issue_identity("alice", KEY, NOW)), fresh())
 
 

@@ -60,6 +60,7 @@ def test_the_law_that_reaches_less_far_is_chosen() -> None:
     assert isinstance(choose_noise(setting, Fraction(1, 10**4), 0.6)[0], LaplaceNoise)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answers", "method"), [("laplace", 2), ("gaussian", 3)])
 def test_answers_say_how_they_were_made_and_keep_their_bounds(answers: str, method: int) -> None:
     case = instance(analysts=4, answers=answers, threshold=0.0)
@@ -78,6 +79,7 @@ def test_answers_say_how_they_were_made_and_keep_their_bounds(answers: str, meth
         assert set(given.bounds[noisy].tolist()) <= set(repair.noise_bounds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answers", ["laplace", "gaussian"])
 def test_every_place_is_charged(answers: str) -> None:
     case = instance(analysts=4, answers=answers)
@@ -98,6 +100,7 @@ def test_every_place_is_charged(answers: str) -> None:
     assert accounting.charge_of(accounting.events_from_json(plan.analyst_events)) == plan.analyst_cost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answers", "play"), [("gaussian", "mixed"), ("laplace", "mixed"), ("gaussian", "sampled")]
 )

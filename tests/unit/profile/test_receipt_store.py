@@ -13,7 +13,7 @@ import grpc
 import numpy as np
 import pytest
 from harness.fake_server import connected
-from harness.shown_rounds import shown_round
+from harness.shown_rounds import PROMISE, shown_round
 from harness.small_custodian import DEPLOYMENT, ROUND, SALT, SCHEMA, STATEMENTS, Custodian, Told, signing_key
 from harness.verifying import KEY, found, log_of, papers
 
@@ -21,6 +21,7 @@ from equipoise.clients import connection as connection_module
 from equipoise.clients.analyst import Client
 from equipoise.commands.verification import bundle
 from equipoise.errors import InvalidArgument, VerificationFailed
+from equipoise.model.accounts import Budget
 from equipoise.model.rounds import RoundState
 from equipoise.profile.profile import LOG_KEYS
 from equipoise.profile.receipt_store import REFUSED_RECEIPTS, ReceiptStore, check_answered
@@ -31,7 +32,7 @@ from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise.wire.workloads import schema_to_message, workload_to_bytes
 
 WORKLOAD = workload_to_bytes(STATEMENTS)
-PAYLOAD = ReceiptPayload(DEPLOYMENT, ROUND, "ann", workload_commitment(SALT, WORKLOAD), 3, 10, 1_000)
+PAYLOAD = ReceiptPayload(DEPLOYMENT, ROUND, "ann", workload_commitment(SALT, WORKLOAD), 3, 10, 1_000, PROMISE)
 LOG = Custodian()
 
 
@@ -107,7 +108,7 @@ def test_the_receipt_of_a_session_s_newest_answer_is_kept(tmp_path: Path) -> Non
     """Stored answers can be read again, with their receipts; two chains for one answer convict the custodian."""
     kept = ReceiptStore(tmp_path)
     assert kept.session_receipt(ROUND) is None
-    first = SessionReceiptPayload(DEPLOYMENT, ROUND, "ann", 1, bytes(32), 1_000)
+    first = SessionReceiptPayload(DEPLOYMENT, ROUND, "ann", 1, bytes(32), 1_000, PROMISE)
     second = replace(first, sequence=2, chain=bytes([2]) * 32)
     for payload in (first, second, first, replace(second, time=2_000)):
         kept.keep_session_receipt(ROUND, LOG.session_receipt(payload))
@@ -121,7 +122,7 @@ def test_the_receipt_of_a_session_s_newest_answer_is_kept(tmp_path: Path) -> Non
 
 def test_a_receipt_is_of_the_answer_that_came() -> None:
     """Else what is signed could be what is released later, and not what was told."""
-    payload = SessionReceiptPayload(DEPLOYMENT, ROUND, "ann", 1, bytes(32), 1_000)
+    payload = SessionReceiptPayload(DEPLOYMENT, ROUND, "ann", 1, bytes(32), 1_000, PROMISE)
     check_answered(LOG.session_receipt(payload), ROUND, "ann", 1, bytes(32))
     changes: list[dict[str, Any]] = [{"session": "cd" * 16}, {"analyst": "bob"}, {"sequence": 2}, {"chain": SALT}]
     for change in changes:
@@ -163,8 +164,12 @@ def accepting(payload: ReceiptPayload, salt: bytes = SALT, log: Custodian = LOG)
     return submit
 
 
+def open_round(_: Any, __: Any) -> Any:
+    return analyst_pb2.GetAnalystRoundResponse(round=shown_round(ROUND, RoundState.OPEN))
+
+
 def test_a_receipt_for_what_was_sent_is_kept(tmp_path: Path) -> None:
-    with connected({"SubmitWorkload": accepting(PAYLOAD)}) as connection:
+    with connected({"GetAnalystRound": open_round, "SubmitWorkload": accepting(PAYLOAD)}) as connection:
         Client(connection, store_of(tmp_path)).submit(ROUND, STATEMENTS)
     assert ReceiptStore(tmp_path).receipt(ROUND) == LOG.receipt(PAYLOAD)
 
@@ -180,7 +185,7 @@ def test_a_receipt_for_what_was_sent_is_kept(tmp_path: Path) -> None:
 )
 def test_a_receipt_for_anything_else_is_refused(tmp_path: Path, payload: ReceiptPayload, salt: bytes) -> None:
     with (
-        connected({"SubmitWorkload": accepting(payload, salt)}) as connection,
+        connected({"GetAnalystRound": open_round, "SubmitWorkload": accepting(payload, salt)}) as connection,
         pytest.raises(VerificationFailed, match="another workload"),
     ):
         Client(connection, store_of(tmp_path)).submit(ROUND, STATEMENTS)
@@ -189,6 +194,30 @@ def test_a_receipt_for_anything_else_is_refused(tmp_path: Path, payload: Receipt
 
 def refused_receipts(profile: Path) -> list[bytes]:
     return [path.read_bytes() for path in (profile / REFUSED_RECEIPTS).iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"beta": 0.5}, "promises the beta 0.5, but 0.05 was shown to you"),
+        ({"mechanism": "laplace"}, "promises the mechanism laplace, but gaussian was shown to you"),
+        (
+            {"analyst_budget": Budget(9.0, 1e-6)},
+            "analyst budget epsilon 9.0, delta 1e-06, but epsilon 1.0, delta 1e-06 was shown to you",
+        ),
+        ({"seed_commitment": bytes([1]) * 32}, "was shown to you: the custodian has made two different promises"),
+    ],
+)
+def test_a_receipt_that_promises_other_terms_than_were_shown_is_refused(
+    tmp_path: Path, other: dict[str, Any], words: str
+) -> None:
+    """Else a custodian could show one promise, and put another on record."""
+    payload = replace(PAYLOAD, promise=replace(PROMISE, **other))
+    answers = {"GetAnalystRound": open_round, "SubmitWorkload": accepting(payload)}
+    with connected(answers) as connection, pytest.raises(VerificationFailed, match=words):
+        Client(connection, store_of(tmp_path)).submit(ROUND, STATEMENTS)
+    assert ReceiptStore(tmp_path).receipt(ROUND) is None
+    assert refused_receipts(tmp_path) == [LOG.receipt(payload)]
 
 
 @pytest.mark.parametrize("call", ["SubmitWorkload", "WithdrawWorkload"])
@@ -200,7 +229,11 @@ def test_a_receipt_by_another_key_is_refused_at_once_and_kept_as_evidence(tmp_pa
     def withdraw(_: Any, __: Any) -> Any:
         return analyst_pb2.WithdrawWorkloadResponse(envelope=stranger.receipt(withdrawn))
 
-    answers = {"SubmitWorkload": accepting(PAYLOAD, log=stranger), "WithdrawWorkload": withdraw}
+    answers = {
+        "GetAnalystRound": open_round,
+        "SubmitWorkload": accepting(PAYLOAD, log=stranger),
+        "WithdrawWorkload": withdraw,
+    }
     with connected(answers) as connection:
         client = Client(connection, store_of(tmp_path))
         ask: dict[str, Callable[[], object]] = {
@@ -216,7 +249,7 @@ def test_a_receipt_by_another_key_is_refused_at_once_and_kept_as_evidence(tmp_pa
 
 def test_a_receipt_by_a_known_and_a_coming_key_is_taken(tmp_path: Path) -> None:
     both = Custodian([signing_key(2), *LOG.keys])
-    with connected({"SubmitWorkload": accepting(PAYLOAD, log=both)}) as connection:
+    with connected({"GetAnalystRound": open_round, "SubmitWorkload": accepting(PAYLOAD, log=both)}) as connection:
         Client(connection, store_of(tmp_path)).submit(ROUND, STATEMENTS)
     assert ReceiptStore(tmp_path).receipt(ROUND) == both.receipt(PAYLOAD)
 

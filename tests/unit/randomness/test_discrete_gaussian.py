@@ -40,6 +40,7 @@ def is_kept(noise: DiscreteGaussian, block: int, offset: int, coin: int, rest: t
     return drawn < 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variance", SMALL)
 def test_law_of_every_decision_is_the_ideal_one(variance: Fraction) -> None:
     noise, scale = DiscreteGaussian(variance), 1 << 64
@@ -91,6 +92,7 @@ def test_the_farthest_blocks_are_drawn_too(words: list[int], block: int) -> None
     assert noise.draw(1, ScriptedStream(words)).tolist() == [-block * noise.width]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variance", [*SMALL, Fraction(1000)])
 def test_listed_law_is_the_ideal_one(variance: Fraction) -> None:
     law, total = DiscreteGaussian(variance).law(), normaliser(variance)

@@ -7,6 +7,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from harness.examples import examples
 from harness.random_references import ScriptedStream, chacha20_block, hkdf_32
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -59,7 +60,7 @@ def test_known_answers() -> None:
 
 
 @given(st.lists(st.integers(0, 70), max_size=12))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_any_cutting_gives_the_same_words(cuts: list[int]) -> None:
     whole = KeyedStream.derive(SEED, "cut").words(sum(cuts))
     stream = KeyedStream.derive(SEED, "cut")

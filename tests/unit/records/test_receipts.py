@@ -7,14 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from harness.shown_rounds import PROMISE
 
 from equipoise.errors import VerificationFailed
 from equipoise.records.canonical import canonical_json
 from equipoise.records.receipts import ReceiptPayload, SessionReceiptPayload, chain_start, chain_step
 
-TAKEN = ReceiptPayload("d", "r" * 32, "ann", bytes(range(32)), 2, 9, 1_700_000_000_000_000)
+TAKEN = ReceiptPayload("d", "r" * 32, "ann", bytes(range(32)), 2, 9, 1_700_000_000_000_000, PROMISE)
 WITHDRAWN = replace(TAKEN, commitment=None, statements=0, queries=0)
-ANSWERED = SessionReceiptPayload("d", "s" * 32, "ann", 3, bytes(range(32)), 1_700_000_000_000_000)
+ANSWERED = SessionReceiptPayload("d", "s" * 32, "ann", 3, bytes(range(32)), 1_700_000_000_000_000, PROMISE)
+PROMISE_FIELDS = json.loads(TAKEN.to_bytes())["promise"]
 
 
 @pytest.mark.parametrize("receipt", [TAKEN, WITHDRAWN, ANSWERED])
@@ -35,6 +37,10 @@ def test_what_is_written_is_read(receipt: ReceiptPayload | SessionReceiptPayload
         {"commitment": "00"},
         {"commitment": "AB" * 32},
         {"commitment": None},
+        {"promise": None},
+        {"promise": PROMISE_FIELDS | {"unit": "round"}},
+        {"promise": PROMISE_FIELDS | {"opened_root": "00"}},
+        {"promise": PROMISE_FIELDS | {"more": 1}},
     ],
 )
 def test_what_is_never_written_is_refused(change: dict[str, object]) -> None:
@@ -52,11 +58,15 @@ def test_what_is_never_written_is_refused(change: dict[str, object]) -> None:
         {"time": -1},
         {"chain": 0},
         {"chain": "00"},
+        {"promise": PROMISE_FIELDS | {"error_bound": 1}},
     ],
 )
 def test_what_is_never_written_of_a_session_is_refused(change: dict[str, object]) -> None:
     with pytest.raises(VerificationFailed):
         SessionReceiptPayload.from_bytes(canonical_json(json.loads(ANSWERED.to_bytes()) | change))
+
+
+PROMISE_FIELDS = json.loads(TAKEN.to_bytes())["promise"]
 
 
 @pytest.mark.parametrize("receipt", [TAKEN, ANSWERED])

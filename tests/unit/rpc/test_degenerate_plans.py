@@ -52,6 +52,7 @@ def planned(
     return mechanism(terms.mechanism).plan(setting_of(terms, records, 24))
 
 
+@pytest.mark.slow
 @both_units
 @both_plays
 @pytest.mark.parametrize("records", [1, 2, 1000, 2**40 - 1])

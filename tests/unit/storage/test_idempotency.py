@@ -26,7 +26,7 @@ from equipoise_server.storage.idempotency import (
     outlived,
 )
 from equipoise_server.storage.store import Store, open_store
-from equipoise_server.storage.tables import callers, requests
+from equipoise_server.storage.tables.identity import callers, requests
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 

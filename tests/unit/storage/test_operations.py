@@ -13,7 +13,7 @@ from equipoise_server.storage.crash_points import install_hook
 from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import Store, open_store
-from equipoise_server.storage.tables import identities, requests
+from equipoise_server.storage.tables.identity import identities, requests
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 REQUEST = make_request("o", "1", "add_identity", "ann")

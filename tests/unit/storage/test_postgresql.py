@@ -18,7 +18,7 @@ from equipoise.errors import InvalidArgument, Unavailable
 from equipoise_server.storage import postgresql as policy
 from equipoise_server.storage.append_only import APPEND_ONLY
 from equipoise_server.storage.store import Store, hold, hold_exclusively, open_store
-from equipoise_server.storage.tables import identities
+from equipoise_server.storage.tables.identity import identities
 
 
 @pytest.fixture

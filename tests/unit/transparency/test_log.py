@@ -18,7 +18,7 @@ from equipoise.records.record import MIN_RECORD, Kind, leaf_bytes
 from equipoise_server.ledger.guard_comparison import Finding
 from equipoise_server.storage.crash_points import CrashPoint, install_hook
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import checkpoints, record_items, records
+from equipoise_server.storage.tables.transparency import checkpoints, record_items, records
 from equipoise_server.transparency import log
 from equipoise_server.transparency.record_writer import find_root, record_root
 from equipoise_server.transparency.sequencing import Sequencer, append_due

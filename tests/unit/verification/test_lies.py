@@ -31,6 +31,9 @@ LIES: dict[str, tuple[Told, Check]] = {
     "an item with a note": (Told(items={"result": {"note": "unread"}}), Check.ROUND),
     "a schema that is none": (Told(items={"dataset": {"schema": {"a": 0}}}), Check.ROUND),
     "another workload sealed": (Told(items={"workload": {"commitment": "00" * 32}}), Check.RECEIPT),
+    "another promise than on record": (Told(promised={"error_bound": 0.001}), Check.RECEIPT),
+    "another charge than on record": (Told(promised={"analyst_cost": NOTHING}), Check.RECEIPT),
+    "another opening than on record": (Told(promised={"opened_root": "00" * 32}), Check.RECEIPT),
     "no workload sealed": (Told(items={"workload": {"commitment": None}}), Check.RECEIPT),
     "a workload beyond the share": (Told(items={"share": {"queries": 9}}), Check.WORKLOAD),
     "a workload more sensitive than the share": (Told(items={"share": {"sensitivity": 3}}), Check.WORKLOAD),
@@ -133,3 +136,9 @@ def test_keys_that_signed_nothing_are_not_carried_along() -> None:
 def test_keys_that_signed_are_all_named_though_the_reader_knows_them() -> None:
     bundle = Told().bundle(log_of())
     assert found(with_evidence(bundle, keys=())) is Check.HISTORY
+
+
+def test_a_step_that_is_shown_twice_is_none_of_the_log_s() -> None:
+    bundle = Told().bundle(log_of())
+    first, *others = bundle.evidence.records
+    assert found(with_evidence(bundle, records=(first, first, *others))) is Check.LOG

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from harness.examples import examples
 from harness.small_custodian import STATEMENTS, Custodian, Told, signing_key
 from harness.verifying import KEY, flipped, found, log_of, papers, with_evidence
 from hypothesis import given, settings
@@ -39,6 +40,28 @@ def test_the_kept_receipt_must_be_the_one_that_was_used() -> None:
     absent = Told(statements=None).bundle(log_of())
     assert found(absent, papers(receipt=kept)) is Check.RECEIPT
     assert found(absent, papers(receipt=withdrawn)) is None
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "check"),
+    [
+        ("deployment", "fedcba9876543210", Check.RECEIPT),
+        ("round_id", "cd" * 16, Check.RECEIPT),
+        ("analyst", "bob", Check.RECEIPT),
+        ("commitment", bytes(32), Check.RECEIPT),
+        ("statements", 2, Check.WORKLOAD),
+        ("queries", 9, Check.WORKLOAD),
+    ],
+)
+def test_everything_that_the_bundle_s_receipt_says_is_compared(field: str, value: object, check: Check) -> None:
+    """One key may sign for several deployments, and whoever holds it signs whatever it likes."""
+    log = log_of()
+    bundle = Told().bundle(log)
+    assert bundle.evidence.receipt is not None
+    payload = ReceiptPayload.from_bytes(envelopes.open_envelope(bundle.evidence.receipt, RECEIPT_TYPE, [KEY]))
+    assert getattr(payload, field) != value
+    wrong = log.receipt(replace(payload, **{field: value}))  # type: ignore[arg-type]
+    assert found(with_evidence(bundle, receipt=wrong)) is check
 
 
 def test_the_remembered_statements_must_be_those_that_were_used() -> None:
@@ -80,13 +103,13 @@ OTHER_FILES = {
 }
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=examples(300), deadline=None, derandomize=True)
 @given(st.integers(0, 8 * len(DATA) - 1))
 def test_every_flipped_bit_is_found(bit: int) -> None:
     assert found(flipped(DATA, bit)) is not None
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(st.sampled_from(sorted(OTHER_FILES)), st.data())
 def test_every_flipped_bit_of_what_the_analyst_keeps_is_found(name: str, data: st.DataObject) -> None:
     content = OTHER_FILES[name]

@@ -74,6 +74,8 @@ LIES: dict[str, tuple[Told, Check]] = {
         replace(AT_ONCE, items={"round": {"session": {"ending": "", "length": 9, "turn_seconds": 0, "shares": 3}}}),
         Check.ROUND,
     ),
+    "another promise than on record": (replace(AT_ONCE, promised={"error_bound": 0.001}), Check.RECEIPT),
+    "another opening than on record": (replace(AT_ONCE, promised={"opened_root": "00" * 32}), Check.RECEIPT),
     "a session that says that it is none": (replace(AT_ONCE, items={"round": {"session": None}}), Check.RECEIPT),
 }
 
@@ -116,7 +118,7 @@ def test_receipts_of_other_answers_are_found() -> None:
     assert found(shorter, papers(receipt=last)) is Check.RECEIPT
     assert found(replace(AT_ONCE, statements=None).bundle(log), papers(receipt=first)) is Check.RECEIPT
     # Receipts of somebody else, of something else, or of a round.
-    payload = SessionReceiptPayload(DEPLOYMENT, ROUND, "ann", 1, bytes(32), TIME)
+    payload = SessionReceiptPayload(DEPLOYMENT, ROUND, "ann", 1, bytes(32), TIME, AT_ONCE.promise())
     for other in (
         replace(payload, analyst="bob"),
         replace(payload, session="cd" * 16),

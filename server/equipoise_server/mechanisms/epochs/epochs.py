@@ -23,9 +23,9 @@ from equipoise.model.results import NO_BOUND
 from equipoise.queries.fixed_point import on_grid
 from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, codec_of, key, list_of
 from equipoise_server.mechanisms.epochs.question import Question, Scale
-from equipoise_server.mechanisms.interface import Answers
+from equipoise_server.mechanisms.interface import Answers, alike
 from equipoise_server.mechanisms.noise_calibration import GAUSSIAN_NOISE, GaussianNoise, NoiseDistribution
-from equipoise_server.mechanisms.online.interface import HYPOTHESIS, alike
+from equipoise_server.mechanisms.online.interface import HYPOTHESIS
 from equipoise_server.mechanisms.online.streams import SessionStreams
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.repair.private_weights import answer_scores

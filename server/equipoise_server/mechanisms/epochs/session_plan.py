@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from equipoise.accounting import charge_of, events_to_json
 from equipoise.model.rounds import MechanismPlan
-from equipoise_server.mechanisms.checking import check_costs
 from equipoise_server.mechanisms.epochs.cost import Session, analyst_parts, data_parts
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters
 from equipoise_server.mechanisms.epochs.plan import promised, uncertified_cells
 from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.running_time import (
     CELL_BYTES,
     CELL_SECONDS,
@@ -26,24 +25,19 @@ def session_plan(
     mechanism: str, setting: PublicParameters, session: Session, parameters: EpochParameters
 ) -> MechanismPlan:
     """The plan of a session in epochs, with its costs at all caps."""
-    data = data_parts(setting, session, parameters)
-    analysts = analyst_parts(setting, session, parameters) if setting.protects_analysts else []
-    data_cost, analyst_cost = charge_of(data), charge_of(analysts) if setting.protects_analysts else None
-    check_costs(setting, data_cost, analyst_cost)
     tested = session.statements * (STATEMENT_SECONDS + 3 * CELL_SECONDS * session.universe)
     drawn = RECORD_SECONDS * parameters.records + LEARNING_SECONDS * session.universe
     counted = parameters.count_noise.digits * DIGIT_SECONDS * session.slots
-    return MechanismPlan(
-        mechanism=mechanism,
-        parameters=parameters.to_json(),
-        data_cost=data_cost,
-        analyst_cost=analyst_cost,
+    return make_plan(
+        mechanism,
+        setting,
+        parameters,
+        data_parts(setting, session, parameters),
+        analyst_parts(setting, session, parameters) if setting.protects_analysts else (),
         error_bound=promised(parameters),
         max_uncertified=uncertified_cells(setting, session, parameters),
         seconds=tested + parameters.epochs * drawn + counted,
         memory_bytes=PROCESS_BYTES + 3 * CELL_BYTES * session.universe + QUERY_BYTES * session.cells,
-        data_events=events_to_json(mechanism, data),
-        analyst_events=events_to_json(mechanism, analysts),
     )
 
 

@@ -27,13 +27,13 @@ from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.query_player import Units
-from equipoise_server.mechanisms.checking import check_inputs
+from equipoise_server.mechanisms.checking import planned_workloads
 from equipoise_server.mechanisms.equilibrium.cost_model import Size, every_query_a_unit
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
-from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, PublicParameters
+from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, PublicParameters, alike
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, repair_analysts
-from equipoise_server.mechanisms.repair.private_weights import starting_weights
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED, Synopsis, repair
+from equipoise_server.mechanisms.repair.weights_hypothesis import starting_weights
 from equipoise_server.randomness.stream import KeyedStream
 
 
@@ -44,7 +44,7 @@ class Equilibrium:
     fitted = False
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
-        """Parameters from public things, by `tuning`; single ones may be forced through the options."""
+        """Parameters from public things, by `selection`; single ones may be forced through the options."""
         return plan_equilibrium(self.name, setting)
 
     def run(
@@ -57,17 +57,16 @@ class Equilibrium:
         progress: OnStep,
     ) -> Outcome:
         """The game on all workloads together, then each analyst's repair alone."""
-        check_inputs(setting, data, workloads)
+        present = planned_workloads(setting, data, workloads)
         parameters = EquilibriumParameters.from_json(plan.parameters)
-        present = [share.analyst for share in setting.shares if share.analyst in workloads]
-        together = joined(setting, [workloads[analyst] for analyst in present])
+        together = joined(setting, list(present.values()))
         progress("counting", 0, 1)
         counts = data.count(together)
         progress("counting", 1, 1)
         game = Game(
             parameters=parameters.game,
             workload=together,
-            units=units_of(setting, together, [workloads[analyst] for analyst in present]),
+            units=units_of(setting, together, list(present.values())),
             counts=counts,
             records=setting.records,
         )
@@ -79,7 +78,7 @@ class Equilibrium:
         answers = repair_all(
             setting,
             parameters,
-            {analyst: workloads[analyst] for analyst in present},
+            present,
             counts,
             Synopsis(together.record_counts(synopsis), len(synopsis)),
             starting_weights(synopsis, setting.universe_size),
@@ -105,11 +104,7 @@ def unrepaired(workloads: Mapping[str, CompiledWorkload], synopsis: Synopsis) ->
     for analyst, workload in workloads.items():
         own = slice(start, start + workload.query_count)
         start = own.stop
-        answers[analyst] = Answers(
-            on_grid(synopsis.counts[own], synopsis.size),
-            np.full(workload.query_count, UNCERTIFIED, dtype=np.uint8),
-            np.full(workload.query_count, NO_BOUND, dtype=np.int64),
-        )
+        answers[analyst] = alike(on_grid(synopsis.counts[own], synopsis.size), UNCERTIFIED, NO_BOUND)
     return answers
 
 

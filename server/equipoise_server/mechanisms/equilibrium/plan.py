@@ -8,13 +8,10 @@ from fractions import Fraction
 from equipoise.accounting import (
     RHO_UNIT,
     ApproximateDpEvent,
-    Cost,
     Mixture,
     PrivacyEvent,
     PureDpEvent,
     ZcdpEvent,
-    charge_of,
-    events_to_json,
     rounded_up,
 )
 from equipoise.errors import BudgetExhausted, InvalidArgument
@@ -31,14 +28,15 @@ from equipoise.records.codec import (
 )
 from equipoise_server.conversion import mixture_delta
 from equipoise_server.game.parameters import GameParameters
-from equipoise_server.mechanisms.budget_rounding import sampler_delta, usable_rho
-from equipoise_server.mechanisms.checking import check_costs, check_setting
+from equipoise_server.mechanisms.budget_rounding import usable_rho, with_samplers
+from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.equilibrium import cost_model
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.forecast import predicted_memory, predicted_seconds
 from equipoise_server.mechanisms.equilibrium.options import check_options
 from equipoise_server.mechanisms.equilibrium.selection import choose
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.repair import analyst_repair_plan, statement_repair_plan
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
@@ -99,24 +97,19 @@ def plan_equilibrium(name: str, setting: PublicParameters) -> MechanismPlan:
         parameters = EquilibriumParameters(game, repair)
         error_bound = statement_repair_plan.largest_bound(repair) / 2**GRID_BITS
         uncertified = statement_repair_plan.uncertified_queries(setting, repair, game, size)
-    data_cost = total_data_cost(parameters, size, setting)
-    analyst_cost = total_analyst_cost(parameters, size, setting, playing.analyst_budget.epsilon)
-    on_data = data_parts(parameters, size, setting)
-    on_analysts = []
+    on_analysts: list[PrivacyEvent] = []
     if setting.protects_analysts:
         on_analysts = analyst_parts(parameters, size, setting, playing.analyst_budget.epsilon)
-    check_costs(setting, data_cost, analyst_cost)
-    return MechanismPlan(
-        mechanism=name,
-        parameters=parameters.to_json(),
-        data_cost=data_cost,
-        analyst_cost=analyst_cost,
+    return make_plan(
+        name,
+        setting,
+        parameters,
+        data_parts(parameters, size, setting),
+        on_analysts,
         error_bound=error_bound,
         max_uncertified=uncertified,
         seconds=predicted_seconds(game, size) + repair_seconds,
         memory_bytes=predicted_memory(size),
-        data_events=events_to_json(name, on_data),
-        analyst_events=events_to_json(name, on_analysts),
     )
 
 
@@ -129,13 +122,8 @@ def check(setting: PublicParameters) -> None:
         raise InvalidArgument("shares", f"the game needs at least 2 {protected}")
 
 
-def total_data_cost(parameters: EquilibriumParameters, size: Size, setting: PublicParameters) -> Cost:
-    """What the whole round costs the data, at all caps: game, detection, answers, truncation of every sampler."""
-    return charge_of(data_parts(parameters, size, setting))
-
-
 def data_parts(parameters: EquilibriumParameters, size: Size, setting: PublicParameters) -> list[PrivacyEvent]:
-    """The parts of that cost."""
+    """What the whole round costs the data, at all caps: game, detection, answers, truncation of every sampler."""
     repairs = parameters.repair
     parts: list[PrivacyEvent] = [ZcdpEvent("game", Fraction(cost_model.data_rho(parameters.game, size)))]
     truncated = game_sampling_slack(parameters.game)
@@ -145,25 +133,15 @@ def data_parts(parameters: EquilibriumParameters, size: Size, setting: PublicPar
     elif repairs is not None:
         repairing, more = statement_repair_plan.repair_data_cost(repairs, size)
         parts, truncated = [*parts, *repairing], truncated + more
-    slack = sampler_delta(truncated, setting.data_budget.epsilon, parts)
-    return [*parts, ApproximateDpEvent("samplers", Fraction(0), slack)]
-
-
-def total_analyst_cost(
-    parameters: EquilibriumParameters, size: Size, setting: PublicParameters, game_epsilon: float
-) -> Cost | None:
-    """What the whole round costs one unit of the analysts.
-
-    None where the setting does not protect them. `game_epsilon`: at which sampled play is charged.
-    """
-    return charge_of(analyst_parts(parameters, size, setting, game_epsilon)) if setting.protects_analysts else None
+    return with_samplers(parts, truncated, setting.data_budget.epsilon)
 
 
 def analyst_parts(
     parameters: EquilibriumParameters, size: Size, setting: PublicParameters, game_epsilon: float
 ) -> list[PrivacyEvent]:
-    """The game's cost: a rho in mixed play, a mixture with its pair in sampled play; and that of repair places.
+    """What the whole round costs one unit of the analysts: the game, and hiding who gets a repair place.
 
+    The game costs a rho in mixed play, a mixture with its pair in sampled play, which is charged at `game_epsilon`.
     Where a statement is protected, repair costs nothing.
     """
     truncated, beyond, hiding = game_sampling_slack(parameters.game), Fraction(0), Fraction(0)
@@ -190,8 +168,7 @@ def analyst_parts(
         )
         hidden = ApproximateDpEvent("repair places", hiding, Fraction(0))
     parts = [game, *([hidden] if hiding else [])]
-    slack = sampler_delta(truncated, setting.analyst_budget.epsilon, parts)
-    return [*parts, ApproximateDpEvent("samplers", Fraction(0), slack + beyond)]
+    return with_samplers(parts, truncated, setting.analyst_budget.epsilon, beyond)
 
 
 def game_sampling_slack(game: GameParameters) -> Fraction:

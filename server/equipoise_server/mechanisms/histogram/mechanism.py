@@ -19,7 +19,7 @@ from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.calibration import (
     noise_distribution,
 )
-from equipoise_server.mechanisms.checking import check_inputs
+from equipoise_server.mechanisms.checking import planned_workloads
 from equipoise_server.mechanisms.histogram.plan import (
     HistogramParameters,
     bounds_of,
@@ -64,7 +64,7 @@ class Histogram:
         progress: OnStep,
     ) -> Outcome:
         """Noise on every cell, whoever is present; then the answers of each analyst."""
-        check_inputs(setting, data, workloads)
+        present = planned_workloads(setting, data, workloads)
         parameters = HistogramParameters.from_json(plan.parameters)
         limit, size, records = cell_limit(setting), setting.universe_size, setting.records
         progress("adding noise", 0, 1)
@@ -72,10 +72,9 @@ class Histogram:
         np.clip(noisy, -limit, limit, out=noisy)
         noisy += data.dense()
         progress("adding noise", 1, 1)
-        present = [share.analyst for share in setting.shares if share.analyst in workloads]
         if not present:
-            return Outcome({}, np.zeros(0, dtype=np.int64))
-        together = concatenate([workloads[name] for name in present])
+            return Outcome({})
+        together = concatenate(list(present.values()))
         progress("counting", 0, 1)
         seen = together.counts(noisy)
         # What all cells are too many by, spread evenly: `covered (whole + rest / size)`, to the nearest record.
@@ -86,8 +85,8 @@ class Histogram:
         bounds = bounds_of(parameters, covered, setting)
         progress("counting", 1, 1)
         answers, start = {}, 0
-        for analyst in present:
-            own = slice(start, start := start + workloads[analyst].query_count)
+        for analyst, workload in present.items():
+            own = slice(start, start := start + workload.query_count)
             methods = np.full(own.stop - own.start, METHOD, dtype=np.uint8)
             answers[analyst] = Answers(values[own], methods, bounds[own])
-        return Outcome(answers, np.zeros(0, dtype=np.int64))
+        return Outcome(answers)

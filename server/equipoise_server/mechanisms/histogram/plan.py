@@ -7,21 +7,22 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.accounting import ApproximateDpEvent, Cost, PrivacyEvent, charge_of, events_to_json
+from equipoise.accounting import PrivacyEvent
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.box_terms import EXACT
 from equipoise.records.codec import FRACTION, canonical_object, key
 from equipoise_server.datasets.universe import MAX_UNIVERSE
-from equipoise_server.mechanisms.budget_rounding import sampler_delta
+from equipoise_server.mechanisms.budget_rounding import with_samplers
 from equipoise_server.mechanisms.calibration import (
     Calibration,
     calibrate_laplace,
     least_gaussian,
     noise_distribution,
 )
-from equipoise_server.mechanisms.checking import check_costs, check_setting
+from equipoise_server.mechanisms.checking import check_no_options, check_setting
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, NOISE, AnswerNoise, NoiseDistribution
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds, drawing_seconds
@@ -41,8 +42,7 @@ class HistogramParameters(Parameters):
 def plan_histogram(name: str, setting: PublicParameters) -> MechanismPlan:
     """Plan a round from public things, under the mechanism's own name."""
     check_setting(setting)
-    for option in setting.options:
-        raise InvalidArgument(f"options.{option}", "unknown; histogram has no options")
+    check_no_options(name, setting)
     if setting.universe_size > MAX_UNIVERSE:
         problem = f"is too large to put noise on every cell: {setting.universe_size:,}, not {MAX_UNIVERSE:,}"
         raise InvalidArgument("universe_size", f"{problem} at most")
@@ -51,21 +51,14 @@ def plan_histogram(name: str, setting: PublicParameters) -> MechanismPlan:
         raise BudgetExhausted("data_budget: so much noise on each cell could not be summed exactly; allow more")
     bound, parameters, part = min(promises, key=lambda each: each[0])
     law = noise_distribution(parameters.noise, MAX_MOVED)
-    slack = sampler_delta(truncation(law, setting), setting.data_budget.epsilon, [part])
-    parts = [part, ApproximateDpEvent("samplers", Fraction(0), slack)]
-    data_cost, analyst_cost = charge_of(parts), Cost() if setting.protects_analysts else None
-    check_costs(setting, data_cost, analyst_cost)
-    return MechanismPlan(
-        mechanism=name,
-        parameters=parameters.to_json(),
-        data_cost=data_cost,
-        analyst_cost=analyst_cost,
+    return make_plan(
+        name,
+        setting,
+        parameters,
+        with_samplers([part], truncation(law, setting), setting.data_budget.epsilon),
         error_bound=bound / 2**GRID_BITS,
-        max_uncertified=0,
         seconds=counting_seconds(setting) + drawing_seconds(law, setting.universe_size, 1),
         memory_bytes=counting_bytes(setting) + 8 * setting.universe_size,
-        data_events=events_to_json(name, parts),
-        analyst_events=events_to_json(name, []),
     )
 
 

@@ -24,9 +24,9 @@ from equipoise_server.mechanisms.calibration import (
     least_gaussian,
     noise_distribution,
 )
-from equipoise_server.mechanisms.checking import check_inputs
+from equipoise_server.mechanisms.checking import planned_workloads
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters, plan_noise
-from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, PublicParameters
+from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, PublicParameters, alike
 from equipoise_server.mechanisms.own_stream import own_stream
 
 
@@ -67,7 +67,7 @@ class IndependentNoise:
         parameters = NoiseParameters.from_json(plan.parameters)
         counts = noisy_counts(setting, parameters, data, workloads, seed, progress)
         answers = {analyst: noisy_answers(parameters, own, setting.records) for analyst, own in counts.items()}
-        return Outcome(answers, np.zeros(0, dtype=np.int64))
+        return Outcome(answers)
 
 
 def noisy_counts(
@@ -79,27 +79,21 @@ def noisy_counts(
     progress: OnStep,
 ) -> dict[str, NDArray[np.int64]]:
     """The noisy counts of each analyst who is present, int64[k]: what the whole round costs."""
-    check_inputs(setting, data, workloads)
+    present = planned_workloads(setting, data, workloads)
     law = noise_distribution(parameters.noise, parameters.l1_sensitivity)
-    present = [share.analyst for share in setting.shares if share.analyst in workloads]
     progress("counting", 0, 1)
-    together = [workloads[name] for name in present]
-    counts = data.count(concatenate(together)) if present else np.zeros(0, dtype=np.int64)
+    counts = data.count(concatenate(list(present.values()))) if present else np.zeros(0, dtype=np.int64)
     progress("counting", 1, 1)
     noisy, start = dict[str, NDArray[np.int64]](), 0
-    for analyst in present:
-        own = counts[start : (start := start + workloads[analyst].query_count)]
-        noisy[analyst] = own + law.draw(own.size, own_stream(seed, workloads[analyst], "noise/answers", analyst))
+    for analyst, workload in present.items():
+        own = counts[start : (start := start + workload.query_count)]
+        noisy[analyst] = own + law.draw(own.size, own_stream(seed, workload, "noise/answers", analyst))
     return noisy
 
 
 def noisy_answers(parameters: NoiseParameters, noisy: NDArray[np.int64], records: int) -> Answers:
     """Noisy counts, int64[k], as one analyst's answers."""
-    return Answers(
-        on_grid(np.clip(noisy, 0, records), records),
-        np.full(noisy.size, parameters.noise.method, dtype=np.uint8),
-        np.full(noisy.size, parameters.bound, dtype=np.int64),
-    )
+    return alike(on_grid(np.clip(noisy, 0, records), records), parameters.noise.method, parameters.bound)
 
 
 LAPLACE = IndependentNoise("laplace", calibrate_laplace)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from equipoise.accounting import ApproximateDpEvent, Cost, charge_of, events_to_json
-from equipoise.errors import InvalidArgument
 from equipoise.model.rounds import MechanismPlan
 from equipoise.records.codec import COUNT, canonical_object, key
-from equipoise_server.mechanisms.budget_rounding import sampler_delta
+from equipoise_server.mechanisms.budget_rounding import with_samplers
 from equipoise_server.mechanisms.calibration import (
     Calibration,
     noise_distribution,
 )
-from equipoise_server.mechanisms.checking import check_costs, check_setting
+from equipoise_server.mechanisms.checking import check_no_options, check_setting
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.noise_calibration import NOISE, AnswerNoise
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.repair.statement_repair import bound_on_grid
@@ -36,31 +35,22 @@ class NoiseParameters(Parameters):
 def plan_noise(name: str, calibrate: Calibration, setting: PublicParameters) -> MechanismPlan:
     """Plan a round of the mechanism called `name`, with noise of the law that `calibrate` gives."""
     check_setting(setting)
-    for option in setting.options:
-        raise InvalidArgument(f"options.{option}", f"unknown; {name} has no options")
+    check_no_options(name, setting)
     l1_sensitivity = sum(share.l1_sensitivity for share in setting.shares)
     noise, part = calibrate(setting.data_budget)
     law = noise_distribution(noise, l1_sensitivity)
     truncated = setting.queries * law.truncation_delta()
-    slack = sampler_delta(truncated, setting.data_budget.epsilon, [part])
-    parts = [part, ApproximateDpEvent("samplers", Fraction(0), slack)]
-    analyst_cost = Cost() if setting.protects_analysts else None
-    data_cost = charge_of(parts)
-    check_costs(setting, data_cost, analyst_cost)
     parameters = NoiseParameters(
         noise,
         l1_sensitivity,
         bound_on_grid(law.quantile(Fraction(setting.beta) / (2 * setting.queries)), setting.records),
     )
-    return MechanismPlan(
-        mechanism=name,
-        parameters=parameters.to_json(),
-        data_cost=data_cost,
-        analyst_cost=analyst_cost,
+    return make_plan(
+        name,
+        setting,
+        parameters,
+        with_samplers([part], truncated, setting.data_budget.epsilon),
         error_bound=parameters.bound / 2**GRID_BITS,
-        max_uncertified=0,
         seconds=counting_seconds(setting) + drawing_seconds(law, setting.queries, len(setting.shares)),
         memory_bytes=counting_bytes(setting),
-        data_events=events_to_json(name, parts),
-        analyst_events=events_to_json(name, []),
     )

@@ -11,15 +11,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from equipoise.accounting import Cost, charge_of, events_to_json
-from equipoise.model.results import AnswerMethod
+from equipoise.model.results import NO_BOUND, AnswerMethod
 from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.mechanisms.checking import check_costs, check_enumerable, check_inputs, check_setting
+from equipoise_server.mechanisms.checking import check_enumerable, check_setting, planned_workloads
 from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, OnStep, Outcome, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, OnStep, Outcome, PublicParameters, alike
+from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters, data_parts, plan_weights
 from equipoise_server.mechanisms.own_stream import own_stream
 from equipoise_server.mechanisms.repair.private_weights import (
@@ -67,20 +67,14 @@ class MultiplicativeWeights:
         check_setting(setting)
         check_enumerable(setting)
         parameters = plan_weights(setting)
-        parts = data_parts(setting, parameters)
-        data_cost, analyst_cost = charge_of(parts), Cost() if setting.protects_analysts else None
-        check_costs(setting, data_cost, analyst_cost)
-        return MechanismPlan(
-            mechanism=self.name,
-            parameters=parameters.to_json(),
-            data_cost=data_cost,
-            analyst_cost=analyst_cost,
+        return make_plan(
+            self.name,
+            setting,
+            parameters,
+            data_parts(setting, parameters),
             error_bound=parameters.proven / 2**GRID_BITS,
-            max_uncertified=0,
             seconds=counting_seconds(setting) + weights_seconds(setting, parameters.rounds),
             memory_bytes=counting_bytes(setting) + fitting_bytes(setting),
-            data_events=events_to_json(self.name, parts),
-            analyst_events=events_to_json(self.name, []),
         )
 
     def run(
@@ -93,16 +87,15 @@ class MultiplicativeWeights:
         progress: OnStep,
     ) -> Outcome:
         """Each analyst alone, with a stream of its own."""
-        check_inputs(setting, data, workloads)
+        present = planned_workloads(setting, data, workloads)
         parameters = WeightsParameters.from_json(plan.parameters)
-        present = [share.analyst for share in setting.shares if share.analyst in workloads]
         answers = {}
         progress("learning", 0, max(1, len(present)))
-        for done, analyst in enumerate(present, 1):
-            stream = own_stream(seed, workloads[analyst], "weights/learning", analyst)
-            answers[analyst] = learn(parameters, workloads[analyst], data, setting.records, stream)
+        for done, (analyst, workload) in enumerate(present.items(), 1):
+            stream = own_stream(seed, workload, "weights/learning", analyst)
+            answers[analyst] = learn(parameters, workload, data, setting.records, stream)
             progress("learning", done, len(present))
-        return Outcome(answers, np.zeros(0, dtype=np.int64))
+        return Outcome(answers)
 
 
 def learn(
@@ -114,7 +107,7 @@ def learn(
 ) -> Answers:
     """One analyst's answers: T rounds, then a fit, then its test."""
     if workload.empty:
-        return Answers(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.int64))
+        return alike(np.zeros(0, np.int64), METHOD, NO_BOUND)
     counts, starts = data.count(workload), workload.statement_offsets
     slack = gain_slack(rounding_error(records, data.universe_size))
     hypothesis = Hypothesis(data.universe_size, parameters.reach / 2.0**GRID_BITS, slack)
@@ -144,4 +137,4 @@ def learn(
     values, bound = fitted, tested
     if tested > parameters.proven:
         values, bound = total // parameters.rounds, parameters.proven
-    return Answers(values, np.full(len(counts), METHOD, np.uint8), np.full(len(counts), bound, np.int64))
+    return alike(values, METHOD, bound)

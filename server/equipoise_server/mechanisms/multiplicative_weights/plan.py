@@ -8,10 +8,10 @@ from dataclasses import replace
 from fractions import Fraction
 
 from equipoise import accounting
-from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, PureDpEvent, ZcdpEvent
+from equipoise.accounting import RHO_UNIT, PrivacyEvent, PureDpEvent, ZcdpEvent
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, key
-from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, sampler_delta, usable_rho
+from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, usable_rho, with_samplers
 from equipoise_server.mechanisms.hypothesis import gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GAUSSIAN_NOISE, MAX_MOVED, GaussianNoise
@@ -113,8 +113,7 @@ def data_parts(setting: PublicParameters, parameters: WeightsParameters) -> list
         parameters.noise.part(analysts * rounds),
         PureDpEvent("certificates", parameters.certify_epsilon, analysts),
     ]
-    slack = sampler_delta(truncated, setting.data_budget.epsilon, parts)
-    return [*parts, ApproximateDpEvent("samplers", Fraction(0), slack)]
+    return with_samplers(parts, truncated, setting.data_budget.epsilon)
 
 
 def check_options(options: Mapping[str, object]) -> int:

@@ -22,7 +22,7 @@ from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkload
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.mechanisms.checking import check_setting
+from equipoise_server.mechanisms.checking import check_setting, check_table
 from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, PublicParameters
 
 HYPOTHESIS = AnswerMethod.HYPOTHESIS
@@ -118,8 +118,7 @@ def play(
     `asked` holds an entry for each analyst who asked; the others get none.
     """
     check_asked(mechanism, setting, plan, asked)
-    if data.universe_size != setting.universe_size or data.records != setting.records:
-        raise ValueError("the table is not of the planned universe and number of records")
+    check_table(setting, data)
     order = sorted(
         (slot, analyst, place) for analyst, each in asked.items() for place, slot in enumerate(each.slots.tolist())
     )
@@ -131,12 +130,6 @@ def play(
     synopsis = session.finish()
     progress("answer", len(order), len(order))
     return Outcome({analyst: joined(each) for analyst, each in answers.items()}, synopsis)
-
-
-def alike(values: NDArray[np.int64], method: int, bound: int) -> Answers:
-    """The cells of a statement, which are all answered in one way."""
-    cells = len(values)
-    return Answers(values, np.full(cells, method, np.uint8), np.full(cells, bound, np.int64))
 
 
 def joined(answers: list[Answers]) -> Answers:

@@ -10,25 +10,23 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.accounting import Cost, charge_of, events_to_json
 from equipoise.errors import InvalidArgument
 from equipoise.model.results import NO_BOUND
 from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.mechanisms.checking import check_costs
 from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, PublicParameters, alike, no_records
+from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.noise_calibration import fresh_answers
-from equipoise_server.mechanisms.online.interface import HYPOTHESIS, alike, linear
-from equipoise_server.mechanisms.online.plan import OnlineParameters, data_parts, plan_online, uncertified
+from equipoise_server.mechanisms.online.interface import HYPOTHESIS, linear
+from equipoise_server.mechanisms.online.parameters import OnlineParameters
+from equipoise_server.mechanisms.online.plan import data_parts, plan_online, uncertified
 from equipoise_server.mechanisms.online.streams import SessionStreams
 from equipoise_server.mechanisms.repair.private_weights import answer_scores, rounding_error
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
 from equipoise_server.mechanisms.running_time import fitting_bytes, online_seconds
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector
-
-NO_SYNOPSIS = np.zeros(0, dtype=np.int64)
 
 
 class Online:
@@ -50,7 +48,7 @@ class Online:
     Errors, with probability `1 - beta` for all answers of a session at once: an answer from the hypothesis is
     within the threshold and what the noise of test and threshold may add, an answer with noise within the quantile
     of its law. Answers after the last update are not certified. Where the plan proves that c updates are enough
-    (`online_plan.most_updates`), there are none.
+    (`parameters.most_updates`), there are none.
     """
 
     name = "online"
@@ -68,20 +66,15 @@ class Online:
                 "online protects no analyst from the others of its session; leave it out, or open one for each"
             )
             raise InvalidArgument("analyst_budget", problem)
-        parts = data_parts(setting, parameters)
-        data_cost, analyst_cost = charge_of(parts), Cost() if setting.protects_analysts else None
-        check_costs(setting, data_cost, analyst_cost)
-        return MechanismPlan(
-            mechanism=self.name,
-            parameters=parameters.to_json(),
-            data_cost=data_cost,
-            analyst_cost=analyst_cost,
-            error_bound=max(parameters.certified_bound, *parameters.noise_bounds) / 2**GRID_BITS,
+        return make_plan(
+            self.name,
+            setting,
+            parameters,
+            data_parts(setting, parameters),
+            error_bound=parameters.promise / 2**GRID_BITS,
             max_uncertified=uncertified(setting, parameters),
             seconds=online_seconds(setting, parameters.updates),
             memory_bytes=fitting_bytes(setting),
-            data_events=events_to_json(self.name, parts),
-            analyst_events=events_to_json(self.name, []),
         )
 
     def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:  # noqa: ARG002
@@ -128,4 +121,4 @@ class OnlineSession:
 
     def finish(self) -> NDArray[np.int64]:
         """There is no synopsis of records: the hypothesis is known by its answers only."""
-        return NO_SYNOPSIS
+        return no_records()

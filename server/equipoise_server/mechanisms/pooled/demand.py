@@ -15,7 +15,7 @@ from equipoise.model.accounts import Budget
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.codec import COUNT, INTEGER, canonical_object, key, optional
-from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, sampler_delta, usable_rho
+from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, usable_rho, with_samplers
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import (
     NOISE,
@@ -86,7 +86,7 @@ def demand_parts(demand: Demand, sets: int, epsilon: float) -> list[PrivacyEvent
     if isinstance(noise, LaplaceNoise):
         # As a pair, not as the rho it implies: one round's epsilon is what such noise is chosen for.
         part = ApproximateDpEvent("demand", noise.epsilon, Fraction(0))
-    return [part, ApproximateDpEvent("samplers", Fraction(0), sampler_delta(truncated, epsilon, [part]))]
+    return with_samplers([part], truncated, epsilon)
 
 
 def votes_of(workload: CompiledWorkload, unit: str, sets: Sequence[Axes]) -> NDArray[np.int64]:

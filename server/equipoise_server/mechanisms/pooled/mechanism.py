@@ -23,7 +23,7 @@ from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_builder import concatenate, some_statements
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.mechanisms.checking import check_inputs
+from equipoise_server.mechanisms.checking import planned_workloads
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.pooled.demand import votes_of
@@ -57,11 +57,8 @@ class Pooled:
         progress: OnStep,
     ) -> Outcome:
         """Demand, tables, one fit for all, then every analyst's answers from its own workload."""
-        check_inputs(setting, data, workloads)
+        present = planned_workloads(setting, data, workloads)
         parameters = PooledParameters.from_json(plan.parameters)
-        present = {
-            share.analyst: workloads[share.analyst] for share in setting.shares if share.analyst in workloads
-        }
         for workload in present.values():
             check_statements(parameters, workload)
         demand = noisy_demand(parameters, setting, present, seed)

@@ -23,9 +23,9 @@ from equipoise_server.mechanisms.interface import GRID_BITS, Answers, PublicPara
 from equipoise_server.mechanisms.repair import analyst_repair_plan, statement_repair_plan
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, repair_analysts
 from equipoise_server.mechanisms.repair.parameters import Repair
-from equipoise_server.mechanisms.repair.private_weights import starting_weights
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.mechanisms.repair.statement_repair import Synopsis, repair
+from equipoise_server.mechanisms.repair.weights_hypothesis import starting_weights
 
 
 def places_for(setting: PublicParameters) -> RepairPlaces | None:

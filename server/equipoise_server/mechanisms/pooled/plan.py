@@ -6,14 +6,15 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, ZcdpEvent, charge_of, events_to_json
+from equipoise.accounting import RHO_UNIT, PrivacyEvent, ZcdpEvent
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.marginal_tables import Axes
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key, optional
-from equipoise_server.mechanisms.budget_rounding import sampler_delta, usable_rho
-from equipoise_server.mechanisms.checking import check_costs, check_setting
+from equipoise_server.mechanisms.budget_rounding import usable_rho, with_samplers
+from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, GaussianNoise
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.pooled.allocation import shares_of
@@ -107,21 +108,16 @@ def plan_pooled(name: str, setting: PublicParameters) -> MechanismPlan:
         uncertified = min(setting.queries, uncertified + uncertified_outside(setting, repairs))
         promised = max(promised, repair_promise(repairs))
     parameters = PooledParameters(family, demand, rho, floor, chances, certified, options.synopsis, repairs)
-    on_data, on_analysts = data_parts(parameters, setting), analyst_parts(parameters, setting)
-    data_cost = charge_of(on_data)
-    analyst_cost = charge_of(on_analysts) if setting.protects_analysts else None
-    check_costs(setting, data_cost, analyst_cost)
-    return MechanismPlan(
-        mechanism=name,
-        parameters=parameters.to_json(),
-        data_cost=data_cost,
-        analyst_cost=analyst_cost,
+    return make_plan(
+        name,
+        setting,
+        parameters,
+        data_parts(parameters, setting),
+        analyst_parts(parameters, setting),
         error_bound=promised,
         max_uncertified=uncertified,
         seconds=predicted_seconds(setting, family),
         memory_bytes=predicted_memory(setting),
-        data_events=events_to_json(name, on_data),
-        analyst_events=events_to_json(name, on_analysts),
     )
 
 
@@ -135,8 +131,7 @@ def data_parts(parameters: PooledParameters, setting: PublicParameters) -> list[
     if parameters.repair is None:
         return parts
     repairing, truncated = repair_data_parts(setting, parameters.repair)
-    slack = sampler_delta(truncated, setting.data_budget.epsilon, repairing)
-    return [*parts, *repairing, ApproximateDpEvent("samplers", Fraction(0), slack)]
+    return [*parts, *with_samplers(repairing, truncated, setting.data_budget.epsilon)]
 
 
 def analyst_parts(parameters: PooledParameters, setting: PublicParameters) -> list[PrivacyEvent]:

@@ -73,7 +73,7 @@ class Projection:
         for done, (analyst, noisy) in enumerate(counts.items()):
             progress("fitting", done, len(counts))
             answers[analyst] = project(parameters, workloads[analyst], noisy, setting)
-        return Outcome(answers, np.zeros(0, dtype=np.int64))
+        return Outcome(answers)
 
 
 def project(

@@ -7,9 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 from equipoise.accounting import events_from_json, events_to_json
-from equipoise.errors import InvalidArgument
 from equipoise.model.rounds import MechanismPlan
-from equipoise_server.mechanisms.checking import check_enumerable
+from equipoise_server.mechanisms.checking import check_enumerable, check_no_options
 from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
@@ -24,8 +23,7 @@ ROUNDING = 2  # units of 2^-40: an answer's own rounding, and its bound's
 
 def plan_projection(name: str, setting: PublicParameters) -> MechanismPlan:
     """Plan a round from public things, under the mechanism's own name."""
-    for option in setting.options:
-        raise InvalidArgument(f"options.{option}", f"unknown; {name} has no options")
+    check_no_options(name, setting)
     plan = GAUSSIAN.plan(setting)
     check_enumerable(setting)
     parameters = NoiseParameters.from_json(plan.parameters)

@@ -19,7 +19,6 @@ from equipoise_server.mechanisms.equilibrium.options import real, whole
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.repair.analyst_repair import MAX_BOUND, AnalystRepairParameters
 from equipoise_server.mechanisms.repair.private_weights import (
-    PASSES,
     SCORE_ROUNDING,
     PrivateWeights,
     measurement_error,
@@ -27,6 +26,7 @@ from equipoise_server.mechanisms.repair.private_weights import (
 )
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, bound_on_grid
+from equipoise_server.mechanisms.repair.weights_hypothesis import PASSES
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
 PLACES = Fraction(1, 20)  # of the analysts, may be answered afresh

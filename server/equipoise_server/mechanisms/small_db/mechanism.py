@@ -17,8 +17,8 @@ from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.mechanisms.checking import check_inputs
-from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, PublicParameters
+from equipoise_server.mechanisms.checking import planned_workloads
+from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters, alike
 from equipoise_server.mechanisms.own_stream import own_stream
 from equipoise_server.mechanisms.small_db.plan import (
     DEEPEST,
@@ -62,26 +62,21 @@ class SmallDatabase:
         progress: OnStep,
     ) -> Outcome:
         """One database for each analyst who asks anything, and its answers."""
-        check_inputs(setting, data, workloads)
+        present = planned_workloads(setting, data, workloads)
         parameters = SmallDatabaseParameters.from_json(plan.parameters)
         progress("drawing databases", 0, 1)
         databases = all_databases(setting.universe_size, parameters.size)
         answers = {}
-        for analyst in (share.analyst for share in setting.shares if share.analyst in workloads):
-            workload = workloads[analyst]
+        for analyst, workload in present.items():
             values = np.zeros(0, dtype=np.int64)
             if not workload.empty:
                 errors = scores(workload, data, databases)
                 stream = own_stream(seed, workload, "small database", analyst)
                 drawn = draw_exponential(exponents(errors, parameters), 1, stream)
                 values = on_grid(workload.record_counts(databases[drawn[0]]), parameters.size)
-            answers[analyst] = Answers(
-                values,
-                np.full(values.size, METHOD, dtype=np.uint8),
-                np.full(values.size, parameters.bound, dtype=np.int64),
-            )
+            answers[analyst] = alike(values, METHOD, parameters.bound)
         progress("drawing databases", 1, 1)
-        return Outcome(answers, np.zeros(0, dtype=np.int64))
+        return Outcome(answers)
 
 
 def all_databases(universe: int, size: int) -> NDArray[np.int64]:

@@ -8,19 +8,17 @@ from fractions import Fraction
 from equipoise.accounting import (
     RHO_UNIT,
     ApproximateDpEvent,
-    Cost,
     PrivacyEvent,
     ZcdpEvent,
-    charge_of,
-    events_to_json,
 )
 from equipoise.accounting import exponential_mechanism_rho as draws_rho
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.rounds import MechanismPlan
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, key
-from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, sampler_delta, usable_rho
-from equipoise_server.mechanisms.checking import check_costs, check_setting
+from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, usable_rho, with_samplers
+from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds
 from equipoise_server.randomness.exponential import UNIT_BITS
@@ -45,30 +43,23 @@ class SmallDatabaseParameters(Parameters):
 def plan_small_database(name: str, setting: PublicParameters) -> MechanismPlan:
     """Plan a round from public things, under the mechanism's own name."""
     check_setting(setting)
-    analysts, sizes = len(setting.shares), feasible_sizes(setting)
+    sizes = feasible_sizes(setting)
     epsilon, part = epsilon_of_draws(setting)
     errors = {size: promised(setting, size, epsilon) for size in sizes}
     size = min(errors, key=lambda each: errors[each])
     # A unit for the rounding of answers, and far more than doubles can err for the bound itself.
     bound = min(1 << GRID_BITS, math.ceil(errors[size] * (1 + 1e-9) * 2**GRID_BITS) + 1)
     parameters = SmallDatabaseParameters(size, epsilon, bound)
-    slack = sampler_delta(analysts * LOST, setting.data_budget.epsilon, [part])
-    parts = [part, ApproximateDpEvent("samplers", Fraction(0), slack)]
-    data_cost, analyst_cost = charge_of(parts), Cost() if setting.protects_analysts else None
-    check_costs(setting, data_cost, analyst_cost)
     databases = number_of_databases(setting.universe_size, size)
     scored = databases * (RECORD_SECONDS * size + SCORE_SECONDS * setting.queries * (size + 1))
-    return MechanismPlan(
-        mechanism=name,
-        parameters=parameters.to_json(),
-        data_cost=data_cost,
-        analyst_cost=analyst_cost,
+    return make_plan(
+        name,
+        setting,
+        parameters,
+        with_samplers([part], len(setting.shares) * LOST, setting.data_budget.epsilon),
         error_bound=bound / 2**GRID_BITS,
-        max_uncertified=0,
         seconds=counting_seconds(setting) + scored,
         memory_bytes=counting_bytes(setting) + 24 * databases * (size + 4),
-        data_events=events_to_json(name, parts),
-        analyst_events=events_to_json(name, []),
     )
 
 

@@ -23,15 +23,9 @@ from equipoise_server.computation.streams import StreamDigest
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.operations import committing
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import (
-    asked,
-    records,
-    result_chunks,
-    rounds,
-    runs,
-    stream_digests,
-    synopses,
-)
+from equipoise_server.storage.tables.round import result_chunks, rounds, runs, stream_digests, synopses
+from equipoise_server.storage.tables.session import asked
+from equipoise_server.storage.tables.transparency import records
 
 ID_BYTES = 16
 

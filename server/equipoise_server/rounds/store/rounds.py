@@ -13,7 +13,8 @@ from equipoise.queries.schema import Schema
 from equipoise.records.canonical import canonical_json
 from equipoise.records.public_facts import PLAN, SHARE, TERMS, RecordedTerms
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
-from equipoise_server.storage.tables import datasets, rounds, sessions, shares, submissions
+from equipoise_server.storage.tables.round import datasets, rounds, shares, submissions
+from equipoise_server.storage.tables.session import sessions
 
 NO_DATASET = "there is no such dataset"
 NO_ROUND = "there is no such round"  # the same words whether it does not exist or is not the caller's

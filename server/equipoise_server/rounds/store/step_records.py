@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from datetime import datetime
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 
 from equipoise.accounting import Cost
+from equipoise.errors import DataLoss
 from equipoise.model.rounds import RoundState, Share
 from equipoise.model.times import to_microseconds
 from equipoise.records.items import (
@@ -42,6 +43,7 @@ from equipoise.records.items import (
     make_item,
     read_item,
 )
+from equipoise.records.promises import Promise, promise_of
 from equipoise.records.record import CELL_BYTES, Audience, Item, Kind, synopsis_digest, workload_commitment
 from equipoise_server.ledger import charges, journal
 from equipoise_server.ledger.accounts import analyst_account
@@ -52,7 +54,8 @@ from equipoise_server.rounds.store.rounds import (
     recorded_terms,
 )
 from equipoise_server.rounds.terms.checks import adds
-from equipoise_server.storage.tables import datasets, record_items, records, submissions
+from equipoise_server.storage.tables.round import datasets, submissions
+from equipoise_server.storage.tables.transparency import record_items, records
 from equipoise_server.transparency.record_writer import find_root, record, record_root
 
 # What auditors see of every dataset's table, which is written once.
@@ -61,6 +64,14 @@ _TABLES = (
     .join(record_items, records.c.position == record_items.c.record)
     .where(records.c.kind == Kind.DATASET_REGISTERED.value)
     .where(record_items.c.audience == Audience.AUDITOR.value)
+)
+
+# What everybody in a round may see of its opening.
+_OPENINGS = (
+    select(records.c.root, record_items.c.content)
+    .join(record_items, records.c.position == record_items.c.record)
+    .where(records.c.round_id == bindparam("round"), records.c.kind == Kind.ROUND_OPENED.value)
+    .where(record_items.c.audience == Audience.ROUND.value)
 )
 
 
@@ -123,6 +134,14 @@ def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> 
         for share in terms.shares
     ]
     record(connection, Kind.ROUND_OPENED, items, now=now, round_id=opened.id)
+
+
+def recorded_promise(connection: Connection, round_id: str) -> Promise:
+    """What the record of a round's opening promises. Raises `DataLoss` without one."""
+    row = connection.execute(_OPENINGS, {"round": round_id}).first()
+    if row is None:
+        raise DataLoss(f"the round {round_id} was opened without a record")
+    return promise_of(row.root, read_item(row.content, RoundItem))
 
 
 def record_step(connection: Connection, moved: RoundRecord, now: datetime) -> None:

@@ -21,7 +21,7 @@ from equipoise.model.rounds import RoundState
 from equipoise_server.ledger.accounts import Account, holder
 from equipoise_server.rounds.store.rounds import IS_SESSION, plan_from_json, unit_from_json
 from equipoise_server.rounds.terms.checks import charge_on
-from equipoise_server.storage.tables import rounds, shares
+from equipoise_server.storage.tables.round import rounds, shares
 
 
 def pending_costs(connection: Connection, dataset: str, accounts: Sequence[Account]) -> dict[str, dict[str, Cost]]:

@@ -1,35 +1,30 @@
-"""What a monitoring system may know of a server: calls, how they ended, how long they took, and how many rounds.
+"""What a monitoring system may know of a server's calls: how many, how they ended, and how long they took.
 
-Labels are methods of the policy table, statuses of gRPC and states of rounds: nothing that names anybody or that a
-caller chooses. How long streams and uploads took is not told, as that follows the size of one analyst's work.
+Labels are methods of the policy table and statuses of gRPC: nothing that names anybody or that a caller chooses.
+How long streams and uploads took is not told, as that follows the size of one analyst's work.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 from grpc import aio
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, start_http_server
-from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
-from sqlalchemy import func, select
 
 from equipoise.errors import EquipoiseError, InternalError, InvalidArgument, Unavailable
-from equipoise.model.rounds import RoundState
 from equipoise_server.identity.policy import POLICY, Rate
 from equipoise_server.rpc.interceptors.interceptor import Call, Guard
-from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import rounds
 
 SECONDS = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 
 
 class Metrics:
-    """The metrics of one server."""
+    """The metrics of one server: its calls, its process, and what further collectors tell."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, collectors: Iterable[Collector]) -> None:
         self.registry = CollectorRegistry()
         self._calls = Counter(
             "equipoise_calls", "Calls that have ended.", ("method", "status"), registry=self.registry
@@ -42,7 +37,8 @@ class Metrics:
             registry=self.registry,
             buckets=SECONDS,
         )
-        self.registry.register(_Rounds(store))
+        for collector in collectors:
+            self.registry.register(collector)
         ProcessCollector(registry=self.registry)
 
     def guard(self) -> Guard:
@@ -97,23 +93,3 @@ class Metrics:
             await asyncio.to_thread(server.shutdown)
             server.server_close()
             await asyncio.to_thread(thread.join)
-
-
-class _Rounds(Collector):
-    """Looked up when asked for. A store that cannot be read must not hide what the process itself knows."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The number of rounds in each state, as the operators know it."""
-        family = GaugeMetricFamily("equipoise_rounds", "Rounds in each state.", labels=("state",))
-        query = select(rounds.c.state, func.count()).group_by(rounds.c.state)
-        try:
-            with self._store.read() as connection:
-                counts = {str(state): int(count) for state, count in connection.execute(query)}
-        except EquipoiseError:
-            return
-        for state in RoundState:
-            family.add_metric((state.value,), counts.get(state.value, 0))
-        yield family

@@ -19,7 +19,7 @@ from equipoise.records.record import CELL_BYTES
 from equipoise_server.rounds.analyst_views import AnalystViews
 from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables import rounds, synopses
+from equipoise_server.storage.tables.round import rounds, synopses
 
 RECORDS_A_MESSAGE = 4096
 RECORDS_AT_ONCE = 16 * RECORDS_A_MESSAGE  # read from the store together, 256 KiB

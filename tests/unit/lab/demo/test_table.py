@@ -14,6 +14,7 @@ from equipoise_lab.demo.table import RECORDS, SCHEMA, unpack_table
 from equipoise_server.datasets.source import source_at
 
 
+@pytest.mark.slow
 def test_every_flight_finds_its_cell(tmp_path: Path) -> None:
     path = tmp_path / "flights.csv"
     unpack_table(path)

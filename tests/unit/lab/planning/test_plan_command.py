@@ -120,6 +120,7 @@ def test_none_that_can_is_told_and_exits_with_1(capsys: pytest.CaptureFixture[st
     assert "no mechanism can serve" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
@@ -192,6 +193,7 @@ def test_the_largest_sizes_are_planned(capsys: pytest.CaptureFixture[str]) -> No
         assert each["beyond_limits"] or each["why_not"]
 
 
+@pytest.mark.slow
 def test_a_declared_support_lowers_what_histogram_promises(capsys: pytest.CaptureFixture[str]) -> None:
     assert [share.support for share in request(support="9,1,36").shares(72)] == [9, 1, 36]
     plans = [MECHANISMS["histogram"].plan(request(support=each).setting()) for each in (None, "36", "9", "9,9,4")]
@@ -201,6 +203,7 @@ def test_a_declared_support_lowers_what_histogram_promises(capsys: pytest.Captur
     assert [planned(capsys, support=each)["support"] for each in (None, "9")] == [36, 9]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "named"),
     [

@@ -106,6 +106,16 @@ def test_one_analyst_s_statistics_are_answered_over_candidates(
     assert sum(found["runs"][0]["statements"].values()) == 2
 
 
+def test_errors_of_statistics_are_parts_of_their_ranges(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = files(place, "statistics.json", table="binned.csv", schema="binned.json")
+    forced = ("--set", f"candidates=@{place / 'candidates.json'}", "--set", "sensitivity=0.001")
+    options = ("--mechanism", "low_sensitivity", "--eps-data", "4", "--length", "5", *forced)
+    code, out, _ = run(capsys, *given, *options)
+    assert code == 0
+    assert "Errors, as fractions of each statement's range" in out
+    assert "of the records" not in out
+
+
 def test_people_read_how_statements_were_answered(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, *files(place, "first.json", "second.json"), "--mechanism", "online")
     assert code == 0

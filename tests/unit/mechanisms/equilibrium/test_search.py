@@ -95,6 +95,7 @@ def test_analysts_who_allow_more_are_expected_to_get_more(play: str, statements:
     assert errors[-1] < errors[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("play", PLAYS)
 def test_data_that_allow_more_are_expected_to_give_more(play: str) -> None:
     errors = [expected(setting(20_000, epsilon, 2.0), play) for epsilon in (0.05, 0.2, 1.0, 4.0)]

@@ -24,7 +24,8 @@ from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.interface import joined, linear, play
 from equipoise_server.mechanisms.online.mechanism import Online
-from equipoise_server.mechanisms.online.plan import MAX_UPDATES, OnlineParameters, most_updates
+from equipoise_server.mechanisms.online.parameters import OnlineParameters, most_updates
+from equipoise_server.mechanisms.online.plan import MAX_UPDATES
 from equipoise_server.mechanisms.registry import mechanism
 
 SCHEMA = Schema(tuple(Attribute(name, tuple("0123"[:size])) for name, size in zip("abc", (4, 3, 2), strict=True)))
@@ -115,6 +116,7 @@ def test_a_session_is_played_again_to_the_byte_from_wherever_it_stopped() -> Non
     assert len(outcome.synopsis) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"updates": 12, "threshold": 0.02}, {"updates": 3, "answers": "laplace"}])
 def test_every_certified_answer_is_within_its_bound(options: dict[str, object]) -> None:
     """In 15 sessions, each of which may fail with probability 10^-6."""

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from harness.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -107,7 +108,7 @@ def test_cube_roots_are_exact(number: int) -> None:
     assert root**3 <= number < (root + 1) ** 3
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.lists(st.tuples(st.integers(-50, 5000), st.booleans()), min_size=1, max_size=12),
     st.integers(0, 20),

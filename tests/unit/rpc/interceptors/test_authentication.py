@@ -27,7 +27,7 @@ from equipoise_server.rpc.threads import SharedThreads
 from equipoise_server.storage.idempotency import Request, make_request
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import open_store
-from equipoise_server.storage.tables import certificates, identities
+from equipoise_server.storage.tables.identity import certificates, identities
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PATIENCE = 30

@@ -7,17 +7,24 @@ import re
 import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import cast
 
 import pytest
 from prometheus_client import generate_latest
 
+from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument, NotFound
+from equipoise_server.ledger.accounts import Account
+from equipoise_server.ledger.caps import Cap, Composition, at_order, limits
+from equipoise_server.rpc.interceptors.gauges import CertificateGauge, FailedRuns, StoreGauges, part_left
 from equipoise_server.rpc.interceptors.interceptor import Call, Context
 from equipoise_server.rpc.interceptors.metrics import Metrics
 from equipoise_server.storage.store import Store, open_store
 
+CAP = at_order("cap", Cap(1.0, 1e-6))
 SUBMIT = "/equipoise.v1.AnalystService/SubmitWorkload"
 GET = "/equipoise.v1.AnalystService/GetAnalystRound"
 
@@ -43,7 +50,7 @@ def lines(metrics: Metrics, name: str) -> set[str]:
 
 
 async def test_calls_are_counted_by_method_and_status(store: Store) -> None:
-    metrics = Metrics(store)
+    metrics = Metrics([StoreGauges(store)])
     for method, error in (
         (GET, None),
         (GET, None),
@@ -69,14 +76,31 @@ async def test_calls_are_counted_by_method_and_status(store: Store) -> None:
 
 
 async def test_labels_are_methods_statuses_states_and_sizes_of_buckets_only(store: Store) -> None:
-    metrics = Metrics(store)
+    metrics = Metrics([StoreGauges(store)])
     await counted(metrics, GET)
     offered = generate_latest(metrics.registry).decode()
     assert set(re.findall(r'(\w+)="', offered)) == {"method", "status", "state", "le"}
 
 
+def test_what_is_left_of_budgets_certificates_and_failed_runs_is_offered(store: Store) -> None:
+    half = Account("data/t", "t", Composition.SEQUENTIAL, CAP, limits(CAP), Cost(), Cost())
+    assert part_left(half) == 1.0
+    limit = limits(CAP)
+    spent = Cost(divergence=limit.divergence // 4, delta=limit.delta // 2)
+    assert part_left(replace(half, committed=spent)) == pytest.approx(0.5)
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    ends = {"server": now + timedelta(days=2), "authority": now - timedelta(seconds=5)}
+    failed = iter((0, 3))
+    metrics = Metrics([StoreGauges(store), CertificateGauge(ends, lambda: now), FailedRuns(lambda: next(failed))])
+    assert lines(metrics, "equipoise_certificate_seconds_left") == {
+        'equipoise_certificate_seconds_left{certificate="server"} 172800.0',
+        'equipoise_certificate_seconds_left{certificate="authority"} -5.0',
+    }
+    assert lines(metrics, "equipoise_failed_runs_total") == {"equipoise_failed_runs_total 3.0"}
+
+
 async def test_they_are_offered_over_http_until_the_server_stops(store: Store) -> None:
-    metrics = Metrics(store)
+    metrics = Metrics([StoreGauges(store)])
     await counted(metrics, GET)
 
     def fetched(port: int) -> str:

@@ -1,0 +1,29 @@
+"""Labels in CSV files: a text that a spreadsheet would run as a formula is written so that it is only read.
+
+Spreadsheets take a cell that begins with `=`, `+`, `-`, `@`, a tab or a carriage return for a formula, which can
+read other cells and call programs. Labels come from whoever wrote the schema.
+"""
+
+from __future__ import annotations
+
+BEGIN_FORMULAS = tuple("=+-@\t\r")
+
+
+def csv_label(label: str) -> str:
+    """Returns a label as it is written to a CSV file.
+
+    Args:
+        label: A category of a schema, or several that are joined.
+
+    Returns:
+        The label; with an apostrophe before it where a spreadsheet would run it. Numbers stay as they are.
+    """
+    return f"'{label}" if label.startswith(BEGIN_FORMULAS) and not _is_number(label) else label
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,59 @@
+"""What every mechanism does with its plan: charge both costs, refuse what exceeds a budget, say the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from equipoise.accounting import PrivacyEvent, charge_of, events_to_json
+from equipoise.model.rounds import MechanismPlan
+from equipoise_server.mechanisms.checking import check_costs
+from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.parameters import Parameters
+
+
+def make_plan(
+    name: str,
+    setting: PublicParameters,
+    parameters: Parameters,
+    data: Sequence[PrivacyEvent],
+    analysts: Sequence[PrivacyEvent] = (),
+    *,
+    error_bound: float,
+    seconds: float,
+    memory_bytes: int,
+    max_uncertified: int = 0,
+) -> MechanismPlan:
+    """Make a mechanism's plan from what it will do.
+
+    Args:
+        name: the mechanism.
+        setting: the public parameters that were planned for.
+        parameters: the mechanism's own, enough to run it.
+        data: what a run costs the records of the table, at all caps.
+        analysts: what it costs one unit of the analysts; nothing where their answers share no randomness.
+        error_bound: the largest bound of a certified answer, as a fraction of the records.
+        seconds: predicted, on one ordinary core.
+        memory_bytes: predicted, at the peak.
+        max_uncertified: how many answers may have no bound.
+
+    Returns:
+        The plan, without a cost of the analysts where the setting does not protect them.
+
+    Raises:
+        BudgetExhausted: a cost exceeds its budget.
+    """
+    analysts = analysts if setting.protects_analysts else ()
+    data_cost, analyst_cost = charge_of(data), charge_of(analysts) if setting.protects_analysts else None
+    check_costs(setting, data_cost, analyst_cost)
+    return MechanismPlan(
+        mechanism=name,
+        parameters=parameters.to_json(),
+        data_cost=data_cost,
+        analyst_cost=analyst_cost,
+        error_bound=error_bound,
+        max_uncertified=max_uncertified,
+        seconds=seconds,
+        memory_bytes=memory_bytes,
+        data_events=events_to_json(name, data),
+        analyst_events=events_to_json(name, analysts),
+    )

@@ -1,0 +1,70 @@
+"""A state directory that others may enter or change is refused, by the name of what is open."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from equipoise.errors import InvalidArgument
+from equipoise_server.admin.new_state import create_state
+from equipoise_server.admin.state_directory import open_deployment
+from equipoise_server.clock import system_clock
+from equipoise_server.storage.store import hold
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("modes") / "state"
+    create_state(made)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "right"),
+    [
+        (".", 0o777, "700"),
+        (".", 0o755, "700"),
+        ("ca", 0o710, "700"),
+        ("keys", 0o777, "700"),
+        ("equipoise.db", 0o666, "600"),
+        ("equipoise.db", 0o640, "600"),
+        ("guard", 0o666, "600"),
+    ],
+)
+def test_what_others_may_open_is_refused_by_name(state: Path, name: str, mode: int, right: str) -> None:
+    path = (state / name).resolve()
+    before = path.stat().st_mode & 0o777
+    path.chmod(mode)
+    try:
+        with pytest.raises(InvalidArgument, match=re.escape(f"run: chmod {right} {path}")):
+            open_deployment(state, system_clock())
+    finally:
+        path.chmod(before)
+    open_deployment(state, system_clock() + timedelta(seconds=1))
+
+
+def test_a_store_with_a_second_name_is_held_under_neither(state: Path) -> None:
+    database, link = state / "equipoise.db", state / "again.db"
+    os.link(database, link)
+    try:
+        for path in (database, link):
+            with pytest.raises(InvalidArgument, match="has a second name"), hold(f"sqlite:///{path}"):
+                pass
+    finally:
+        link.unlink()
+    with hold(f"sqlite:///{database}"):
+        pass
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql+psycopg://me:secret@db/x", "postgresql+psycopg://me@db/x?password=secret"]
+)
+def test_a_password_in_the_store_s_url_is_refused_without_repeating_it(tmp_path: Path, url: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"store: must not hold a password; .* PGPASSFILE") as caught:
+        create_state(tmp_path / "state", store=url)
+    assert "secret" not in str(caught.value)
+    assert not (tmp_path / "state").exists()
