@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, Synopsis, score
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, SynopsisCounts, score
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector, SparseVector
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -54,7 +54,7 @@ def distinguish(
     derive, records = partial(KeyedStream.derive, seed), data.records
     tests = SequentialSparseVector(vector, derive, "distinguisher")
     for place, statement in enumerate(statements):
-        expected = Synopsis(statement.counts(other), int(other.sum()))
+        expected = SynopsisCounts(statement.counts(other), int(other.sum()))
         if tests.positive(place, int(score(data.count(statement), records, expected).max())):
             return place
     return None
