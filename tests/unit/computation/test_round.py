@@ -99,7 +99,7 @@ def drawn(job: Job) -> set[tuple[bytes, tuple[str, ...]]]:
 def test_no_two_workloads_of_an_analyst_share_a_stream(job: Job, name: str) -> None:
     """The same bytes do, and so does the one table of `histogram`, whose noise any workload may look at."""
     options = {"small_db": {"database_size": 3}}
-    setting = replace(job.setting, options=options.get(name, {}))
+    setting = replace(job.setting, options=options.get(name, {}), attributes=(2,))
     job = replace(job, setting=setting, plan=mechanism(name).plan(setting))
     red = attribute("colour") == "red"
     other = replace(job, workloads={"ann": workload_to_bytes((~red, Marginal(("colour",))))})
@@ -111,8 +111,8 @@ def test_no_two_workloads_of_an_analyst_share_a_stream(job: Job, name: str) -> N
 @pytest.mark.parametrize("name", sorted(SEPARATE))
 def test_where_each_analyst_is_answered_alone_no_other_workload_moves_its_noise(job: Job, name: str) -> None:
     options = {"small_db": {"database_size": 3}}
-    setting = replace(job.setting, options=options.get(name, {}))
+    setting = replace(job.setting, options=options.get(name, {}), attributes=(2,))
     job = replace(job, setting=setting, plan=mechanism(name).plan(setting))
-    beside = replace(job, workloads=job.workloads | {"bob": workload_to_bytes((attribute("colour") == "green",))})
+    beside = replace(job, workloads={**job.workloads, "bob": workload_to_bytes((attribute("colour") == "green",))})
     one, two = (compute_round(each, silent).answers["ann"] for each in (job, beside))
     assert (one.values.tolist(), one.bounds.tolist()) == (two.values.tolist(), two.bounds.tolist())

@@ -62,7 +62,7 @@ def derived(name: str, statements: tuple[Predicate, ...]) -> tuple[list[tuple[st
     return found, [int(each.methods[0]) in AFRESH for each in answers]
 
 
-def tests_of(labels: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def noise_of_tests(labels: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """The streams of the tests, in their order."""
     return [each for each in labels if "tests" in each or "epochs/test" in each]
 
@@ -73,7 +73,7 @@ def test_a_statement_shares_no_noise_with_another_nor_with_itself_after_another_
     assert derived(name, (RED, SMALL, RED)) == (one, learnt)
     shared = set(one) & set(other)
     differ = learnt[1] or other_learnt[1]  # whether anything was learnt that the other history lacks
-    assert [each in shared for each in tests_of(one)] == [True, False, not differ]
+    assert [each in shared for each in noise_of_tests(one)] == [True, False, not differ]
     answered = [each for each in one if "answers" in each or "epochs/answer" in each]
     assert len(answered) == sum(learnt)
     assert not any(each in shared for each in answered if each[-3] == "2")
@@ -92,7 +92,8 @@ def test_streams_are_bound_to_what_was_learnt_in_its_order_and_to_the_statement(
             streams.ask(slot, statement)
             streams.learn()
         streams.ask(*asked)
-        return tuple(each("purpose", "1").words(4).tobytes() for each in (streams.derive, streams.derive_asked))
+        plain, asked_for = streams.derive("purpose", "1"), streams.derive_asked("purpose", "1")
+        return plain.words(4).tobytes(), asked_for.words(4).tobytes()
 
     histories = [
         (),
