@@ -11,9 +11,9 @@ import pytest
 from harness.round_job import TABLE, round_job
 
 from equipoise.errors import DataLoss, InvalidArgument
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.predicates import attribute
 from equipoise.queries.statements import Marginal
-from equipoise.model.synopsis import Synopsis
 from equipoise.wire.results import chunk_from_bytes
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.computation.round import Job, compute_round
