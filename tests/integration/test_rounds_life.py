@@ -70,7 +70,9 @@ def test_a_whole_round_delivers_what_the_mechanism_computes(bench: Bench) -> Non
     record = bench.released()
     setting = setting_of(TERMS, RECORDS, SCHEMA.universe_size, SCHEMA.sizes)
     data = source_at(bench.directory / "data" / "shop.csv").counts(SCHEMA)
-    seed = bound_seed(SEED, None, data_digest(data), setting, record.plan)
+    seed = bound_seed(
+        SEED, None, data_digest(data), setting, record.plan, {"ann": ANN_BYTES, "bob": workload_to_bytes(BOB)}
+    )
     workloads = {"ann": compile_workload(ANN, SCHEMA), "bob": compile_workload(BOB, SCHEMA)}
     expected = mechanism("equilibrium").run(setting, record.plan, data, workloads, seed, lambda *_: None)
     for analyst, answers in expected.answers.items():
