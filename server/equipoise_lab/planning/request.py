@@ -55,7 +55,7 @@ class PlanRequest:
     statements: Annotated[
         str | None,
         typer.Option(
-            help="In how many statements they ask them, written as --queries; a table is one. "
+            help="How many statements these queries make, written like --queries; a table is one statement. "
             "[default: every query is a statement]",
             metavar="S|A,B,C",
         ),
@@ -63,7 +63,7 @@ class PlanRequest:
     sensitivity: Annotated[
         str | None,
         typer.Option(
-            help="By how much one record replaced may move an analyst's counts in sum: 1 for each condition, 2 for "
+            help="How much replacing one record may move an analyst's counts in sum: 1 for each condition, 2 for "
             "each table. One number for all analysts alike, or one for each. [default: 2 for each statement]",
             metavar="D|A,B,C",
         ),
@@ -71,7 +71,7 @@ class PlanRequest:
     support: Annotated[
         str | None,
         typer.Option(
-            help="How many of the universe's records one query may cover, or leave out, whichever are fewer: 16800 "
+            help="How many universe cells one query may cover or exclude, whichever are fewer: 16800 "
             "for tables of 20 cells over 336000. One number for all analysts alike, or one for each. "
             "[default: half of the universe]",
             metavar="C|A,B,C",
@@ -80,12 +80,15 @@ class PlanRequest:
     unit: Unit = "query"
     guarantees: Guarantees = field(default_factory=Guarantees)
     mechanism: Annotated[
-        str, typer.Option(help="Plan this one only, also one of sessions; auto compares all of rounds and chooses.")
+        str,
+        typer.Option(
+            help="The mechanism to plan, of rounds or of sessions; auto compares all mechanisms of rounds."
+        ),
     ] = "auto"
     length: Annotated[
         int | None,
         typer.Option(
-            help="Of a session: how many turns it has, or statements in all where it has no turns. "
+            help="For a session: how many turns it has, or how many statements in all if it has no turns. "
             "[default: as the shares allow]",
             show_default=False,
         ),
@@ -101,7 +104,7 @@ class PlanRequest:
     analyst_cap: Annotated[
         str | None,
         typer.Option(
-            help="The same for an analyst's account; an order is of unit = analyst.",
+            help="The same for an analyst's account; give an order only if the unit is analyst.",
             metavar="EPSILON/DELTA[/ORDER]",
         ),
     ] = None

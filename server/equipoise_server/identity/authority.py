@@ -118,7 +118,7 @@ class Authority:
         # Beyond the authority's own end nobody would accept what it signed.
         last = self.certificate.not_valid_after_utc
         if last <= now:
-            raise InvalidArgument("authority", f"expired on {last:%Y-%m-%d}, and can certify nobody any more")
+            raise InvalidArgument("authority", f"expired on {last:%Y-%m-%d}, and can no longer issue certificates")
         return min(now + timedelta(days=days), last)
 
     def _sign(

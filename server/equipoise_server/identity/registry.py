@@ -53,7 +53,7 @@ class Registry:
             same = func.lower(identities.c.name) == name.lower()
             taken = connection.execute(select(identities.c.name, identities.c.deleted).where(same)).first()
             if taken is not None:
-                since = "is registered already" if taken.deleted is None else "was deleted; its name stays taken"
+                since = "is already registered" if taken.deleted is None else "was deleted; its name stays taken"
                 raise AlreadyExists(f"an identity named {taken.name!r} {since}")
             created = to_microseconds(now)
             connection.execute(identities.insert().values(name=name, role=role.value, created=created))
@@ -202,7 +202,7 @@ def _first_certificate(connection: Connection, serial: str) -> bytes:
     query = select(certificates.c.certificate, certificates.c.revoked).where(certificates.c.serial == serial)
     row = connection.execute(query).first()
     if row is None:
-        raise DataLoss("a certificate that was issued is not in the store")
+        raise DataLoss("the store lacks a certificate that was issued")
     if row.revoked is not None:
         # Whoever was given it would take a certificate that lets nobody in for a success.
         raise _revoked_key()

@@ -147,7 +147,7 @@ class Datasets:
 
         def work(connection: Connection, now: datetime) -> str:
             if read_dataset(connection, name).retire_time is not None:
-                raise WrongState("the dataset is retired already")
+                raise WrongState("the dataset is already retired")
             retired = datasets.update().where(datasets.c.name == name).values(retire_time=to_microseconds(now))
             connection.execute(retired)
             return name
@@ -185,7 +185,7 @@ def _insert(
     data_cap, analyst_cap = caps
     same = func.lower(datasets.c.name) == new.name.lower()
     if taken := connection.execute(select(datasets.c.name).where(same)).scalar():
-        raise AlreadyExists(f"a dataset named {taken!r} is registered already")
+        raise AlreadyExists(f"a dataset named {taken!r} is already registered")
     beside = other_data_accounts(connection, new.name, table, new_budgets=new.new_budgets)
     lost_of_data, lost_of_analysts = lost_orders(connection, new.name)
     _check_lost("data_order", lost_of_data, data_cap)
@@ -220,7 +220,9 @@ def _counted_cap(whose: str, budget: Budget, order: float) -> Cap:
 def _check_lost(field: str, lost: set[float], cap: Cap) -> None:
     """What was lost of accounts counts where they are opened again, and only at its own order."""
     for order in sorted(lost - {cap.order}):
-        raise InvalidArgument(field, f"must be {order!r}, at which what was written off under this name is counted")
+        raise InvalidArgument(
+            field, f"must be {order!r}, the order at which losses under this name were written off"
+        )
 
 
 def _as_registered(connection: Connection, name: str) -> DatasetRecord:

@@ -142,7 +142,7 @@ class Lifecycle:
             or self._runner.active(record.id)
             or not self._runner.claim(record.id)
         ):
-            raise WrongState("the round is being run, or has been, and waits for its release")
+            raise WrongState("the round is running, or has run and waits for its release")
         return {}
 
     def _release(self, connection: Connection, record: RoundRecord) -> Mapping[str, object]:

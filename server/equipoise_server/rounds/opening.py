@@ -71,10 +71,10 @@ class Opening:
         with self.operations.store.read() as connection:
             dataset = read_dataset(connection, terms.dataset)
             if dataset.retire_time is not None:
-                raise WrongState("the dataset is retired: no new rounds")
+                raise WrongState("the dataset is retired; it takes no new rounds")
             _check_registered(connection, terms)
         if terms.close_time is not None and terms.close_time <= self.operations.clock():
-            raise InvalidArgument("close_time", "has passed already")
+            raise InvalidArgument("close_time", "must be in the future")
         return make_plan(with_defaults(terms, self.operations.clock()), dataset)
 
     def charges(self, terms: Terms, plan: MechanismPlan) -> tuple[AccountCharge, ...]:
@@ -98,7 +98,7 @@ class Opening:
             # Asked again, now that nothing else can be written.
             _check_registered(connection, terms)
             if read_dataset(connection, terms.dataset).retire_time is not None:
-                raise WrongState("the dataset is retired: no new rounds")
+                raise WrongState("the dataset is retired; it takes no new rounds")
             open_accounts(connection, terms, now)
             check_accounts(connection, terms, plan)
             round_id = self._insert(connection, with_defaults(terms, now), plan, now)

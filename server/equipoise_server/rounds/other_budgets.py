@@ -74,5 +74,5 @@ def other_data_accounts(connection: Connection, name: str, table: NewTable, *, n
         )
         raise InvalidArgument("new_budgets", problem)
     if new_budgets and not known and not lost:
-        raise InvalidArgument("new_budgets", "must not be set, as no dataset has this table yet")
+        raise InvalidArgument("new_budgets", "must not be set: no other dataset has this table")
     return sorted({*(data_account(each) for each in known), *lost})

@@ -49,12 +49,12 @@ class Seeds:
             record = read_round(connection, round_id, locked=True)
             known = read_audit_nonce(connection, round_id)
             if known is not None and known != nonce:
-                raise AlreadyExists("the round has an auditor's nonce already")
+                raise AlreadyExists("the round already has an auditor's nonce")
             if record.terms.session is not None:
-                raise WrongState("a session answers from its opening on, so it takes no auditor's nonce")
+                raise WrongState("a session takes no auditor's nonce, as it answers from its opening on")
             if known is None:
                 if record.state is not RoundState.OPEN or closed(record.terms.close_time, now):
-                    raise WrongState("the round takes an auditor's nonce only until it is sealed")
+                    raise WrongState("the round is sealed; it takes an auditor's nonce only before that")
                 changed = rounds.update().where(rounds.c.id == round_id)
                 connection.execute(changed.values(audit_nonce=nonce))
             return ""

@@ -98,7 +98,7 @@ def tests_and_answers(
     shared = Fraction(low, 1 << EPSILON_BITS)
     epsilon = max(alone, shared)
     if epsilon < MIN_EPSILON * session.scale.sensitivity:
-        raise BudgetExhausted("data_budget: too little for so many statements; allow more or ask for less")
+        raise BudgetExhausted("data_budget: is too small for so many statements; raise it or ask for less")
     return epsilon, GaussianNoise.within(ANSWER_PART * epsilon**2)
 
 

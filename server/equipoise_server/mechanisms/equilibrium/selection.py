@@ -153,7 +153,7 @@ def force_rates(game: GameParameters, setting: PublicParameters) -> GameParamete
 def forced_choice(settings: Sequence[PublicParameters]) -> Choice:
     """A game all of whose parameters are forced, where the search found none: in the first play that allows it."""
     if not {"rounds", "batch", "density", "query_rate", "data_rate"} <= set(settings[0].options):
-        raise BudgetExhausted("no game of this size keeps to both budgets; allow more or ask for less")
+        raise BudgetExhausted("no game of this size fits both budgets; raise them or ask for less")
     *others, last = settings
     for playing in others:
         with suppress(BudgetExhausted):
@@ -190,5 +190,5 @@ def checked(game: GameParameters, setting: PublicParameters) -> GameParameters:
     if problem:
         raise InvalidArgument("options", problem)
     if not cost_model.within_budgets(game, size, setting, cost_model.forced_share(setting) or 1.0):
-        raise BudgetExhausted("options: the forced game costs more than its part of the round's budgets")
+        raise BudgetExhausted("options: the game that they force costs more than its part of the round's budgets")
     return game

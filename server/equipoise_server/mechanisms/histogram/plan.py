@@ -48,7 +48,7 @@ def plan_histogram(name: str, setting: PublicParameters) -> MechanismPlan:
         raise InvalidArgument("universe_size", f"{problem} at most")
     promises = [each for kind in (least_gaussian, calibrate_laplace) if (each := promise_of(kind, setting))]
     if not promises:
-        raise BudgetExhausted("data_budget: so much noise on each cell could not be summed exactly; allow more")
+        raise BudgetExhausted("data_budget: is too small; sums of so much noise on each cell would not be exact")
     bound, parameters, part = min(promises, key=lambda each: each[0])
     law = noise_distribution(parameters.noise, MAX_MOVED)
     return make_plan(

@@ -73,7 +73,7 @@ def with_rounds(setting: PublicParameters, rounds: int) -> WeightsParameters:
     certify = epsilon_within(CERTIFY_SHARE * each)
     measure_rho = (1 - SELECT_SHARE - CERTIFY_SHARE) * each / rounds
     if min(select, certify, epsilon_within(measure_rho)) < MIN_EPSILON:
-        raise BudgetExhausted("data_budget: too little for so many analysts and rounds; allow more or ask for less")
+        raise BudgetExhausted("data_budget: is too small for so many analysts and rounds; raise it or ask for less")
     noise, analysts, records = GaussianNoise.within(measure_rho), len(setting.shares), setting.records
     part = Fraction(setting.beta) / 3
     largest = noise.law(MAX_MOVED).quantile(part / (2 * analysts * rounds * setting.largest_share))

@@ -86,7 +86,7 @@ def session_length(setting: PublicParameters, slotted: bool) -> int:
     for index, share in enumerate(setting.shares):
         for name in ("sensitivity", "support"):
             if getattr(share, name):
-                raise InvalidArgument(f"shares[{index}].{name}", "is not declared in sessions")
+                raise InvalidArgument(f"shares[{index}].{name}", "must not be declared in a session")
     length = setting.options.get("length")
     if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= MAX_SESSION:
         raise InvalidArgument("session.length", f"must be a whole number between 1 and {MAX_SESSION}")
@@ -96,7 +96,7 @@ def session_length(setting: PublicParameters, slotted: bool) -> int:
 def linear(statement: CompiledStatement) -> CompiledWorkload:
     """The statement, for mechanisms that answer linear queries only. Raises `InvalidArgument` for a statistic."""
     if isinstance(statement, CompiledStatistic):
-        raise InvalidArgument("statement", "is a statistic; only sessions of low_sensitivity answer those")
+        raise InvalidArgument("statement", "is a statistic; only sessions of low_sensitivity answer statistics")
     return statement
 
 

@@ -37,7 +37,7 @@ def plan_online(setting: PublicParameters) -> OnlineParameters:
     tried = [forced] if forced else [*powers, *([length] if length <= MAX_UPDATES else [])]
     divisions = [each for updates in tried for each in divided(setting, length, updates)]
     if not divisions:
-        raise BudgetExhausted("data_budget: too little for so many updates; allow more, or force fewer updates")
+        raise BudgetExhausted("data_budget: is too small for so many updates; raise it, or force fewer updates")
     if "threshold" in setting.options:
         threshold = math.floor(real(setting.options, "threshold", 0.0) * (setting.records << SCORE_BITS))
         return _forced(setting, length, divisions, threshold)

@@ -67,7 +67,7 @@ def plan_demand(
     epsilon = Fraction(int(Fraction(budget.epsilon) * RHO_UNIT), RHO_UNIT)
     rho = Fraction(usable_rho(budget), RHO_UNIT)
     if epsilon / l1_sensitivity < MIN_EPSILON or rho == 0:
-        raise BudgetExhausted("analyst_budget: too little to hide what one analyst asks for; allow more")
+        raise BudgetExhausted("analyst_budget: is too small to hide what one analyst asks for; raise it")
     noises: list[AnswerNoise] = [GaussianNoise.within(rho)]
     if not only_concentrated:
         noises.append(LaplaceNoise(epsilon))

@@ -54,7 +54,7 @@ class Family:
             raise InvalidArgument("options.ways", problem)
         if self._telling and not self.sets:
             smallest = min(self.sizes[axis] for axis in self._telling)
-            raise InvalidArgument("options.cells", f"leaves no table: the smallest one has {smallest:,} cells")
+            raise InvalidArgument("options.cells", f"allows no table: the smallest one has {smallest:,} cells")
 
     @property
     def _telling(self) -> list[int]:

@@ -97,7 +97,7 @@ def plan_pooled(name: str, setting: PublicParameters) -> MechanismPlan:
     whole = usable_rho(setting.data_budget)
     rho = whole - math.ceil(options.repair_share * whole)
     if rho == 0:
-        raise BudgetExhausted("data_budget: too little for any table; allow more")
+        raise BudgetExhausted("data_budget: is too small to measure any table; raise it")
     floor = options.floor / max(1, len(family.largest))
     chances = chances_of(setting, family, 2 if options.repair_share else 1)
     certified = certified_bound(setting, family, Fraction(rho, RHO_UNIT) * floor, chances, options.summed)
@@ -155,7 +155,9 @@ def covers_predicates(family: Family, summed: float) -> bool:
 def family_of(setting: PublicParameters, options: Options) -> Family:
     """The family, refused where it cannot be measured."""
     if not setting.attributes:
-        raise InvalidArgument("attributes", "pooled measures tables of attributes and needs their sizes: a schema")
+        raise InvalidArgument(
+            "attributes", "must be given: pooled measures tables of attributes, and needs the size of each"
+        )
     if setting.universe_size > MAX_UNIVERSE:
         raise InvalidArgument(
             "universe_size",
@@ -184,7 +186,9 @@ def certified_bound(
         noise = GaussianNoise.within(least_rho)
         noise.law(MAX_MOVED)
     except ValueError:
-        raise BudgetExhausted("data_budget: too little for so many tables; noise would be too coarse") from None
+        raise BudgetExhausted(
+            "data_budget: is too small for so many tables; the noise would be coarser than its sampler can draw"
+        ) from None
     predicates = summed > 1 or covers_predicates(family, summed)
     measured = [(axes, float(noise.variance * MAX_MOVED)) for axes in family.largest]
     widest = 0.0

@@ -55,7 +55,7 @@ def plan_places(setting: PublicParameters) -> RepairPlaces:
     rho = PLACES_SHARE * Fraction(usable_rho(Budget(budget.epsilon, budget.delta - delta)), RHO_UNIT)
     epsilon = epsilon_within(rho)
     if epsilon < MIN_EPSILON or delta <= 0:
-        raise BudgetExhausted("analyst_budget: too little to hide who is answered afresh; allow more")
+        raise BudgetExhausted("analyst_budget: is too small to hide which analysts get fresh noise; raise it")
 
     def costs(beyond: int) -> float:
         return accounting.repair_places_delta(epsilon, beyond, budget.epsilon)
@@ -107,7 +107,7 @@ def plan_analyst_repair(
     weights = plan_weights(setting, places, (1 - DETECTION_SHARE) * rho)
     test_epsilon = epsilon_within((DETECTION_SHARE if places.cap else Fraction(1)) * rho / size.units)
     if test_epsilon < MIN_EPSILON:
-        raise BudgetExhausted("data_budget: too little is left for repair; allow more or ask for less")
+        raise BudgetExhausted("data_budget: leaves too little for repair; raise it or ask for less")
     scale = records << SCORE_BITS
     threshold = math.ceil(real(setting.options, "threshold", threshold_error) * scale)
     # beta is shared out: half to the tests, a quarter to the final tests, a quarter to the proven error.
@@ -155,7 +155,7 @@ def plan_weights(setting: PublicParameters, places: RepairPlaces, rho: Fraction)
     )
     least = min(unguarded.select_epsilon, unguarded.measure_epsilon, unguarded.certify_epsilon)
     if least < MIN_EPSILON:
-        raise BudgetExhausted("data_budget: too little is left for repair; allow more or ask for less")
+        raise BudgetExhausted("data_budget: leaves too little for repair; raise it or ask for less")
     chance = setting.beta / 8 / places.cap  # as in the proven error
     noise = measurement_error(unguarded, setting.records, setting.universe_size, chance)
     return replace(unguarded, guard=math.ceil(2 * noise * 2**GRID_BITS))

@@ -40,7 +40,7 @@ def plan_statement_repair(setting: PublicParameters, threshold_error: float, rho
         if largest_bound(plans[-1]) < SAYS_NOTHING or "cut_off" in setting.options:
             return plans[-1]
     if not plans:
-        raise exhausted or BudgetExhausted("data_budget: nothing is left for repair")
+        raise exhausted or BudgetExhausted("data_budget: leaves nothing for repair")
     return min(plans, key=largest_bound)
 
 
@@ -67,7 +67,7 @@ def _with_places(
     test_epsilon = epsilon_within(DETECTION_SHARE * rho / places)
     answer_rho = (1 - DETECTION_SHARE) * rho / places
     if min(test_epsilon, epsilon_within(answer_rho)) < MIN_EPSILON:
-        raise BudgetExhausted("data_budget: too little is left for repair; allow more or ask for less")
+        raise BudgetExhausted("data_budget: leaves too little for repair; raise it or ask for less")
     scale = records << SCORE_BITS
     threshold = math.ceil(real(setting.options, "threshold", threshold_error) * scale)
     vector = SparseVector(test_epsilon, 1 << SCORE_BITS, threshold, 1)

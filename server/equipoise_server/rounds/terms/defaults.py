@@ -79,4 +79,4 @@ def _last_boundary(session: SessionTerms | None, wanted: datetime | None, now: d
     try:
         return now + turns * turn
     except OverflowError:
-        raise InvalidArgument("session.length", "ends beyond the calendar") from None
+        raise InvalidArgument("session.length", "makes the session end after the year 9999") from None

@@ -66,27 +66,27 @@ def current_caller() -> Caller:
     """Who makes the call that is being answered; `NotAuthenticated` outside the guard."""
     caller = _CALLER.get(None)
     if caller is None:
-        raise NotAuthenticated("the call carries no identity")
+        raise NotAuthenticated("the call has no client certificate")
     return caller
 
 
 def name_in_force(certificate: x509.Certificate, deployment: str, clock: Clock) -> str:
     """The name of a certificate's holder if the certificate is a client's and valid now."""
     if not certificate.not_valid_before_utc <= clock() <= certificate.not_valid_after_utc:
-        raise NotAuthenticated("the certificate is not valid at this time")
+        raise NotAuthenticated("the certificate has expired or is not valid yet")
     try:
         usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
-        raise NotAuthenticated("the certificate is not a client's") from None
+        raise NotAuthenticated("the certificate is not made for clients") from None
     if ExtendedKeyUsageOID.CLIENT_AUTH not in usages:
-        raise NotAuthenticated("the certificate is not a client's")
+        raise NotAuthenticated("the certificate is not made for clients")
     return certified_name(certificate, deployment)
 
 
 def _peer_certificate(context: Context) -> bytes:
     presented = list(context.auth_context().get("x509_pem_cert", ()))
     if len(presented) != 1:
-        raise NotAuthenticated("the connection carries no certificate")
+        raise NotAuthenticated("the connection has no client certificate")
     return presented[0]
 
 

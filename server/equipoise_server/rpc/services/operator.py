@@ -130,7 +130,7 @@ class OperatorMethods:
         """Opens a round: workloads are accepted from now on."""
         terms = terms_from_message(request.terms)
         if terms.session is not None:
-            raise InvalidArgument("terms.session", "is of a session, which OpenSession opens")
+            raise InvalidArgument("terms.session", "must not be set in a round; OpenSession opens sessions")
         record = self.rounds.opening.open(terms, request.request_id, caller.name)
         return operator_pb2.OpenRoundResponse(detail=self._detail(record))
 

@@ -26,7 +26,7 @@ from equipoise_server.sessions.service import NO_LONGER_KEPT, Sessions
 ANSWERS_AT_ONCE = 4  # read from the store together: each may be a megabyte
 STOPPING = "the server is stopping; attach again after what you received"
 IDLE = "nothing was asked for too long; attach again after what you received"
-ATTACH_FIRST = "must be sent first, and once"
+ATTACH_FIRST = "must be sent once, before any piece of the workload"
 
 Requests: TypeAlias = AsyncIterator[analyst_pb2.AskQueriesRequest]
 Result = TypeVar("Result")

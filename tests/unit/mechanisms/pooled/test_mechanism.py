@@ -148,7 +148,7 @@ def test_the_charges_are_the_caps() -> None:
         ({"options": {"floor": float("nan")}}, "options.floor", "between"),
         ({"options": {"ways": True}}, "options.ways", "number"),
         ({"universe_size": 2**22, "attributes": (2,) * 22}, "options.ways", "1,793 tables; at most 512"),
-        ({"universe_size": 9, "attributes": (3, 3), "options": {"cells": 2}}, "options.cells", "leaves no table"),
+        ({"universe_size": 9, "attributes": (3, 3), "options": {"cells": 2}}, "options.cells", "allows no table"),
     ],
 )
 def test_what_cannot_be_planned_is_refused_by_name(change: dict[str, object], field: str, problem: str) -> None:
