@@ -59,14 +59,14 @@ def test_the_pair_that_stands_for_tests_follows_from_them(
     assert ("what its parts come to" in failures(custodian).get("A6", "")) is not holds
 
 
-def charged(more: int) -> Custodian:
+def charged(more: int, announced: float = ORDER) -> Custodian:
     """A round that protects whole analysts, in which the second one is charged some units of divergence more."""
     custodian = Custodian()
     custodian.register()
     for analyst in ("ann", "bob"):
         custodian.open_account(f"analyst/shop/analyst/{analyst}", "sum", 3.0, ORDER)
     custodian.open(ROUND)
-    custodian.change_last("round", unit="analyst", analyst_order=ORDER)
+    custodian.change_last("round", unit="analyst", analyst_order=announced)
     custodian.change_last("plan", terms={"unit": "analyst"})
     custodian.append(
         "reserve", "data/shop", ROUND, charge_at(DATA_PARTS, ORDER), events_to_json("equilibrium", DATA_PARTS)
@@ -85,3 +85,9 @@ def test_all_analysts_are_charged_the_same_to_the_unit() -> None:
     """A unit more is what another machine could round to, but no custodian chooses which analyst pays it."""
     assert not failures(charged(0))
     assert failures(charged(1)) == {"A9": "entry 3 of the log (round-sealed): does not charge all analysts alike"}
+
+
+@pytest.mark.parametrize("announced", [ORDER - 1, ORDER + 1])
+def test_accounts_count_at_the_order_that_analysts_were_told(announced: float) -> None:
+    problem = "analyst/shop/analyst/ann counts at another order than the record says"
+    assert failures(charged(0, announced)) == {"A9": f"entry 2 of the log (round-opened): {problem}"}

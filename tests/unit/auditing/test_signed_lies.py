@@ -47,6 +47,18 @@ def settled_for_other_parts(custodian: Custodian) -> None:
     custodian.release(LATER)
 
 
+def settled_for_less(custodian: Custodian) -> None:
+    """The journal and the record of the release agree with each other."""
+    custodian.open(LATER)
+    custodian.reserve(LATER)
+    custodian.seal(LATER)
+    custodian.run(LATER)
+    for entry in [each for each in custodian.journal if each.round_id == LATER and each.action == "reserve"]:
+        less = replace(entry.cost, divergence=entry.cost.divergence // 2)
+        custodian.append("spend", entry.account, LATER, less, entry.events)
+    custodian.release(LATER)
+
+
 def reserved_after_the_seal(custodian: Custodian) -> None:
     """The seal's record names all charges, but the journal had not got them when it was signed."""
     custodian.open(LATER)
@@ -87,6 +99,33 @@ def open_without_an_end(custodian: Custodian) -> None:
     custodian.change_last("round", close_time=None)
 
 
+def computed_on_other_data(custodian: Custodian) -> None:
+    custodian.play(LATER)
+    custodian.change_last("spending", data_digest="ab" * 32)
+
+
+def shown_another_charge(custodian: Custodian) -> None:
+    custodian.play(LATER)
+    less = charge_of(custodian_module.ANALYST_PARTS)
+    custodian.change_last("result", charge=asdict(replace(less, rho=less.rho - 1)))
+
+
+def shown_no_charge_of_what_was_spent(custodian: Custodian) -> None:
+    custodian.open(LATER)
+    custodian.reserve(LATER)
+    custodian.seal(LATER)
+    custodian.run(LATER)
+    custodian.settle(LATER)
+    custodian.abort(LATER, "spent")
+    custodian.change_last("charge", state="none")
+
+
+def an_empty_journal_of_another_beginning(custodian: Custodian) -> None:
+    registered = next(place for place, each in enumerate(custodian.records) if each.kind == "dataset-registered")
+    custodian.records = custodian.records[: registered + 1]
+    custodian.change_last("data", journal={"sequence": 0, "digest": "ab" * 32})
+
+
 def one_seed_twice(custodian: Custodian) -> None:
     custodian.open(LATER)
     first, *_ = [each for each in custodian.records if each.kind == "round-opened"]
@@ -98,11 +137,16 @@ def one_seed_twice(custodian: Custodian) -> None:
     ("lie", "check", "words"),
     [
         (settled_for_other_parts, "A6", "cannot follow those before it: 'spend' on 'data/shop'"),
+        (settled_for_less, "A6", "cannot follow those before it: 'spend' on 'data/shop'"),
         (reserved_after_the_seal, "A8", "comes before its reservation in the budget journal"),
         (released_off_the_grid, "A8", "is not a point of the round's grid after its end"),
         (released_before_its_end, "A8", "is not a point of the round's grid after its end"),
         (open_a_moment_beyond_its_turns, "A9", "the session is open for longer than its turns"),
         (open_without_an_end, "A9", "the session is open for longer than its turns"),
+        (computed_on_other_data, "A9", "was computed on other data than entry 1 of the log"),
+        (shown_another_charge, "A9", "'ann' is shown another charge than was made"),
+        (shown_no_charge_of_what_was_spent, "A9", "'ann' is shown another charge than was made"),
+        (an_empty_journal_of_another_beginning, "A5", "is not the one that entry 1 of the log"),
         (one_seed_twice, "A10", "two rounds have the same seed commitment"),
     ],
 )

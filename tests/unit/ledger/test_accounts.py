@@ -17,7 +17,7 @@ from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, PureDpEvent, ZcdpEv
 from equipoise.errors import BudgetExhausted, DataLoss
 from equipoise.model.accounts import counted_digits, left_digits
 from equipoise_server.conversion import epsilon_for, largest_rho
-from equipoise_server.ledger import accounts, journal
+from equipoise_server.ledger import accounts, charges, journal
 from equipoise_server.ledger.caps import Cap, Composition, at_order, counted, limits
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables.ledger import accounts as accounts_table
@@ -228,6 +228,26 @@ def test_threads_racing_for_the_last_budget_get_exactly_what_fits(store: Store) 
         thread.join()
     assert len(fitting) == 7
     assert totals(store, DATA)[1] == Cost(divergence=7 * part)
+
+
+@pytest.mark.parametrize("cost", [LIMIT // 2 + 1, LIMIT // 4], ids=["refused", "added"])
+def test_a_reservation_upon_an_account_that_changed_meanwhile_is_made_anew(
+    store: Store, monkeypatch: pytest.MonkeyPatch, cost: int
+) -> None:
+    """Where two transactions see the same account, as on PostgreSQL, only one of them may count on what it saw."""
+    with store.read() as connection:
+        seen = [accounts.account(connection, DATA)] * 2
+    reserve(store, "r0", {DATA: Cost(divergence=LIMIT // 2)})
+    read = accounts.account
+    monkeypatch.setattr(charges, "account", lambda *asked: seen.pop() if seen else read(*asked))
+    if cost > LIMIT // 2:
+        with pytest.raises(BudgetExhausted):
+            reserve(store, "r1", {DATA: Cost(divergence=cost)})
+        cost = 0
+    else:
+        reserve(store, "r1", {DATA: Cost(divergence=cost)})
+    assert not seen
+    assert totals(store, DATA)[1] == Cost(divergence=LIMIT // 2 + cost)
 
 
 def test_the_table_refuses_what_the_ledger_would_let_through(store: Store) -> None:

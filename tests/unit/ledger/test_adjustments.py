@@ -230,6 +230,23 @@ def test_what_another_copy_counted_at_a_smaller_order_is_cut_to_what_a_column_ho
     store.close()
 
 
+@pytest.mark.parametrize("order", [2.0, 4.0, 6.0, 7.5])
+def test_what_another_copy_counted_at_a_smaller_order_counts_for_more_at_a_larger_one(
+    store_url: str, order: float
+) -> None:
+    """Gaussian noise of the divergence that the other copy counted has more of it at the account's own order."""
+    store = ledger_store(store_url, ["r0"])
+    own = at_order("cap", Cap(4.0, 1e-6), 8.0)
+    open_with(store, DATA, Composition.SEQUENTIAL, own)
+    known = limits(own).divergence
+    snapshot = Snapshot(99, b"\1" * 32, {DATA: Cost(divergence=known)}, {DATA: order})
+    with store.write() as connection:
+        (lost,) = write_off(connection, snapshot, Finding.FORKED, NOW)
+    assert lost.cost.divergence >= known * 8 / order
+    agrees(store)
+    store.close()
+
+
 def test_a_mark_that_was_written_off_is_good_again_and_another_is_not(store: Store, tmp_path: Path) -> None:
     seen = SeenDigests(tmp_path / "digests")
     with store.read() as connection:

@@ -12,7 +12,7 @@ import pytest
 from harness import mechanism_cases as cases
 from numpy.typing import NDArray
 
-from equipoise.accounting import ApproximateDpEvent, events_from_json
+from equipoise.accounting import ApproximateDpEvent, events_from_json, repair_places_delta
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise_server.datasets.dense_counts import DenseCounts
@@ -139,6 +139,16 @@ def test_a_session_s_count_noise_is_charged_to_the_analysts_for_being_cut(drawn:
     (alone,) = [part for part in analyst_parts(SESSION, session, far) if part.name == "samplers and caps"]
     assert isinstance(alone, ApproximateDpEvent)
     assert slack.delta > alone.delta >= cut * Fraction(1 + math.exp(SESSION.analyst_budget.epsilon))
+
+
+def test_a_cap_that_may_be_met_in_any_epoch_is_charged_for_each() -> None:
+    """A statement may fall into any of them, and each epoch's hard cap changes what others see by a chance."""
+    session, plan = sizes(SESSION), OnlinePrivate().plan(SESSION)
+    parameters = replace(EpochParameters.from_json(plan.parameters), epochs=4, target=60, cap=110)
+    met = repair_places_delta(parameters.ending_epsilon, 50, SESSION.analyst_budget.epsilon)
+    assert 0 < met < 1 / 4
+    (part,) = [part for part in analyst_parts(SESSION, session, parameters) if part.name == "samplers and caps"]
+    assert part.amounts()[2] >= 4 * Fraction(met)
 
 
 def test_a_session_s_tests_are_charged_to_the_data_for_being_cut() -> None:

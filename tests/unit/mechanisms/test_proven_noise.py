@@ -9,52 +9,36 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from harness import mechanism_cases as cases
-from harness.statistics_session import MECHANISM as LOW_SENSITIVITY
-from harness.statistics_session import setting as statistics_setting
 from numpy.typing import NDArray
 
 from equipoise.accounting import ApproximateDpEvent, PrivacyEvent, PureDpEvent
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
-from equipoise.queries.fixed_point import on_grid
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.game.parameters import GameParameters
-from equipoise_server.mechanisms.epochs.epochs import EpochParameters, Epochs
-from equipoise_server.mechanisms.epochs.question import Scale
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, analyst_parts
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
-from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivityParameters, sizes
 from equipoise_server.mechanisms.multiplicative_weights.mechanism import learn
 from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters, with_rounds
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.repair.analyst_repair_plan import plan_analyst_repair, repair_data_cost
-from equipoise_server.mechanisms.repair.private_weights import PrivateWeights, answer_scores
+from equipoise_server.mechanisms.repair.private_weights import PrivateWeights, answer_scores, selection_step
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, RepairParameters, Synopsis, repair
 from equipoise_server.mechanisms.repair.statement_repair_plan import plan_statement_repair
-from equipoise_server.mechanisms.small_db.plan import SmallDatabaseParameters, nearest, plan_small_database
-from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
+from equipoise_server.mechanisms.small_db.plan import (
+    SmallDatabaseParameters,
+    nearest,
+    plan_small_database,
+    units_of_score,
+)
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
+from equipoise_server.randomness.exponential import UNIT_BITS
 from equipoise_server.randomness.stream import KeyedStream
 
 SEED = bytes(range(32))
 TABLE = cases.CASES["a table"]
-EPOCHS = EpochParameters(
-    scale=Scale(1000, 3),
-    epochs=2,
-    target=10**6,
-    cap=2 * 10**6,
-    ending_epsilon=Fraction(1, 2),
-    records=8,
-    step=1,
-    threshold=0,
-    test_epsilon=Fraction(1, 2),
-    noise=GaussianNoise(Fraction(7)),
-    guard=0,
-    certified_bound=1,
-    noise_bounds=(1, 1),
-)
 
 
 def crowd(analysts: int, statements: int = 4, unit: str = "query") -> PublicParameters:
@@ -97,22 +81,6 @@ def laws(monkeypatch: pytest.MonkeyPatch) -> list[DiscreteLaplace]:
     return seen
 
 
-@pytest.mark.parametrize("sensitivity", [1, 3, 1024])
-@pytest.mark.parametrize("l1_sensitivity", [1, 2])
-def test_a_session_s_answers_cost_what_is_charged_on_every_scale(sensitivity: int, l1_sensitivity: int) -> None:
-    """So many cells move by the scale's sensitivity each: their squared moves over twice the variance."""
-    law = replace(EPOCHS, scale=Scale(10**6, sensitivity)).answer_noise(l1_sensitivity)
-    assert isinstance(law, DiscreteGaussian)
-    assert l1_sensitivity * sensitivity**2 / (2 * law.variance) <= EPOCHS.noise.rho(1)
-
-
-def test_every_slot_s_count_noise_is_its_own(streams: list[tuple[str, ...]]) -> None:
-    """Over more slots than are drawn for at a time."""
-    Epochs(EPOCHS, 4, 700, SEED).finish()
-    assert len(streams) == len(set(streams))
-    assert len([labels for labels in streams if labels[0] == "epochs/counts"]) == 3
-
-
 def test_no_two_analysts_tests_read_one_stream(streams: list[tuple[str, ...]]) -> None:
     noise = GaussianNoise(Fraction(100))
     parameters = RepairParameters(0, Fraction(1), noise, {"ana": 1, "ben": 1}, 1, (1, 1))
@@ -121,6 +89,15 @@ def test_no_two_analysts_tests_read_one_stream(streams: list[tuple[str, ...]]) -
         counts = workload.counts(TABLE.histogram)
         repair(parameters, name, workload, counts, 2000, Synopsis(counts // 2, 1000), SEED)
     assert len(streams) == len(set(streams)) >= 6
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 3), Fraction(7, 10**6), Fraction(355, 113), Fraction(1, 10**8)])
+def test_a_record_moves_a_selection_s_exponents_by_half_of_its_epsilon_at_most(epsilon: Fraction) -> None:
+    """In nats, exactly: one record moves a score by `2^16` units, and so many databases' scores by their size."""
+    nat = 1 << UNIT_BITS
+    assert Fraction(selection_step(epsilon) * (1 << SCORE_BITS), nat) <= epsilon / 2
+    for size in (1, 3, 256):
+        assert Fraction(units_of_score(epsilon, size) * size, nat) <= epsilon / 2
 
 
 def largest_move(counts: NDArray[np.int64], answers: NDArray[np.int64]) -> int:
@@ -247,16 +224,3 @@ def test_hiding_who_gets_a_place_is_charged_beside_the_game(play: str) -> None:
         assert more[1] - less[1] == places.epsilon
         assert ApproximateDpEvent("repair places", places.epsilon, Fraction(0)) in with_hiding
     assert more[2] > less[2]
-
-
-def test_a_statistic_s_bound_covers_that_it_is_rounded_to_the_scale() -> None:
-    """The values that lose most by it, with noise that reaches just as far as it may."""
-    case = statistics_setting()
-    parameters = LowSensitivityParameters.from_json(LOW_SENSITIVITY.plan(case).parameters).epochs
-    units, one = parameters.scale.units, 1 << GRID_BITS
-    reach = parameters.answer_noise(1).quantile(Fraction(case.beta) / 8 / sizes(case).cells)
-    for stands_for in range(units // 2, units // 2 + 50):
-        value = -(-(stands_for + 1) * one // units) - 1
-        assert value * units >> GRID_BITS == stands_for
-        told = int(on_grid(np.array([stands_for - reach], dtype=np.int64), units)[0])
-        assert value - told <= parameters.noise_bounds[0]

@@ -136,3 +136,9 @@ def test_keys_that_signed_nothing_are_not_carried_along() -> None:
 def test_keys_that_signed_are_all_named_though_the_reader_knows_them() -> None:
     bundle = Told().bundle(log_of())
     assert found(with_evidence(bundle, keys=())) is Check.HISTORY
+
+
+def test_a_step_that_is_shown_twice_is_none_of_the_log_s() -> None:
+    bundle = Told().bundle(log_of())
+    first, *others = bundle.evidence.records
+    assert found(with_evidence(bundle, records=(first, first, *others))) is Check.LOG

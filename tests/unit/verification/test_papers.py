@@ -42,6 +42,28 @@ def test_the_kept_receipt_must_be_the_one_that_was_used() -> None:
     assert found(absent, papers(receipt=withdrawn)) is None
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "check"),
+    [
+        ("deployment", "fedcba9876543210", Check.RECEIPT),
+        ("round_id", "cd" * 16, Check.RECEIPT),
+        ("analyst", "bob", Check.RECEIPT),
+        ("commitment", bytes(32), Check.RECEIPT),
+        ("statements", 2, Check.WORKLOAD),
+        ("queries", 9, Check.WORKLOAD),
+    ],
+)
+def test_everything_that_the_bundle_s_receipt_says_is_compared(field: str, value: object, check: Check) -> None:
+    """One key may sign for several deployments, and whoever holds it signs whatever it likes."""
+    log = log_of()
+    bundle = Told().bundle(log)
+    assert bundle.evidence.receipt is not None
+    payload = ReceiptPayload.from_bytes(envelopes.open_envelope(bundle.evidence.receipt, RECEIPT_TYPE, [KEY]))
+    assert getattr(payload, field) != value
+    wrong = log.receipt(replace(payload, **{field: value}))  # type: ignore[arg-type]
+    assert found(with_evidence(bundle, receipt=wrong)) is check
+
+
 def test_the_remembered_statements_must_be_those_that_were_used() -> None:
     bundle = Told().bundle(log_of())
     assert found(bundle, papers(statements=STATEMENTS)) is None

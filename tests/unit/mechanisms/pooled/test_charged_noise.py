@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from equipoise.accounting import PureDpEvent, events_from_json
+from equipoise.accounting import Cost, PureDpEvent, events_from_json
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.predicates import attribute
@@ -81,6 +81,16 @@ def test_the_demand_s_noise_hides_whoever_may_vote_most(statements: tuple[int, .
     law = GaussianNoise(Fraction(5)).law(parameters.demand.l1_sensitivity)
     assert isinstance(law, DiscreteGaussian)
     assert max(Fraction(int((move**2).sum())) / (2 * law.variance) for move in moves) <= Fraction(1, 10)
+
+
+@pytest.mark.parametrize("unit", ["query", "analyst"])
+def test_votes_for_the_only_table_are_hidden_too(unit: str) -> None:
+    """A unit asks about it or does not: one count moves by one, and that is not nothing."""
+    case = replace(setting(1, 1, unit=unit, ways=1), universe_size=4, attributes=(4,))
+    plan, demand = Pooled().plan(case), planned(case).demand
+    assert demand.l1_sensitivity == 1
+    assert demand.noise is not None
+    assert plan.analyst_cost not in (None, Cost())
 
 
 @pytest.mark.parametrize("unit", ["query", "analyst"])
