@@ -218,7 +218,10 @@ def test_people_read_a_table(place: Path, capsys: pytest.CaptureFixture[str]) ->
         (("--beta", "1e-300"), "--beta: must"),
         (("--delta-data", "nan"), "--delta-data: must"),
         (("--delta-data", "1e-300"), "--eps-data, --delta-data: must have a larger delta"),
-        (("--eps-analyst", "1", "--delta-analyst", "1e-300"), "--eps-analyst, --delta-analyst: must have a larger delta"),
+        (
+            ("--eps-analyst", "1", "--delta-analyst", "1e-300"),
+            "--eps-analyst, --delta-analyst: must have a larger delta",
+        ),
         (("--delta-analyst", "nan"), "--delta-analyst: must"),
         (("--eps-data", "1e300"), "--eps-data, --delta-data: must have"),
         (("--eps-data", "-inf"), "--eps-data: must"),
