@@ -213,7 +213,7 @@ def test_people_read_a_table(place: Path, capsys: pytest.CaptureFixture[str]) ->
         (("--budget-split", "game=nan"), "--budget-split: must"),
         (("--mechanism", "pooled", "--budget-split", "game=1"), "--budget-split: unknown; there is cells"),
         (("--mechanism", "pooled", "--set", "game_share=1"), "--set: game_share: unknown; there is cells"),
-        (("--mechanism", "pooled", "--set", "cut_off=3"), "--set: cut_off: has no meaning without repair"),
+        (("--mechanism", "pooled", "--set", "cut_off=3"), "--set: cut_off: has no effect without repair"),
         (("--beta", "nan"), "--beta: must"),
         (("--beta", "1e-300"), "--beta: must"),
         (("--delta-data", "nan"), "--delta-data: must"),
