@@ -1,30 +1,17 @@
-"""The synopsis of a released round, part by part: a table of made-up records, the same for every analyst.
-
-It is a private output already, so whatever is computed from it costs nothing. It can be long, so it is read and
-written a few thousand records at a time.
-"""
+"""Writes the synopsis of a released round to a file: it can be long, so a few thousand records at a time."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.synopsis import SynopsisPart
 from equipoise.queries.csv_labels import csv_label
 from equipoise.queries.schema import Schema
-
-
-@dataclass(frozen=True, eq=False)
-class SynopsisPart:
-    """The next records, category numbers int64[some, attributes] in the schema's order; `total`: of the whole."""
-
-    records: NDArray[np.int64]
-    total: int
 
 
 def write_csv(
@@ -44,9 +31,10 @@ def write_csv(
                 writer = csv.writer(file, lineterminator="\n")
                 writer.writerow([csv_label(name) for name in schema.names])
                 for part in parts:
-                    columns = (names[part.records[:, axis]] for axis, names in enumerate(labels))
+                    categories = part.synopsis.categories(schema.sizes)
+                    columns = (names[categories[:, axis]] for axis, names in enumerate(labels))
                     writer.writerows(zip(*columns, strict=True))
-                    written += len(part.records)
+                    written += len(part.synopsis)
                     on_progress(written, part.total)
             unfinished.replace(path)
         finally:

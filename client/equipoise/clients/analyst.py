@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equipoise.clients.connection import Connection, ServerClient
 from equipoise.clients.session_stream import Asking, StatementAnswer
@@ -26,16 +25,16 @@ from equipoise.model.identities import Caller
 from equipoise.model.results import ResultColumns
 from equipoise.model.rounds import Round
 from equipoise.model.submissions import DryRun, Receipt, Withdrawal
+from equipoise.model.synopsis import Synopsis, SynopsisPart
 from equipoise.profile.receipt_store import ReceiptStore, check_accepted, check_signer, check_withdrawn
 from equipoise.queries.statements import Statement
-from equipoise.records.bundle import Bundle, synopsis_to_bytes
+from equipoise.records.bundle import Bundle
 from equipoise.records.evidence import Evidence
 from equipoise.records.proven_round import proven_round
 from equipoise.records.receipts import RECEIPT_TYPE
 from equipoise.records.record import SALT_BYTES
 from equipoise.records.signed_notes import VerifierKey
 from equipoise.results import Labels, Results
-from equipoise.synopsis import SynopsisPart
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc
 from equipoise.wire import workloads
 from equipoise.wire.datasets import dataset_from_message
@@ -45,6 +44,7 @@ from equipoise.wire.results import chunk_from_bytes
 from equipoise.wire.rounds import round_from_message
 from equipoise.wire.statements import statement_from_bytes
 from equipoise.wire.submissions import dry_run_from_message, receipt_from_message
+from equipoise.wire.synopsis import synopsis_part_from_message
 
 PIECE_BYTES = 1 << 20  # of a workload in one message; servers receive at most 4 MiB
 
@@ -207,21 +207,16 @@ class Client(ServerClient):
             return analyst_pb2.DownloadSynopsisRequest(round_id=round_id, after_records=received)
 
         for response in self._connection.stream(self._service.DownloadSynopsis, request):
-            cells = np.array(response.cells, dtype=np.int64)
-            if cells.size % len(sizes):
-                raise DataLoss("the synopsis ends in the middle of a record")
-            part = SynopsisPart(cells.reshape(-1, len(sizes)), response.records)
-            if (part.records >= sizes).any():
-                raise DataLoss("the synopsis holds categories that the schema does not have")
-            received += len(part.records)
+            part = synopsis_part_from_message(response, sizes)
+            received += len(part.synopsis)
             missing = part.total - received
             yield part
         if missing:
             raise DataLoss("the synopsis is not as long as it should be")
 
-    def synopsis(self, round_id: str) -> NDArray[np.int64]:
-        """The released synopsis: category numbers, [records, attributes], in the order of the schema."""
-        return np.concatenate([part.records for part in self.stream_synopsis(round_id)])
+    def synopsis(self, round_id: str) -> Synopsis:
+        """Returns the released synopsis. Raises as `stream_synopsis`."""
+        return Synopsis(np.concatenate([part.synopsis.cells for part in self.stream_synopsis(round_id)]))
 
     def evidence(self, round_id: str, since_size: int = 0) -> tuple[Evidence, bytes | None]:
         """What the custodian gives to verify a round with, and the workload that it used; None: none.
@@ -255,7 +250,7 @@ class Client(ServerClient):
             stream = [chunk for chunk, _ in self._messages(round_id)]
         synopsis = None
         if proven.release is not None and proven.release.synopsis is not None:
-            synopsis = synopsis_to_bytes(self.synopsis(round_id), proven.schema.sizes)
+            synopsis = self.synopsis(round_id).to_bytes()
         return Bundle(evidence, workload, tuple(stream), synopsis)
 
     def sessions(self) -> Iterator[Round]:

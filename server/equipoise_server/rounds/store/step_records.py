@@ -15,6 +15,7 @@ from sqlalchemy import Connection, bindparam, select
 from equipoise.accounting import Cost
 from equipoise.errors import DataLoss
 from equipoise.model.rounds import RoundState, Share
+from equipoise.model.synopsis import CELL_BYTES
 from equipoise.model.times import to_microseconds
 from equipoise.records.items import (
     NOTHING_CHARGED,
@@ -44,7 +45,7 @@ from equipoise.records.items import (
     read_item,
 )
 from equipoise.records.promises import Promise, promise_of
-from equipoise.records.record import CELL_BYTES, Audience, Item, Kind, synopsis_digest, workload_commitment
+from equipoise.records.record import Audience, Item, Kind, synopsis_digest, workload_commitment
 from equipoise_server.ledger import charges, journal
 from equipoise_server.ledger.accounts import analyst_account
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord

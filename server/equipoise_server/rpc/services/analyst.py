@@ -133,7 +133,7 @@ class AnalystMethods:
         """Streams the round's synopsis after a number of records."""
         pages = self.synopses.pages(caller.name, request.round_id, request.after_records)
         while (page := await self.threads.reading.run(caller.name, next, pages, None)) is not None:
-            yield analyst_pb2.DownloadSynopsisResponse(cells=page.cells, records=page.records)
+            yield page
 
     async def download_evidence(
         self, caller: Caller, request: analyst_pb2.DownloadEvidenceRequest
