@@ -135,10 +135,10 @@ def forced_options(forced: Sequence[str] | None) -> dict[str, object]:
     Raises `InvalidArgument` for another form, and where one name is set twice.
     """
     options: dict[str, object] = {}
-    for each in forced or ():
-        name, equals, value = each.partition("=")
+    for pair in forced or ():
+        name, equals, value = pair.partition("=")
         if not (name and equals and value):
-            raise InvalidArgument("--set", f"must be NAME=VALUE, such as rounds=100, not {each!r}")
+            raise InvalidArgument("--set", f"must be NAME=VALUE, such as rounds=100, not {pair!r}")
         if name in options:
             raise InvalidArgument("--set", f"{name} is set twice")
         options[name] = _from_file(value.removeprefix("@")) if value.startswith("@") else number(value)

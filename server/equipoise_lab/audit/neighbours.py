@@ -159,7 +159,7 @@ class Instance:
             Input(self._far_from_even, {first: self._workload([asked] * changes + rest), **shared})
             for asked in (self._kept, self._other)
         )
-        counted = [self._covered(each) for each in (self._kept, self._other)]
+        counted = [self._covered(workload) for workload in (self._kept, self._other)]
         what = "every statement" if self.unit == "analyst" else "one statement"
         described = (
             f"{what} of {first} changes from {self._describe(self._kept)} to {self._describe(self._other)}; {words}"

@@ -62,13 +62,13 @@ def acceptance(request: PlanRequest, setting: PublicParameters, comparison: Comp
 
 def cap_of(option: str, text: str, *, adds: bool) -> Cap:
     """The cap of a text such as 3/1e-11 or 3/1e-11/17, at an order where rounds add. Raises `InvalidArgument`."""
-    found = _CAP.fullmatch(text.strip())
-    if found is None:
+    match = _CAP.fullmatch(text.strip())
+    if match is None:
         raise InvalidArgument(option, f"must be EPSILON/DELTA[/ORDER], such as 3/1e-11, not {text[:MAX_SHOWN]!r}")
-    cap = checked_cap(option, float(found["epsilon"]), float(found["delta"]))
+    cap = checked_cap(option, float(match["epsilon"]), float(match["delta"]))
     if adds:
-        return at_order(option, cap, float(found["order"] or 0))
-    if found["order"]:
+        return at_order(option, cap, float(match["order"] or 0))
+    if match["order"]:
         raise InvalidArgument(option, "has an order, but only the worst round counts where the unit is query")
     return cap
 

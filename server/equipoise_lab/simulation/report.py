@@ -59,7 +59,7 @@ def means(report: Report) -> dict[str, object]:
         "certified": mean_errors([run.certified for run in runs]),
     }
     return {
-        **{name: None if each is None else asdict(each) for name, each in errors.items()},
+        **{name: None if error is None else asdict(error) for name, error in errors.items()},
         "answered_by": mean_counts([run.answered_by for run in runs]),
         "analysts_with": mean_counts([run.analysts_with for run in runs]),
         "uncertified": sum(run.uncertified for run in runs) / count,

@@ -64,7 +64,7 @@ class SessionTask:
 
     def truth(self) -> NDArray[np.float64]:
         """The true answers of all cells, float64[k], one analyst's after another's."""
-        cells = [self._truth(each) for own in self.statements.values() for each in own]
+        cells = [self._truth(statement) for own in self.statements.values() for statement in own]
         return np.concatenate(cells)
 
     def _by_turns(self) -> Iterator[tuple[str, int]]:

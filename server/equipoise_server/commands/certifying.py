@@ -94,7 +94,7 @@ def list_all(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
         return
     print_table(
         ("name", "role", "certificate"),
-        ((each.name, each.role.value, standing(each.certified_until)) for each in identities),
+        ((identity.name, identity.role.value, standing(identity.certified_until)) for identity in identities),
     )
 
 

@@ -33,13 +33,13 @@ def show_keys(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
     """
     keys = list_keys(state)
     if as_json:
-        print_json({"keys": [_facts(each) for each in keys]})
+        print_json({"keys": [_facts(stored) for stored in keys]})
         return
-    for each in keys:
-        ended = "" if each.key.retired is None else f", retired {each.key.retired:%Y-%m-%d}"
-        _print(f"{each.key.purpose} {each.key.id}, since {each.key.added:%Y-%m-%d}{ended}")
-        if each.verifier is not None:
-            _print(f"  {each.verifier.to_text()}")
+    for stored in keys:
+        ended = "" if stored.key.retired is None else f", retired {stored.key.retired:%Y-%m-%d}"
+        _print(f"{stored.key.purpose} {stored.key.id}, since {stored.key.added:%Y-%m-%d}{ended}")
+        if stored.verifier is not None:
+            _print(f"  {stored.verifier.to_text()}")
 
 
 def add_key(

@@ -133,8 +133,8 @@ def _add_spellings(connection: duckdb.DuckDBPyConnection, axis: int, labels: Seq
 
 def _column(relation: Relation, attribute: Attribute) -> int:
     spellings = [name for name in (attribute.name, csv_label(attribute.name)) if name in relation.names]
-    found = [i for i, name in enumerate(relation.names) if name in spellings[:1]]
-    if len(found) != 1:
-        problem = "no column" if not found else f"{len(found)} columns"
+    columns = [i for i, name in enumerate(relation.names) if name in spellings[:1]]
+    if len(columns) != 1:
+        problem = "no column" if not columns else f"{len(columns)} columns"
         raise InvalidArgument("table", f"has {problem} named {attribute.name!r}")
-    return found[0]
+    return columns[0]

@@ -70,10 +70,10 @@ def source_at(path: Path, field: str = "table") -> Source:
 
 
 def _source(path: Path, options: str, field: str) -> Source:
-    given = dict(pair.partition("=")[::2] for pair in options.split("&")) if options else {}
+    values = dict(pair.partition("=")[::2] for pair in options.split("&")) if options else {}
     for kind in KINDS:
         if path.name.lower().endswith(kind.suffixes):
-            return kind.of(path, given, field)
+            return kind.of(path, values, field)
     suffixes = ", ".join(suffix for kind in KINDS for suffix in kind.suffixes)
     raise InvalidArgument(field, f"must be a file that ends in one of {suffixes}")
 

@@ -153,7 +153,7 @@ def load_certificate(path: Path) -> x509.Certificate:
 def server_names(certificate: x509.Certificate) -> list[str]:
     """The host names and addresses that a server's certificate is good for."""
     alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return [str(each.value) for each in alternatives]
+    return [str(name.value) for name in alternatives]
 
 
 def load_key(path: Path) -> ec.EllipticCurvePrivateKey:

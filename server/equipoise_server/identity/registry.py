@@ -110,12 +110,12 @@ class Registry:
         # No certificate's: one statement stands for any number, and not one for each, which would stay prepared.
         asked += [""] * (-len(asked) % SERIALS_AT_ONCE)
         good = select(certificates.c.serial).where(certificates.c.revoked.is_(None))
-        found: set[str] = set()
+        in_force: set[str] = set()
         with self.operations.store.read() as connection:
             for start in range(0, len(asked), SERIALS_AT_ONCE):
                 some = certificates.c.serial.in_(asked[start : start + SERIALS_AT_ONCE])
-                found.update(connection.execute(good.where(some)).scalars())
-        return found
+                in_force.update(connection.execute(good.where(some)).scalars())
+        return in_force
 
     def count(self) -> int:
         """How many identities there are, of all roles; the deleted are none."""
@@ -148,26 +148,26 @@ class Registry:
         with self.operations.store.read() as connection:
             rows = connection.execute(query).all()
             until = _certified_until(connection, query.with_only_columns(identities.c.name))
-        found = [
+        page = [
             Identity(row.name, Role(row.role), from_microseconds(row.created), until.get(row.name)) for row in rows
         ]
-        shown = found[:size]
-        return shown, shown[-1].name if len(found) > size else ""
+        shown = page[:size]
+        return shown, shown[-1].name if len(page) > size else ""
 
 
 def check_there(connection: Connection, name: str, roles: Collection[Role]) -> None:
     """Raises `NotFound`, in the same words, for who is not there, was deleted, or has none of `roles`."""
     query = select(identities.c.role).where(identities.c.name == name, identities.c.deleted.is_(None))
     role = connection.execute(query).scalar_one_or_none()
-    if role not in [each.value for each in roles]:
+    if role not in [allowed.value for allowed in roles]:
         (word,) = roles if len(roles) == 1 else ("identity",)
         raise NotFound(f"there is no such {word}")
 
 
 def revoke_certificates(connection: Connection, name: str, now: datetime) -> None:
     """In the transaction of the connection. What was revoked before keeps its time."""
-    mine = and_(certificates.c.name == name, certificates.c.revoked.is_(None))
-    connection.execute(certificates.update().where(mine).values(revoked=to_microseconds(now)))
+    unrevoked = and_(certificates.c.name == name, certificates.c.revoked.is_(None))
+    connection.execute(certificates.update().where(unrevoked).values(revoked=to_microseconds(now)))
 
 
 def mark_deleted(connection: Connection, name: str, now: datetime) -> None:
@@ -185,10 +185,10 @@ def _insert_credential(connection: Connection, name: str, credential: Credential
 
 
 def _certified_until(connection: Connection, names: Select[Any]) -> dict[str, datetime]:
-    found = names.subquery()
+    selected = names.subquery()
     query = (
         select(certificates.c.name, certificates.c.certificate)
-        .join(found, found.c.name == certificates.c.name)
+        .join(selected, selected.c.name == certificates.c.name)
         .where(certificates.c.revoked.is_(None))
     )
     until: dict[str, datetime] = {}

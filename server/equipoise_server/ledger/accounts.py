@@ -71,7 +71,7 @@ def open_account(
     _check_order(composition, cap)
     if connection.execute(select(accounts.c.name).where(accounts.c.name == name)).first() is not None:
         return
-    begun = unopened(connection, name, dataset=dataset, composition=composition, cap=cap)
+    opening_state = unopened(connection, name, dataset=dataset, composition=composition, cap=cap)
     connection.execute(
         accounts.insert().values(
             name=name,
@@ -80,9 +80,9 @@ def open_account(
             cap_epsilon=cap.epsilon,
             cap_delta=cap.delta,
             renyi_order=cap.order,
-            **columns("limit", begun.limit),
-            **columns("spent", begun.spent),
-            **columns("committed", begun.committed),
+            **columns("limit", opening_state.limit),
+            **columns("spent", opening_state.spent),
+            **columns("committed", opening_state.committed),
         )
     )
     opening = {"cap": {"epsilon": cap.epsilon, "delta": cap.delta}, "composition": composition}
@@ -96,8 +96,8 @@ def unopened(connection: Connection, name: str, *, dataset: str, composition: Co
     lost = _write_offs(connection, name)
     if any(order != cap.order for order, _ in lost):
         raise DataLoss(f"what was written off of account {name} was counted at another order than it would be")
-    begun = combined([cost for _, cost in lost], composition, cap)
-    return Account(name, dataset, composition, cap, widened(limits(cap), begun), begun, begun)
+    carried = combined([cost for _, cost in lost], composition, cap)
+    return Account(name, dataset, composition, cap, widened(limits(cap), carried), carried, carried)
 
 
 def order_field(order: float | None) -> dict[str, float]:
@@ -185,16 +185,16 @@ def total_with(account: Account, cost: Cost) -> Cost:
     return combined([account.committed, cost], account.composition, account.cap)
 
 
-def check_room(held: Account, pending: Sequence[Cost], cost: Cost) -> None:
+def check_room(standing: Account, pending: Sequence[Cost], cost: Cost) -> None:
     """See that a round to be opened fits beside what is committed and what other open rounds will reserve.
 
     Nothing is reserved. Raises `BudgetExhausted`, as `total_with` does.
     """
-    reserved = combined([held.committed, *pending], held.composition, held.cap)
+    reserved = combined([standing.committed, *pending], standing.composition, standing.cap)
     try:
-        total_with(replace(held, committed=reserved), cost)
+        total_with(replace(standing, committed=reserved), cost)
     except BudgetExhausted as error:
-        if not pending or held.composition is Composition.PARALLEL:
+        if not pending or standing.composition is Composition.PARALLEL:
             raise
         counted = "rounds that are open and not sealed yet are counted too, as each of them can be sealed"
         raise BudgetExhausted(f"{error.message}; {counted} ({len(pending)} here)") from None
@@ -212,7 +212,7 @@ def columns(prefix: str, cost: Cost) -> dict[str, int]:
 
 def _write_offs(connection: Connection, name: str) -> list[tuple[float | None, Cost]]:
     entries = journal.of_account(connection, name, 0, None)
-    return [(json.loads(each.events).get("order"), each.cost) for each in entries if each.action == "write-off"]
+    return [(json.loads(entry.events).get("order"), entry.cost) for entry in entries if entry.action == "write-off"]
 
 
 def _check_order(composition: Composition, cap: Cap) -> None:

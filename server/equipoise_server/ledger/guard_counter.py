@@ -62,8 +62,8 @@ class AnswerCount:
             raise ValueError("no file is followed")
         try:
             places = list(_places(os.fstat(descriptor).st_size))
-            said = [_read_count(os.pread(descriptor, _RECORD_BYTES, place)) for place in places]
-            os.pwrite(descriptor, _record(max(answered, *said)), places[said.index(min(said))])
+            counts = [_read_count(os.pread(descriptor, _RECORD_BYTES, place)) for place in places]
+            os.pwrite(descriptor, _record(max(answered, *counts)), places[counts.index(min(counts))])
             os.fdatasync(descriptor)
         except BaseException:
             self.forget()

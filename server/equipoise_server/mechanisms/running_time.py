@@ -42,8 +42,8 @@ def counting_seconds(setting: PublicParameters) -> float:
 
 def drawing_seconds(law: NoiseDistribution, count: int, streams: int) -> float:
     """`count` numbers of integer noise in all, from so many streams."""
-    each = DIGIT_SECONDS * law.digits if isinstance(law, DiscreteLaplace) else GAUSSIAN_SECONDS
-    return DRAW_SECONDS[type(law)] * streams + each * count
+    seconds = DIGIT_SECONDS * law.digits if isinstance(law, DiscreteLaplace) else GAUSSIAN_SECONDS
+    return DRAW_SECONDS[type(law)] * streams + seconds * count
 
 
 def counting_bytes(setting: PublicParameters) -> int:

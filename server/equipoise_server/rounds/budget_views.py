@@ -75,8 +75,8 @@ class Budgets:
         request = make_request(f"operator/{caller}", request_id, "set_cap", account, content)
 
         def work(connection: Connection, now: datetime) -> str:
-            held = accounts.account(connection, account)
-            pending = pending_costs(connection, held.dataset, [held])
+            standing = accounts.account(connection, account)
+            pending = pending_costs(connection, standing.dataset, [standing])
             set_cap(connection, account, checked, now, pending[account])
             return ACCOUNT.to_text(_converted(accounts.account(connection, account)))
 

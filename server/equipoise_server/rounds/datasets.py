@@ -125,12 +125,12 @@ class Datasets:
         if (known := self.operations.answered(request, _as_registered)) is not None:
             return known
         check_name(name)
-        found = self.source(source)
-        counts = found.counts(schema)
+        table_source = self.source(source)
+        counts = table_source.counts(schema)
         if counts.records == 0:
             raise InvalidArgument("table", "has no records")
         digest = data_digest(counts)
-        table = NewTable(found, digest, self.directory)
+        table = NewTable(table_source, digest, self.directory)
         # Files are compared before it is this request's turn to write.
         with self.operations.store.read() as connection:
             table.datasets(connection)

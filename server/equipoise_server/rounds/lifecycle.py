@@ -106,7 +106,9 @@ class Lifecycle:
                 query = select(rounds.c.id).where(rounds.c.state == RoundState.RUNNING.value)
                 running = list(connection.execute(query.order_by(rounds.c.position)).scalars())
             self._runner.keep_only(running)
-            self._problems = {each: problem for each, problem in self._problems.items() if each in running}
+            self._problems = {
+                running_id: problem for running_id, problem in self._problems.items() if running_id in running
+            }
             for round_id in running:
                 if self._runner.progress(round_id) is not None:
                     continue

@@ -147,7 +147,9 @@ class Opening:
             connection.execute(sessions.insert().values(round_id=round_id, answered=0))
         if seed.for_auditors:
             sealed = seed.for_auditors.items()
-            rows = [{"round_id": round_id, "key_id": key_id, "sealed": each} for key_id, each in sealed]
+            rows = [
+                {"round_id": round_id, "key_id": key_id, "sealed": sealed_seed} for key_id, sealed_seed in sealed
+            ]
             connection.execute(sealed_seeds.insert(), rows)
         return round_id
 

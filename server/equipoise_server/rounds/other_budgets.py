@@ -75,4 +75,4 @@ def other_data_accounts(connection: Connection, name: str, table: NewTable, *, n
         raise InvalidArgument("new_budgets", problem)
     if new_budgets and not known and not lost:
         raise InvalidArgument("new_budgets", "must not be set: no other dataset has this table")
-    return sorted({*(data_account(each) for each in known), *lost})
+    return sorted({*(data_account(dataset) for dataset in known), *lost})

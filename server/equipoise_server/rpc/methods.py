@@ -182,10 +182,10 @@ def _check_texts(message: Message, path: str) -> None:
     for field, value in message.ListFields():
         if field.type not in (field.TYPE_MESSAGE, field.TYPE_STRING):
             continue
-        for each in (value,) if isinstance(value, str | Message) else value:
-            if isinstance(each, Message):
-                _check_texts(each, f"{path}{field.name}.")
-            elif "\0" in each:
+        for element in (value,) if isinstance(value, str | Message) else value:
+            if isinstance(element, Message):
+                _check_texts(element, f"{path}{field.name}.")
+            elif "\0" in element:
                 raise InvalidArgument(path + field.name, "must not have NUL characters")
 
 

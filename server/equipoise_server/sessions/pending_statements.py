@@ -76,12 +76,12 @@ class AnalystProgress:
         """Raises `BudgetExhausted` or `TooLarge` unless a statement with so many cells and bytes has room."""
         if self.asked >= self.share.statements:
             raise BudgetExhausted(f"your share allows {self.share.statements} statements, and all were asked")
-        unstored = [each for number, each in self.waiting.items() if number > self.stored]
-        used = self.cells + sum(each.cells for each in unstored)
+        unstored = [pending for number, pending in self.waiting.items() if number > self.stored]
+        used = self.cells + sum(pending.cells for pending in unstored)
         if used + cells > self.share.queries:
             left = self.share.queries - used
             raise BudgetExhausted(f"the statement has {cells} queries, your share allows {left} more")
-        if self.size + sum(len(each.statement) for each in unstored) + size > MAX_BYTES:
+        if self.size + sum(len(pending.statement) for pending in unstored) + size > MAX_BYTES:
             raise TooLarge(f"your statements in this session are larger than {MAX_BYTES:,} bytes together")
 
     def advance(self, stored: StoredAnswer, cells: int) -> None:
@@ -159,9 +159,9 @@ class PendingStatements:
         progress.waiting[pending.sequence] = pending
         self.waiting.append(pending)
 
-    def take(self, taken: Collection[PendingStatement]) -> None:
+    def take(self, accepted: Collection[PendingStatement]) -> None:
         """Let some statements wait no longer to be taken."""
-        gone = set(taken)
+        gone = set(accepted)
         self.waiting = [pending for pending in self.waiting if pending not in gone]
 
     def forget_from(self, first: PendingStatement) -> list[PendingStatement]:

@@ -118,8 +118,8 @@ def affordable_records(setting: PublicParameters, ending: Fraction, epochs: int,
     """Of each hypothesis, at most: what the analysts' budget allows."""
     if epochs == 1:
         return 1
-    each = (epochs - 1) * cost.drawing_rho(1, exponent_step(rate, target))
-    return int(min(MAX_RECORDS, cost.records_rho(setting, ending) // each)) if each else MAX_RECORDS
+    drawing = (epochs - 1) * cost.drawing_rho(1, exponent_step(rate, target))
+    return int(min(MAX_RECORDS, cost.records_rho(setting, ending) // drawing)) if drawing else MAX_RECORDS
 
 
 def exponent_step(rate: float, target: int) -> int:

@@ -109,10 +109,10 @@ def sketch_seconds(sketch: Sketch, size: Size, rounds: float | Numbers, *, mixed
 
 def predicted_seconds(game: GameParameters, size: Size) -> float:
     """What the game and the counting of its answers take: measured over 4,096 to a million cells in both plays."""
-    each = RUN_ROUND_SECONDS + RUN_CELL_SECONDS[game.play] * size.universe + RUN_QUERY_SECONDS * size.queries
+    seconds = RUN_ROUND_SECONDS + RUN_CELL_SECONDS[game.play] * size.universe + RUN_QUERY_SECONDS * size.queries
     drawn = RUN_DRAW_SECONDS * game.rounds * game.draws if game.play == "sampled" else 0.0
     counted = RECORD_SECONDS * size.queries * game.rounds * game.batch
-    return RUN_START_SECONDS + game.rounds * each + drawn + counted
+    return RUN_START_SECONDS + game.rounds * seconds + drawn + counted
 
 
 def predicted_memory(size: Size) -> int:

@@ -144,13 +144,13 @@ def plan_weights(setting: PublicParameters, places: RepairPlaces, rho: Fraction)
     if places.cap == 0:
         return NO_WEIGHTS
     rounds = whole(setting.options, "repair_rounds", ROUNDS)
-    each = rho / places.cap
-    half = (1 - CERTIFY_SHARE) * each / 2 / rounds
+    rho_of_place = rho / places.cap
+    half = (1 - CERTIFY_SHARE) * rho_of_place / 2 / rounds
     unguarded = PrivateWeights(
         rounds=rounds,
         select_epsilon=epsilon_within(4 * half),  # a selection costs epsilon^2 / 8, not / 2
         measure_epsilon=epsilon_within(half),
-        certify_epsilon=epsilon_within(CERTIFY_SHARE * each),
+        certify_epsilon=epsilon_within(CERTIFY_SHARE * rho_of_place),
         guard=0,
     )
     least = min(unguarded.select_epsilon, unguarded.measure_epsilon, unguarded.certify_epsilon)

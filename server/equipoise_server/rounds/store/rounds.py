@@ -120,7 +120,7 @@ def read_share(connection: Connection, round_id: str, analyst: str) -> Share:
 
 
 def _share(row: Row[Any]) -> Share:
-    return Share(**{place: getattr(row, name) for name, place in SHARE.keys.items()})
+    return Share(**{attribute: getattr(row, name) for name, attribute in SHARE.keys.items()})
 
 
 def check_token(connection: Connection, page_token: str, analyst: str | None = None) -> None:

@@ -57,7 +57,7 @@ def make_plan(terms: Terms, dataset: DatasetRecord) -> MechanismPlan:
 
 def _check_turns(session: SessionTerms, statements: Sequence[int], plan: MechanismPlan) -> None:
     """Answers that miss the end of their turn come later, which all see: one hard statement must not do it."""
-    asked = sum(min(each, session.length) for each in statements)
+    asked = sum(min(count, session.length) for count in statements)
     needed = HARDEST * plan.seconds / asked * len(statements)
     if session.turn_seconds < needed:
         raise InvalidArgument(

@@ -116,7 +116,7 @@ class OperatorMethods:
         """Lists the analysts."""
         listed, token = self.admission.registry.list({Role.ANALYST}, request.page_size, request.page_token)
         return operator_pb2.ListAnalystsResponse(
-            analysts=[analyst_to_message(each) for each in listed], next_page_token=token
+            analysts=[analyst_to_message(analyst) for analyst in listed], next_page_token=token
         )
 
     def plan_round(self, _: Caller, request: operator_pb2.PlanRoundRequest) -> operator_pb2.PlanRoundResponse:
