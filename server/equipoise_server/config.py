@@ -57,11 +57,10 @@ class Config(BaseSettings):
         default=365,
         ge=0,
         le=36_500,
-        description="For this many days after the end of a round auditors can read its seed; 0 keeps "
-        "seeds for ever.",
+        description="For how many days after a round has ended auditors can read its seed; 0 keeps seeds for ever.",
     )
     certificate_days: int = Field(
-        default=397, ge=1, le=3650, description="For this many days an analyst's certificate is valid."
+        default=397, ge=1, le=3650, description="For how many days an analyst's certificate is valid."
     )
     message_limit_bytes: int = Field(
         default=4 * 2**20, ge=2**16, le=2**28, description="The largest single message that the server accepts."

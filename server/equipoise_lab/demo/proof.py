@@ -55,42 +55,38 @@ class Proven:
         return not (self.bundle_failure or self.audit_failure or self.replay_failure)
 
 
-def collect(directory: Path, airlines: Iterable[str], round_id: str) -> None:
+def collect(place: Path, airlines: Iterable[str], round_id: str) -> None:
     """Download every airline's bundle and the auditor's archive, while the server runs."""
-    (directory / BUNDLES).mkdir()
+    (place / BUNDLES).mkdir()
     for airline in airlines:
-        with Client.from_profile(_profile(directory, airline)) as client:
-            bundle_file(directory, airline).write_bytes(client.bundle(round_id).to_bytes())
-    with Auditor.from_profile(directory / "state" / "profiles" / "auditor") as auditor:
-        write_archive(download(auditor), directory / ARCHIVE)
+        with Client.from_profile(_profile(place, airline)) as client:
+            bundle_file(place, airline).write_bytes(client.bundle(round_id).to_bytes())
+    with Auditor.from_profile(place / "state" / "profiles" / "auditor") as auditor:
+        write_archive(download(auditor), place / ARCHIVE)
 
 
-def prove(directory: Path, workloads: Workloads, round_id: str) -> Proven:
+def prove(place: Path, workloads: Workloads, round_id: str) -> Proven:
     """Check all of it again, with no server: the bundles, the records, and with data and seed the round itself."""
-    bundles = {airline: bundle_file(directory, airline).read_bytes() for airline in workloads}
-    receipts = {airline: ReceiptStore(_profile(directory, airline)).receipt(round_id) for airline in workloads}
+    bundles = {airline: bundle_file(place, airline).read_bytes() for airline in workloads}
+    receipts = {airline: ReceiptStore(_profile(place, airline)).receipt(round_id) for airline in workloads}
     failures = []
     for airline, statements in workloads.items():
-        papers = VerifierInputs(
-            read_log_keys(_profile(directory, airline) / LOG_KEYS), receipts[airline], statements
-        )
+        papers = VerifierInputs(read_log_keys(_profile(place, airline) / LOG_KEYS), receipts[airline], statements)
         try:
             verify_bundle(bundles[airline], papers, lambda *_: None)
         except CheckFailed as error:
             failures.append(f"{airline}: {error.message}")
-    auditor = directory / "state" / "profiles" / "auditor"
+    auditor = place / "state" / "profiles" / "auditor"
     # What airlines were shown and given they may show an auditor: another log, or another workload, would be found.
     shown = {Bundle.from_bytes(bundle).evidence.checkpoint for bundle in bundles.values()}
-    present = [receipt for receipt in receipts.values() if receipt is not None]
-    audit = verify_archive(
-        read_archive(directory / ARCHIVE), read_log_keys(auditor / LOG_KEYS), sorted(shown), present
-    )
-    (directory / REPORT).write_text(as_markdown(audit), encoding="utf-8")
-    failed = [f"{check.number}: {check.detail}" for check in audit.checks if check.outcome is Outcome.FAILED]
-    config = load_config(directory / "state")
-    with read_only(config.store_url(directory / "state")) as store:
+    given = [receipt for receipt in receipts.values() if receipt is not None]
+    audit = verify_archive(read_archive(place / ARCHIVE), read_log_keys(auditor / LOG_KEYS), sorted(shown), given)
+    (place / REPORT).write_text(as_markdown(audit), encoding="utf-8")
+    failed = [f"{each.number}: {each.detail}" for each in audit.checks if each.outcome is Outcome.FAILED]
+    config = load_config(place / "state")
+    with read_only(config.store_url(place / "state")) as store:
         private = read_seed_key(auditor / SEED_KEY)
-        table = source_at(config.data_path(directory / "state") / TABLE_FILE)
+        table = source_at(config.data_path(place / "state") / TABLE_FILE)
         replayed = Replay(
             StoredRound(store, round_id),
             lambda commitment: unsealed(store, round_id, private, commitment),
@@ -100,8 +96,8 @@ def prove(directory: Path, workloads: Workloads, round_id: str) -> Proven:
     return Proven(
         bundles=len(workloads),
         bundle_failure="; ".join(failures),
-        audit_checks=sum(check.outcome is Outcome.PASSED for check in audit.checks),
-        unmade=sum(check.outcome is Outcome.NOT_CHECKED for check in audit.checks),
+        audit_checks=sum(each.outcome is Outcome.PASSED for each in audit.checks),
+        unmade=sum(each.outcome is Outcome.NOT_CHECKED for each in audit.checks),
         audit_failure="; ".join(failed),
         replay_checks=len(replayed.checks),
         replay_failure="" if replayed.difference is None else f"{replayed.failed}: {replayed.difference}",
@@ -121,10 +117,10 @@ def lines(proven: Proven) -> list[str]:
     ]
 
 
-def bundle_file(directory: Path, airline: str) -> Path:
+def bundle_file(place: Path, airline: str) -> Path:
     """Where an airline's bundle lies."""
-    return directory / BUNDLES / f"{airline}.json"
+    return place / BUNDLES / f"{airline}.json"
 
 
-def _profile(directory: Path, airline: str) -> Path:
-    return directory / "profiles" / airline
+def _profile(place: Path, airline: str) -> Path:
+    return place / "profiles" / airline
