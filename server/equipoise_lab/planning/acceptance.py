@@ -84,7 +84,7 @@ def _refused(request: PlanRequest, setting: PublicParameters) -> str:
 
 
 def _counts(cost: Cost, events: str, cap: Cap) -> Cost:
-    """What a charge counts on an account of this cap."""
+    """Return what a charge counts on an account of this cap."""
     return cost if cap.order is None else charge_at(events_from_json(events), cap.order)
 
 
@@ -94,7 +94,7 @@ def _charge(account: str, cap: Cap, cost: Cost) -> AccountCharge:
 
 
 def _rounds(cap: Cap, cost: Cost) -> int | None:
-    """How many such rounds fit on an account of which nothing is spent; None for any number."""
+    """Return how many such rounds fit on an account of which nothing is spent; None for any number."""
     limit = limits(cap)
     if cap.order is None:
         return None if fits(cost, cap, limit) else 0

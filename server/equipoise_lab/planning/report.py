@@ -78,7 +78,7 @@ def _fields(candidate: Candidate, setting: PublicParameters) -> dict[str, object
 
 
 def data_pair(plan: MechanismPlan, setting: PublicParameters) -> Budget:
-    """What the people in the table lose, at the budget's delta."""
+    """Return what the people in the table lose, at the budget's delta."""
     return Budget(epsilon_for(plan.data_cost, setting.data_budget.delta), setting.data_budget.delta)
 
 

@@ -115,7 +115,7 @@ class PlanRequest:
         return SESSION_MECHANISMS.get(self.mechanism)
 
     def setting(self) -> PublicParameters:
-        """What the mechanisms plan from. Raises `InvalidArgument` naming the option."""
+        """Return what the mechanisms plan from. Raises `InvalidArgument` naming the option."""
         records = _number("--records", self.records)
         sizes = [_number("--universe", part) for part in self.universe.split("x")]
         if records == 0:
@@ -138,7 +138,7 @@ class PlanRequest:
         return setting
 
     def shares(self, universe: int) -> tuple[Share, ...]:
-        """What each analyst may ask. Raises `InvalidArgument` where the numbers do not fit together.
+        """Return what each analyst may ask. Raises `InvalidArgument` where the numbers do not fit together.
 
         `universe`: how many different records can exist.
         """
@@ -165,7 +165,7 @@ class PlanRequest:
 
 
 def compared(request: PlanRequest, setting: PublicParameters, report: Report) -> Comparison:
-    """The comparison of all mechanisms, or of the forced one alone. Raises in the words of options."""
+    """Return the comparison of all mechanisms, or of the forced one alone. Raises in the words of options."""
     try:
         if request.session is not None:
             return compare(setting, {request.mechanism: request.session}, report)
@@ -176,13 +176,13 @@ def compared(request: PlanRequest, setting: PublicParameters, report: Report) ->
 
 
 def in_words(error: InvalidArgument | BudgetExhausted) -> InvalidArgument:
-    """The same refusal, naming the options of this command."""
+    """Return the same refusal, naming the options of this command."""
     renamed = in_words_of_options(error, OPTION_OF_FIELD)
     return renamed if isinstance(renamed, InvalidArgument) else InvalidArgument(*renamed.message.split(": ", 1))
 
 
 def _dealt(option: str, text: str, count: int) -> list[int]:
-    """One number dealt to all, or one of each."""
+    """Return one number dealt to all, or one of each."""
     if "," in text:
         numbers = _each(option, text, count)
         if 0 in numbers:
@@ -195,7 +195,7 @@ def _dealt(option: str, text: str, count: int) -> list[int]:
 
 
 def _each(option: str, text: str, count: int) -> list[int]:
-    """One number for all alike, or one of each."""
+    """Return one number for all alike, or one of each."""
     numbers = [_number(option, part) for part in text.split(",")]
     if len(numbers) == 1:
         return numbers * count

@@ -78,7 +78,7 @@ def measure_run(
 
 
 def mean_errors(errors: list[Errors | None]) -> Errors | None:
-    """The mean over runs of each number; None where a run has none."""
+    """Return the mean over runs of each number; None where a run has none."""
     present = [error for error in errors if error is not None]
     if not present or len(present) < len(errors):
         return None

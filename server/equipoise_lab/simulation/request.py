@@ -77,7 +77,7 @@ class Request:
         return OPTION_OF_FIELD | {f"options.{name}": option for name, (option, given) in typed.items() if given}
 
     def setting(self, task: Task | SessionTask) -> PublicParameters:
-        """What the mechanism plans from."""
+        """Return what the mechanism plans from."""
         self.check()
         options = forced_options(self.forced)
         add_option(options, "play", "--play", self.play)

@@ -111,7 +111,7 @@ OPTION_OF_FIELD = {"session.length": "--length", "statement": "--workload"}
 
 
 def session_setting(task: SessionTask, request: Request, slotted: bool) -> PublicParameters:
-    """What the mechanism plans from. Without slots several analysts are not protected from one another."""
+    """Return what the mechanism plans from. Without slots several analysts are not protected from one another."""
     length, needed = request.length, task.length(slotted)
     if length is not None and length < needed:
         kind = "turns" if slotted else "statements in all"
@@ -120,7 +120,7 @@ def session_setting(task: SessionTask, request: Request, slotted: bool) -> Publi
 
 
 def of_session(setting: PublicParameters, slotted: bool, length: int | None) -> PublicParameters:
-    """The setting of a session with these shares and this length; None: as long as the shares allow.
+    """Return the setting of a session with these shares and this length; None: as long as the shares allow.
 
     Several analysts who are not given slots are not protected from one another.
     """

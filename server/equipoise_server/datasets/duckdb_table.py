@@ -71,7 +71,7 @@ def connect(path: Path) -> duckdb.DuckDBPyConnection:
 def _grouped(
     connection: duckdb.DuckDBPyConnection, relation: Relation, schema: Schema
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """The codes of each attribute in each group of equal rows, and the number of rows of each group."""
+    """Return the codes of each attribute in each group of equal rows, and the number of rows of each group."""
     inner, joins, outer = [], [], []
     for axis, attribute in enumerate(schema.attributes):
         column = _column(relation, attribute)

@@ -13,7 +13,7 @@ _FIELD = "signing_request"
 
 
 def requested_key(signing_request: bytes) -> ec.EllipticCurvePublicKey:
-    """The public key of a PKCS #10 request in PEM, after checking that the sender holds the private key.
+    """Return the public key of a PKCS #10 request in PEM, after checking that the sender holds the private key.
 
     Subject and requested extensions are ignored: the name is the operator's to give. Keys are taken on P-256
     and P-384. Not Ed25519: gRPC's TLS does not offer it for certificates, so that the analyst would be admitted

@@ -92,7 +92,7 @@ class Registry:
         self.operations.carry_out(request, work, no_answer)
 
     def caller(self, name: str, credential: Credential) -> Caller:
-        """Who holds the credential, which says `name`, now; `NotAuthenticated` if it is not in force."""
+        """Return who holds the credential, which says `name`, now; `NotAuthenticated` if it is not in force."""
         query = (
             select(identities.c.role, certificates.c.certificate, certificates.c.revoked)
             .join(certificates, certificates.c.name == identities.c.name)
@@ -105,7 +105,7 @@ class Registry:
         return Caller(name, Role(row.role))
 
     def in_force(self, serials: Collection[str]) -> set[str]:
-        """Those of the serial numbers whose certificates are recorded and not revoked."""
+        """Return those of the serial numbers whose certificates are recorded and not revoked."""
         asked = sorted(serials)
         # No certificate's: one statement stands for any number, and not one for each, which would stay prepared.
         asked += [""] * (-len(asked) % SERIALS_AT_ONCE)
@@ -118,13 +118,13 @@ class Registry:
         return in_force
 
     def count(self) -> int:
-        """How many identities there are, of all roles; the deleted are none."""
+        """Return how many identities there are, of all roles; the deleted are none."""
         query = select(func.count()).select_from(identities).where(identities.c.deleted.is_(None))
         with self.operations.store.read() as connection:
             return int(connection.execute(query).scalar_one())
 
     def list(self, roles: Collection[Role], page_size: int = 0, page_token: str = "") -> tuple[list[Identity], str]:
-        """Those with one of `roles` by name, and the token of the next page (empty on the last).
+        """Return those with one of `roles` by name, and the token of the next page (empty on the last).
 
         The deleted are left out. `page_size` 0 stands for 100; at most 1,000. Raises `InvalidArgument` naming the
         parameter.

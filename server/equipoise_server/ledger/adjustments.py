@@ -150,7 +150,7 @@ def write_off(
 
 
 def _missing(standing: Account, known: Cost, order: float | None, finding: Finding) -> Cost:
-    """What the store does not know of an account that it has."""
+    """Return what the store does not know of an account that it has."""
     if finding is Finding.MISSING:
         return _rest(standing)
     if known != Cost() and order != standing.cap.order:
@@ -173,7 +173,7 @@ def _missing_of_lost(lost: Loss | None, known: Cost, order: float | None, findin
 
 
 def _rest(standing: Account) -> Cost:
-    """All that is left: whatever was spent, together with what is known it was within the cap."""
+    """Return all that is left: whatever was spent, together with what is known it was within the cap."""
     whole = Cost(epsilon=standing.limit.epsilon, delta=standing.limit.delta, divergence=standing.limit.divergence)
     return whole if standing.composition is Composition.PARALLEL else _difference(whole, standing.committed)
 
@@ -207,7 +207,7 @@ def _add(connection: Connection, standing: Account, missing: Cost) -> None:
 
 
 def _difference(total: Cost, part: Cost) -> Cost:
-    """What `total` has beyond `part`, amount by amount."""
+    """Return what `total` has beyond `part`, amount by amount."""
     return Cost(
         max(0, total.rho - part.rho),
         max(0, total.epsilon - part.epsilon),

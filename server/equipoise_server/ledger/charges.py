@@ -117,7 +117,7 @@ def release(connection: Connection, round_id: str, time: datetime) -> None:
 
 
 def live_costs(connection: Connection, standing: Account, *, spent_only: bool = False) -> list[Cost]:
-    """Every cost of an account that has not been given back: of rounds, and what was written off."""
+    """Return every cost of an account that has not been given back: of rounds, and what was written off."""
     states = ("spent",) if spent_only else ("spent", "reserved")
     rows = connection.execute(
         select(charges_table).where(charges_table.c.account == standing.name, charges_table.c.state.in_(states))
@@ -132,7 +132,7 @@ def of_round(connection: Connection, round_id: str) -> list[Charge]:
 
 
 def all_charges(connection: Connection) -> dict[str, dict[str, Charge]]:
-    """Every charge, by account and round."""
+    """Return every charge, by account and round."""
     charges_of: dict[str, dict[str, Charge]] = {}
     for row in connection.execute(select(charges_table)):
         charges_of.setdefault(row.account, {})[row.round_id] = _charge(row)
@@ -140,7 +140,7 @@ def all_charges(connection: Connection) -> dict[str, dict[str, Charge]]:
 
 
 def _commit(connection: Connection, standing: Account, cost: Cost) -> bool:
-    """One conditional update; behind it the table's CHECK refuses what exceeds the limits."""
+    """Return one conditional update; behind it the table's CHECK refuses what exceeds the limits."""
     total = total_with(standing, cost)
     changed = connection.execute(
         accounts.update()

@@ -38,7 +38,7 @@ def check_accounts(connection: Connection) -> None:
 
 
 def _agree(from_journal: ReplayedAccount, account: Account, charges: dict[str, Charge]) -> bool:
-    """Whether an account counts as its entries say, has their charges, and holds what these come to."""
+    """Return whether an account counts as its entries say, has their charges, and holds what these come to."""
     cap = account.cap
     counting = (account.composition, cap.epsilon, cap.delta, cap.order)
     if (from_journal.composition, from_journal.cap.epsilon, from_journal.cap.delta, from_journal.order) != counting:

@@ -89,7 +89,7 @@ def compare(
 
 
 def choose(candidates: Sequence[Candidate]) -> Candidate | None:
-    """The best of those that have a plan, by the rule above; None where none has."""
+    """Return the best of those that have a plan, by the rule above; None where none has."""
     feasible = [(candidate, candidate.plan) for candidate in candidates if candidate.plan is not None]
     if not feasible:
         return None
@@ -114,7 +114,7 @@ def alpha(plan: MechanismPlan, setting: PublicParameters) -> float:
 
 
 def said(error: float) -> float:
-    """What a promise of this error counts as: 1 where it says nothing."""
+    """Return what a promise of this error counts as: 1 where it says nothing."""
     return error if error < SAYS_NOTHING else 1.0
 
 
@@ -151,7 +151,7 @@ class Auto:
         seed: bytes,
         progress: OnStep,
     ) -> Outcome:
-        """What the plan's own mechanism answers."""
+        """Return what the plan's own mechanism answers."""
         return self.mechanisms[plan.mechanism].run(setting, plan, data, workloads, seed, progress)
 
 
@@ -164,7 +164,7 @@ def _candidate(mechanism: Mechanism | SessionMechanism, setting: PublicParameter
 
 
 def _none_can(candidates: Sequence[Candidate]) -> Refusal:
-    """One refusal for all: the one that all give, or what each of them says.
+    """Return one refusal for all: the one that all give, or what each of them says.
 
     A mechanism that does not know a forced option is not asked. Where nobody knows it, those that have options say
     which.

@@ -31,7 +31,7 @@ class Difference:
         return f"{subject}: {self.recorded} is there, but it must be {self.expected}" if self.recorded else subject
 
     def as_json(self) -> dict[str, object]:
-        """Every field, those that say nothing as null."""
+        """Return every field, those that say nothing as null."""
         return {name: None if value == "" else value for name, value in asdict(self).items()}
 
 

@@ -9,7 +9,7 @@ from equipoise_server.replay.replay import Replayed
 
 
 def as_json(replayed: Replayed) -> dict[str, object]:
-    """The object that `--json` prints. Distances are in units of 2^-40."""
+    """Return the object that `--json` prints. Distances are in units of 2^-40."""
     return {
         "round": replayed.round_id,
         "agrees": replayed.difference is None,
@@ -24,7 +24,7 @@ def as_json(replayed: Replayed) -> dict[str, object]:
 
 
 def lines(replayed: Replayed) -> list[str]:
-    """A line for each check, and one for each way of answering: by which rule it was compared."""
+    """Return a line for each check, and one for each way of answering: by which rule it was compared."""
     facts = [
         f"{number:>2} ok   {check.name}: {check.detail}" for number, check in enumerate(replayed.checks, start=1)
     ]

@@ -62,7 +62,7 @@ class NewDataset:
     new_budgets: bool = False
 
     def request(self, caller: str, request_id: str) -> Request:
-        """The request whose content is all of this."""
+        """Return the request whose content is all of this."""
         content = {
             "name": self.name,
             "source": self.source,
@@ -156,7 +156,7 @@ class Datasets:
         return self.operations.carry_out(request, work, read_dataset)
 
     def get(self, name: str) -> DatasetRecord:
-        """One dataset. Raises `NotFound`."""
+        """Return one dataset. Raises `NotFound`."""
         with self.operations.store.read() as connection:
             return read_dataset(connection, name)
 
@@ -226,5 +226,5 @@ def _check_lost(field: str, lost: set[float], cap: Cap) -> None:
 
 
 def _as_registered(connection: Connection, name: str) -> DatasetRecord:
-    """The first answer: the dataset as it was when it had just been registered."""
+    """Return the first answer: the dataset as it was when it had just been registered."""
     return replace(read_dataset(connection, name), retire_time=None)

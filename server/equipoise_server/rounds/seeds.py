@@ -63,7 +63,7 @@ class Seeds:
         self.operations.carry_out(request, work, no_answer)
 
     def read(self, round_id: str, auditor: str) -> Mapping[str, bytes]:
-        """An ended round's seed as it was sealed to each auditor's key, by the key's id.
+        """Return an ended round's seed as it was sealed to each auditor's key, by the key's id.
 
         That it was read is in the log, and known to the guard, before anything is answered. Raises `NotFound`,
         `WrongState` before the round has ended: who knew a seed before could choose a nonce by it.

@@ -11,7 +11,7 @@ KEEPALIVE_ANSWER_SECONDS = 20  # how long a peer has to say that it is still the
 
 
 def call_limits(config: Config) -> CallLimits:
-    """What each caller may do."""
+    """Return what each caller may do."""
     return CallLimits(
         calls=config.calls_per_caller,
         uploads=config.uploads_per_caller,
@@ -27,7 +27,7 @@ def call_limits(config: Config) -> CallLimits:
 
 
 def asking_limits(config: Config) -> AskingLimits:
-    """What the streams of sessions may have."""
+    """Return what the streams of sessions may have."""
     return AskingLimits(
         at_once=config.asked_at_once,
         per_second=config.asked_per_second,

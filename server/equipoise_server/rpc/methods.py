@@ -52,7 +52,7 @@ class Serving:
 def bind(
     services: Mapping[ServiceDescriptor, object], serving: Serving, policy: Mapping[str, MethodPolicy] = POLICY
 ) -> list[grpc.GenericRpcHandler]:
-    """The handlers of some services. Raises `InvalidArgument` unless the policy has a row for each method.
+    """Return the handlers of some services. Raises `InvalidArgument` unless the policy has a row for each method.
 
     Raises `AttributeError` where a method has nothing to answer it.
     """
@@ -72,7 +72,7 @@ def bind(
 
 
 def full_name(method: MethodDescriptor) -> str:
-    """The method's name as gRPC and the policy table write it."""
+    """Return the method's name as gRPC and the policy table write it."""
     return f"/{method.containing_service.full_name}/{method.name}"
 
 
@@ -145,7 +145,7 @@ def _build_handler(make: Any, behaviour: Any) -> Handler:
 
 
 async def _written(context: Context, message: bytes, seconds: float) -> bool:
-    """Whether the reader made room for the message in time."""
+    """Return whether the reader made room for the message in time."""
     try:
         async with asyncio.timeout(seconds):
             await context.write(message)
@@ -155,7 +155,7 @@ async def _written(context: Context, message: bytes, seconds: float) -> bool:
 
 
 async def _receive(messages: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
-    """The messages, as long as each comes in time; else `Unavailable`."""
+    """Yield the messages, as long as each comes in time; else `Unavailable`."""
     received = aiter(messages)
     while True:
         try:

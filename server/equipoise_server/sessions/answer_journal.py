@@ -51,7 +51,7 @@ class AnswerJournal:
             self.first_slot = answer_store.count_slots(connection, self._id)
 
     def progress(self, analyst: str) -> AnalystProgress:
-        """An analyst's progress as the store knows it. Raises `DataLoss` where it never attached."""
+        """Return an analyst's progress as the store knows it. Raises `DataLoss` where it never attached."""
         progress = self._unused(analyst)
         with self._context.store.read() as connection:
             last = answer_store.last_of(connection, self._id, analyst)
@@ -127,7 +127,7 @@ class AnswerJournal:
         return stored
 
     def _unused(self, analyst: str) -> AnalystProgress:
-        """An analyst that has asked nothing."""
+        """Return an analyst that has asked nothing."""
         shares = self._session.record.terms.shares
         index = next(i for i, share in enumerate(shares) if share.analyst == analyst)
         with self._context.store.read() as connection:
@@ -144,7 +144,7 @@ class AnswerJournal:
     def _next(
         self, progress: AnalystProgress, slot: int, statement: bytes, due: datetime, computed: Answers
     ) -> StoredAnswer:
-        """The analyst's next answer, without its receipt."""
+        """Return the analyst's next answer, without its receipt."""
         columns = (computed.values, computed.methods, computed.bounds)
         sequence = progress.stored + 1
         chunk = answers_to_chunk(self._id, sequence, progress.cells, *columns)
@@ -152,7 +152,7 @@ class AnswerJournal:
         return StoredAnswer(progress.share.analyst, sequence, slot, due, statement, chunk, b"", chain)
 
     def _receipted(self, connection: Connection, answer: StoredAnswer) -> StoredAnswer:
-        """The answer with its receipt, whose time says no more than when it is due."""
+        """Return the answer with its receipt, whose time says no more than when it is due."""
         payload = SessionReceiptPayload(
             self._context.deployment,
             self._id,

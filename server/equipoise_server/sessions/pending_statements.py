@@ -116,7 +116,7 @@ class PendingStatements:
         return sum(progress.unstored for progress in self._progress.values())
 
     def progress(self, analyst: str) -> AnalystProgress:
-        """The progress of an analyst that was attached."""
+        """Return the progress of an analyst that was attached."""
         return self._progress[analyst]
 
     def attach(self, progress: AnalystProgress) -> Future[None]:
@@ -130,7 +130,7 @@ class PendingStatements:
         return self._streams[analyst]
 
     def attached(self, analyst: str, stream: Future[None]) -> AnalystProgress:
-        """The analyst's progress. Raises `WrongState` where another stream of the analyst's is attached."""
+        """Return the analyst's progress. Raises `WrongState` where another stream of the analyst's is attached."""
         if self._streams.get(analyst) is not stream:
             raise WrongState(ELSEWHERE)
         return self._progress[analyst]

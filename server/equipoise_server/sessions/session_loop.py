@@ -140,7 +140,7 @@ class SessionLoop:
         return pending
 
     def _tell_again(self, progress: AnalystProgress, sequence: int, statement: bytes) -> Future[StoredAnswer]:
-        """The stored answer, when it is due: what was stored before this loop began may not be yet."""
+        """Return the stored answer, when it is due: what was stored before this loop began may not be yet."""
         analyst = progress.share.analyst
         stored = self._journal.answer_to(analyst, sequence, statement)
         known = PendingStatement(analyst, progress.place, sequence, statement, 0, stored.due)
@@ -177,7 +177,7 @@ class SessionLoop:
         self._process.close()
 
     def _next(self) -> list[tuple[int, PendingStatement]]:
-        """What is answered next, as soon as it is time; nothing where the session is let go of."""
+        """Return what is answered next, as soon as it is time; nothing where the session is let go of."""
         with self._changed:
             while self._ended is None:
                 self._deliver()

@@ -80,7 +80,7 @@ def check_there(url: URL) -> None:
 
 
 def engine(url: URL, writes: bool) -> Engine:
-    """The one connection of this server that writes, or those that read."""
+    """Return the one connection of this server that writes, or those that read."""
     made = create_engine(
         url,
         hide_parameters=True,  # errors, which may be logged, quote no workload

@@ -63,12 +63,12 @@ def check_options(setting: PublicParameters) -> None:
 
 
 def whole(options: Mapping[str, object], name: str, default: int) -> int:
-    """The forced whole number called `name`, or the default."""
+    """Return the forced whole number called `name`, or the default."""
     value = options.get(name, default)
     return int(value) if isinstance(value, int | float) else default
 
 
 def real(options: Mapping[str, object], name: str, default: float) -> float:
-    """The forced real number called `name`, or the default."""
+    """Return the forced real number called `name`, or the default."""
     value = options.get(name, default)
     return float(value) if isinstance(value, int | float) else default

@@ -139,7 +139,7 @@ def data_parts(parameters: EquilibriumParameters, size: Size, setting: PublicPar
 def analyst_parts(
     parameters: EquilibriumParameters, size: Size, setting: PublicParameters, game_epsilon: float
 ) -> list[PrivacyEvent]:
-    """What the whole round costs one unit of the analysts: the game, and hiding who gets a repair place.
+    """Return what the whole round costs one unit of the analysts: the game, and hiding who gets a repair place.
 
     The game costs a rho in mixed play, a mixture with its pair in sampled play, which is charged at `game_epsilon`.
     Where a statement is protected, repair costs nothing.

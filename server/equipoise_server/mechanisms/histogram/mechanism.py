@@ -51,7 +51,7 @@ class Histogram:
     fitted = False
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
-        """The law that promises less error. There are no options."""
+        """Return the law that promises less error. There are no options."""
         return plan_histogram(self.name, setting)
 
     def run(

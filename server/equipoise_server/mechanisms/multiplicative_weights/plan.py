@@ -98,13 +98,13 @@ def with_rounds(setting: PublicParameters, rounds: int) -> WeightsParameters:
 
 
 def affordable(setting: PublicParameters, rounds: int) -> bool:
-    """Whether so many rounds leave each an epsilon that samplers can draw."""
+    """Return whether so many rounds leave each an epsilon that samplers can draw."""
     rho_of_analyst = Fraction(usable_rho(setting.data_budget), RHO_UNIT * len(setting.shares))
     return epsilon_within(SELECT_SHARE * rho_of_analyst / rounds) >= MIN_EPSILON
 
 
 def data_parts(setting: PublicParameters, parameters: WeightsParameters) -> list[PrivacyEvent]:
-    """What all analysts together cost the people in the table, whoever is present."""
+    """Return what all analysts together cost the people in the table, whoever is present."""
     analysts, rounds = len(setting.shares), parameters.rounds
     truncated = analysts * parameters.certify_noise.truncation_delta()
     selection = accounting.exponential_mechanism_rho(parameters.select_epsilon, 1)
@@ -117,7 +117,7 @@ def data_parts(setting: PublicParameters, parameters: WeightsParameters) -> list
 
 
 def check_options(options: Mapping[str, object]) -> int:
-    """The forced number of rounds; 0 where none is."""
+    """Return the forced number of rounds; 0 where none is."""
     for name in options:
         if name != "rounds":
             raise InvalidArgument(f"options.{name}", "unknown; there is rounds")

@@ -28,7 +28,7 @@ FALSE_POSITIVES = Fraction(1, 4)  # of all updates, where the hypothesis is righ
 
 
 def plan_online(setting: PublicParameters) -> OnlineParameters:
-    """What proves the least error, unless the usual parameters promise less."""
+    """Return what proves the least error, unless the usual parameters promise less."""
     length = session_length(setting, slotted=False)
     check_options(setting.options)
     check_enumerable(setting)
@@ -50,7 +50,7 @@ def plan_online(setting: PublicParameters) -> OnlineParameters:
 
 
 def divided(setting: PublicParameters, length: int, updates: int) -> list[Division]:
-    """The ways to divide the budget that leave each part what samplers can draw.
+    """Return the ways to divide the budget that leave each part what samplers can draw.
 
     Beta goes in equal parts to the tests, the thresholds, both on either side, and the answers.
     """
@@ -68,7 +68,7 @@ def divided(setting: PublicParameters, length: int, updates: int) -> list[Divisi
 
 
 def _forced(setting: PublicParameters, length: int, divisions: list[Division], threshold: int) -> OnlineParameters:
-    """What suits a forced threshold: enough updates, or else as many as keep the tests' noise below it."""
+    """Return what suits a forced threshold: enough updates, or else as many as keep the tests' noise below it."""
     plans = [division.with_threshold(setting, length, threshold) for division in divisions]
     proven = [plan for plan in plans if plan.proven]
     if proven:
@@ -98,7 +98,7 @@ def _usual(setting: PublicParameters, length: int, divisions: list[Division]) ->
     loudest = min(max(bounds), (aim << GRID_BITS) // scale)
 
     def least(division: Division) -> int:
-        """The threshold below which a hypothesis that is right would cause too many updates."""
+        """Return the threshold below which a hypothesis that is right would cause too many updates."""
         tests = SparseVector(division.test_epsilon, 1 << SCORE_BITS, 0, division.updates).test_noise
         return tests.quantile(FALSE_POSITIVES * division.updates / length)
 
@@ -129,7 +129,7 @@ def uncertified(setting: PublicParameters, parameters: OnlineParameters) -> int:
 
 
 def data_parts(setting: PublicParameters, parameters: OnlineParameters) -> list[PrivacyEvent]:
-    """What a session costs the people in the table: all updates, whether or not they are used.
+    """Return what a session costs the people in the table: all updates, whether or not they are used.
 
     Each is one AboveThreshold (`accounting.sparse_vector_rho`) and one statement answered afresh.
     """

@@ -46,7 +46,7 @@ class Demand:
     least: int = key("min_count", INTEGER)
 
     def noisy(self, votes: NDArray[np.int64], stream: KeyedStream) -> NDArray[np.int64]:
-        """The counts with noise: int64[sets]. As many draws whatever was voted for."""
+        """Return the counts with noise: int64[sets]. As many draws whatever was voted for."""
         if self.noise is None or not len(votes):
             return votes
         return votes + self.noise.law(self.l1_sensitivity).draw(len(votes), stream)

@@ -45,7 +45,7 @@ class Chances:
 def direct_answers(
     workload: CompiledWorkload, estimates: Mapping[Axes, TableEstimate], chances: Chances
 ) -> DirectAnswers:
-    """What `estimates`, one for each set that is asked about and in the family, say about every query."""
+    """Return what `estimates`, one for each set that is asked about and in the family, say about every query."""
     sizes, queries = workload.schema_sizes, workload.query_count
     sets = workload.statement_tables()
     counts, reach = np.zeros(queries), np.full(queries, np.inf)

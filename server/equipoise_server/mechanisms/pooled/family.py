@@ -66,5 +66,5 @@ class Family:
 
 
 def table_cells(sizes: tuple[int, ...], axes: Axes) -> int:
-    """The number of cells of the table over these attributes; 1 for none."""
+    """Return the number of cells of the table over these attributes; 1 for none."""
     return math.prod(sizes[axis] for axis in axes)

@@ -45,7 +45,7 @@ def plan_statement_repair(setting: PublicParameters, threshold_error: float, rho
 
 
 def largest_bound(repairs: RepairParameters) -> int:
-    """What certified answers are promised, in units of 2^-40."""
+    """Return what certified answers are promised, in units of 2^-40."""
     return max(repairs.certified_bound, *repairs.noise_bounds)
 
 
@@ -61,7 +61,7 @@ def _cut_offs(setting: PublicParameters, places: Fraction) -> dict[str, int]:
 def _with_places(
     setting: PublicParameters, threshold_error: float, rho: Fraction, cut_offs: dict[str, int]
 ) -> RepairParameters:
-    """The repair of so many statements."""
+    """Return the repair of so many statements."""
     size, beta, records = Size.of(setting), setting.beta, setting.records
     places = max(1, sum(cut_offs.values()))
     test_epsilon = epsilon_within(DETECTION_SHARE * rho / places)
@@ -90,7 +90,7 @@ def _with_places(
 
 
 def choose_noise(setting: PublicParameters, rho: Fraction, chance: float) -> tuple[AnswerNoise, tuple[int, int]]:
-    """The noise for statements that may cost `rho` each, and how far it reaches but for `chance` a count.
+    """Return the noise for statements that may cost `rho` each, and how far it reaches but for `chance` a count.
 
     The law that reaches less far for a marginal, unless one is forced: Laplace only where few counts need a bound,
     or a weak one. Predicates decide between equals.

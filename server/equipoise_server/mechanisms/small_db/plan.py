@@ -98,7 +98,7 @@ def feasible_sizes(setting: PublicParameters) -> range:
 
 
 def epsilon_of_draws(setting: PublicParameters) -> tuple[Fraction, PrivacyEvent]:
-    """The epsilon of each analyst's draw, charged as what buys more of it: pure epsilons, or rhos."""
+    """Return the epsilon of each analyst's draw, charged as what buys more of it: pure epsilons, or rhos."""
     analysts = len(setting.shares)
     plain = Fraction(math.floor(Fraction(setting.data_budget.epsilon) * RHO_UNIT) // analysts, RHO_UNIT)
     concentrated = epsilon_within(4 * Fraction(usable_rho(setting.data_budget), RHO_UNIT) / analysts)

@@ -17,7 +17,7 @@ HARDEST = 32  # times as long as planned for a usual one: a condition of many pa
 
 
 def with_defaults(terms: Terms, now: datetime) -> Terms:
-    """A session's terms with its length, and with the closing time of one that goes by turns from `now` on.
+    """Return a session's terms with its length, and with the closing time of one that goes by turns from `now` on.
 
     That is a boundary between two turns, so that what is asked before it has a whole turn to be answered in.
     Raises `InvalidArgument` for turns where the mechanism has none and the other way round, for a session that

@@ -64,7 +64,7 @@ class Asking:
         self._buckets: dict[str, Bucket] = {}  # of certified names, so it does not grow without end
 
     async def answers(self, caller: str, requests: Requests) -> AsyncGenerator[analyst_pb2.AskQueriesResponse]:
-        """What the caller is attached to, its stored answers, and those to what it asks from here on.
+        """Yield what the caller is attached to, its stored answers, and those to what it asks from here on.
 
         Raises what `Sessions.attach` and `Attachment.ask` raise, `InvalidArgument` for messages out of order,
         `Unavailable` where nothing is asked for too long or the server is told to stop.
@@ -189,7 +189,7 @@ class _Stream:
             getting.cancel()
 
     async def _first(self, waited: asyncio.Future[Result], seconds: float | None = None) -> Result:
-        """What is waited for, unless the stream is cut off or the time is over before."""
+        """Return what is waited for, unless the stream is cut off or the time is over before."""
         waited.add_done_callback(_retrieve_outcome)
         either: set[asyncio.Future[Any]] = {waited, self._cut}
         await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
