@@ -52,7 +52,7 @@ class Serving:
 def bind(
     services: Mapping[ServiceDescriptor, object], serving: Serving, policy: Mapping[str, MethodPolicy] = POLICY
 ) -> list[grpc.GenericRpcHandler]:
-    """Return the handlers of some services. Raises `InvalidArgument` unless the policy has a row for each method.
+    """The handlers of some services. Raises `InvalidArgument` unless the policy has a row for each method.
 
     Raises `AttributeError` where a method has nothing to answer it.
     """
@@ -72,7 +72,7 @@ def bind(
 
 
 def full_name(method: MethodDescriptor) -> str:
-    """Return the method's name as gRPC and the policy table write it."""
+    """The method's name as gRPC and the policy table write it."""
     return f"/{method.containing_service.full_name}/{method.name}"
 
 
@@ -145,7 +145,7 @@ def _build_handler(make: Any, behaviour: Any) -> Handler:
 
 
 async def _written(context: Context, message: bytes, seconds: float) -> bool:
-    """Return whether the reader made room for the message in time."""
+    """Whether the reader made room for the message in time."""
     try:
         async with asyncio.timeout(seconds):
             await context.write(message)
@@ -155,7 +155,7 @@ async def _written(context: Context, message: bytes, seconds: float) -> bool:
 
 
 async def _receive(messages: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
-    """Yield the messages, as long as each comes in time; else `Unavailable`."""
+    """The messages, as long as each comes in time; else `Unavailable`."""
     received = aiter(messages)
     while True:
         try:
@@ -182,10 +182,10 @@ def _check_texts(message: Message, path: str) -> None:
     for field, value in message.ListFields():
         if field.type not in (field.TYPE_MESSAGE, field.TYPE_STRING):
             continue
-        for element in (value,) if isinstance(value, str | Message) else value:
-            if isinstance(element, Message):
-                _check_texts(element, f"{path}{field.name}.")
-            elif "\0" in element:
+        for each in (value,) if isinstance(value, str | Message) else value:
+            if isinstance(each, Message):
+                _check_texts(each, f"{path}{field.name}.")
+            elif "\0" in each:
                 raise InvalidArgument(path + field.name, "must not have NUL characters")
 
 
