@@ -147,7 +147,7 @@ def test_an_auditor_adds_randomness_once_until_the_round_is_sealed(bench: Bench)
     bench.rounds.submissions.submit("ann", round_id, "1", workload_to_bytes(ANN), SALT)
     bench.rounds.lifecycle.seal(round_id, "seal")
     sealed = bench.sealed()
-    with pytest.raises(WrongState, match="only before that"):
+    with pytest.raises(WrongState, match="until it is sealed"):
         bench.rounds.seeds.set_nonce(sealed, NONCE, "4", "auditor")
     with bench.store.write() as connection:
         connection.execute(rounds.update().where(rounds.c.id.in_([round_id, sealed])).values(state="running"))
@@ -161,5 +161,5 @@ def test_a_nonce_comes_too_late_from_the_closing_time_on(bench: Bench) -> None:
     closes = replace(TERMS, close_time=bench.clock.now.replace(hour=13))
     round_id = bench.opened(closes)
     bench.clock.move(3600)
-    with pytest.raises(WrongState, match="only before that"):
+    with pytest.raises(WrongState, match="until it is sealed"):
         bench.rounds.seeds.set_nonce(round_id, NONCE, "1", "auditor")

@@ -49,12 +49,12 @@ class Seeds:
             record = read_round(connection, round_id, locked=True)
             known = read_audit_nonce(connection, round_id)
             if known is not None and known != nonce:
-                raise AlreadyExists("the round already has an auditor's nonce")
+                raise AlreadyExists("the round has an auditor's nonce already")
             if record.terms.session is not None:
-                raise WrongState("a session takes no auditor's nonce, as it answers from its opening on")
+                raise WrongState("a session answers from its opening on, so it takes no auditor's nonce")
             if known is None:
                 if record.state is not RoundState.OPEN or closed(record.terms.close_time, now):
-                    raise WrongState("the round is sealed; it takes an auditor's nonce only before that")
+                    raise WrongState("the round takes an auditor's nonce only until it is sealed")
                 changed = rounds.update().where(rounds.c.id == round_id)
                 connection.execute(changed.values(audit_nonce=nonce))
             return ""
@@ -63,7 +63,7 @@ class Seeds:
         self.operations.carry_out(request, work, no_answer)
 
     def read(self, round_id: str, auditor: str) -> Mapping[str, bytes]:
-        """Return an ended round's seed as it was sealed to each auditor's key, by the key's id.
+        """An ended round's seed as it was sealed to each auditor's key, by the key's id.
 
         That it was read is in the log, and known to the guard, before anything is answered. Raises `NotFound`,
         `WrongState` before the round has ended: who knew a seed before could choose a nonce by it.

@@ -140,7 +140,7 @@ class SessionLoop:
         return pending
 
     def _tell_again(self, progress: AnalystProgress, sequence: int, statement: bytes) -> Future[StoredAnswer]:
-        """Return the stored answer, when it is due: what was stored before this loop began may not be yet."""
+        """The stored answer, when it is due: what was stored before this loop began may not be yet."""
         analyst = progress.share.analyst
         stored = self._journal.answer_to(analyst, sequence, statement)
         known = PendingStatement(analyst, progress.place, sequence, statement, 0, stored.due)
@@ -159,8 +159,8 @@ class SessionLoop:
         problem: EquipoiseError | None = None
         try:
             self._journal.compute_again(self._process)
-            while statements := self._next():
-                self._answer(statements)
+            while taken := self._next():
+                self._answer(taken)
         except WrongState:
             pass  # sealed, or aborted, in the meantime
         except (DataLoss, Unavailable) as error:
@@ -177,15 +177,15 @@ class SessionLoop:
         self._process.close()
 
     def _next(self) -> list[tuple[int, PendingStatement]]:
-        """Return what is answered next, as soon as it is time; nothing where the session is let go of."""
+        """What is answered next, as soon as it is time; nothing where the session is let go of."""
         with self._changed:
             while self._ended is None:
                 self._deliver()
                 now, waiting = self._clock(), self._pending.waiting
-                statements = self._session.schedule.take(waiting, self._slots, self._due, now)
-                if statements:
-                    self._pending.take([pending for _, pending in statements])
-                    return statements
+                taken = self._session.schedule.take(waiting, self._slots, self._due, now)
+                if taken:
+                    self._pending.take([pending for _, pending in taken])
+                    return taken
                 if waiting and not self._due and closed(self._session.record.terms.close_time, now):
                     # There is no turn left for these.
                     self._due += [(now, pending, WrongState(CLOSED)) for pending in waiting]
@@ -193,12 +193,12 @@ class SessionLoop:
                 self._changed.wait(POLL_SECONDS if waiting or self._due else None)
         return []
 
-    def _answer(self, statements: Sequence[tuple[int, PendingStatement]]) -> None:
+    def _answer(self, taken: Sequence[tuple[int, PendingStatement]]) -> None:
         """Have some statements answered, store the answers, and put down when to tell them."""
-        answers = self._process.answers([Question(slot, pending.statement) for slot, pending in statements])
-        answered, unanswered = statements[: len(answers)], statements[len(answers) :]
+        found = self._process.answers([Question(slot, pending.statement) for slot, pending in taken])
+        answered, unanswered = taken[: len(found)], taken[len(found) :]
         progress = {pending.analyst: self._pending.progress(pending.analyst) for _, pending in answered}
-        stored = self._journal.append(answered, answers, progress) if answered else []
+        stored = self._journal.append(answered, found, progress) if answered else []
         with self._changed:
             if self._ended is not None:
                 return
@@ -213,9 +213,9 @@ class SessionLoop:
     def _deliver(self) -> None:
         """Tell what is due, to everybody in one go."""
         now = self._clock()
-        due = [delivery for delivery in self._due if delivery[0] <= now]
-        self._due = [delivery for delivery in self._due if delivery[0] > now]
-        for _, pending, answer in due:
+        told = [each for each in self._due if each[0] <= now]
+        self._due = [each for each in self._due if each[0] > now]
+        for _, pending, answer in told:
             if isinstance(answer, EquipoiseError):
                 for forgotten in self._pending.forget_from(pending):
                     forgotten.tell(answer)

@@ -244,7 +244,7 @@ def _charges(connection: Connection, round_id: str) -> tuple[AccountCharge, ...]
 
 def _by_analyst(connection: Connection, moved: RoundRecord) -> dict[str, tuple[str, Cost]]:
     """The state and the amount of each analyst's own charge, where there is one."""
-    charge_of = {charge.account: (charge.state, charge.cost) for charge in charges.of_round(connection, moved.id)}
+    charge_of = {each.account: (each.state, each.cost) for each in charges.of_round(connection, moved.id)}
     accounts = {
         share.analyst: analyst_account(moved.terms.dataset, moved.terms.unit, share.analyst)
         for share in moved.terms.shares
