@@ -60,6 +60,15 @@ certificate_app = lazy_app(
         ),
     },
 )
+clock_app = lazy_app(
+    "The clock of this machine, where a server does not trust it.",
+    {
+        "confirm": LazyCommand(
+            "equipoise_server.commands.clock:confirm",
+            "Say that this machine's clock is right, where a server does not trust it; servers may run meanwhile.",
+        ),
+    },
+)
 ledger_app = lazy_app(
     "Check and repair the budget ledger, while no server runs.",
     {
@@ -150,6 +159,7 @@ app = lazy_app(
 app.add_typer(data_app, name="data")
 app.add_typer(identity_app, name="identity")
 app.add_typer(certificate_app, name="certificate")
+app.add_typer(clock_app, name="clock")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(keys_app, name="keys")
 app.add_typer(log_app, name="log")

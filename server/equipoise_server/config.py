@@ -59,6 +59,13 @@ class Config(BaseSettings):
         le=36_500,
         description="For how many days after a round has ended auditors can read its seed; 0 keeps seeds for ever.",
     )
+    absence_days: int = Field(
+        default=7,
+        ge=0,
+        le=36_500,
+        description="For how many days no server may have run before its clock must be confirmed "
+        "(equipoise-server clock confirm); 0 believes it after any time.",
+    )
     certificate_days: int = Field(
         default=397, ge=1, le=3650, description="For how many days an analyst's certificate is valid."
     )

@@ -292,3 +292,19 @@ def test_results_are_kept_for_as_long_as_is_configured(bench: Bench) -> None:
             assert connection.execute(text(f"SELECT count(*) FROM {table}")).scalar() == 0
     assert bench.charged()[DATA][0] > 0
     assert bench.state(round_id) is RoundState.RELEASED
+
+
+def test_a_request_is_forgotten_after_a_week_and_its_rows_are_removed(bench: Bench) -> None:
+    round_id = bench.opened(TERMS)
+    bench.rounds.submissions.submit("ann", round_id, "1", ANN_BYTES, SALT)
+    with pytest.raises(AlreadyExists):
+        bench.rounds.submissions.submit("ann", round_id, "1", BOB_BYTES, SALT)
+    bench.clock.move(timedelta(days=7).total_seconds())
+    bench.rounds.schedule.keep()
+    with pytest.raises(AlreadyExists):
+        bench.rounds.submissions.submit("ann", round_id, "1", BOB_BYTES, SALT)
+    bench.clock.move(1)
+    bench.rounds.schedule.keep()
+    with bench.store.read() as connection:
+        assert connection.execute(text("SELECT count(*) FROM requests")).scalar_one() == 0
+    bench.rounds.submissions.submit("ann", round_id, "1", BOB_BYTES, SALT)

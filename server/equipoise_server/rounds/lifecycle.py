@@ -148,6 +148,8 @@ class Lifecycle:
         return {}
 
     def _release(self, connection: Connection, record: RoundRecord) -> Mapping[str, object]:
+        # When its streams open is the clock's next point of the grid, and stays so.
+        self._context.watch.check(connection)
         run_id, peak_memory_bytes = completed_run(connection, record.id)
         discard(connection, record.id, but=run_id)
         grid = record.terms.release_grid_seconds or self._grid

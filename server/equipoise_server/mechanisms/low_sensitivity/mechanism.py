@@ -122,10 +122,10 @@ class LowSensitivitySession:
         self.epochs.pass_to(slot)
         return self.epochs.used_up
 
-    def answer(self, slot: int, statement: CompiledStatement) -> Answers:
+    def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"") -> Answers:
         """The answer in this slot."""
         question = DatabaseQuestion(statistic_of(statement), self.candidates, self.data, self.scale)
-        return self.epochs.answer(slot, question)
+        return self.epochs.answer(slot, question, encoded)
 
     def finish(self) -> Synopsis:
         """No records: the last hypothesis is a choice of candidates, not of records."""

@@ -1,8 +1,9 @@
 """What every session mechanism is: a plan from public things, and a session that answers one statement at a time.
 
 All statements of all analysts have places in one order, the *slots*. Everything random in a session is drawn from
-streams that the seed and a slot (or the number of an update) name, never from what an earlier draw left over. So a
-session that is played again from its beginning gives the same answers, however it was interrupted.
+streams that the seed, a slot (or the number of an update) and the statements so far name, never from what an
+earlier draw left over (`streams`). So a session that is played again from its beginning gives the same answers,
+however it was interrupted.
 """
 
 from __future__ import annotations
@@ -38,8 +39,11 @@ class Session(Protocol):
         """
         ...
 
-    def answer(self, slot: int, statement: CompiledStatement) -> Answers:
-        """The answer to the statement in this slot. Slots ascend; those left out were empty."""
+    def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"") -> Answers:
+        """The answer to the statement in this slot. Slots ascend; those left out were empty.
+
+        `encoded`: the statement's exact bytes, to which its noise is bound; empty only where nothing is at stake.
+        """
         ...
 
     def finish(self) -> Synopsis:
@@ -124,7 +128,7 @@ def play(
     answers: dict[str, list[Answers]] = {analyst: [] for analyst in asked}
     for done, (slot, analyst, place) in enumerate(order):
         progress("answer", done, len(order))
-        answers[analyst].append(session.answer(slot, asked[analyst].statements[place]))
+        answers[analyst].append(session.answer(slot, *asked[analyst].at(place)))
     synopsis = session.finish()
     progress("answer", len(order), len(order))
     return Outcome({analyst: joined(each) for analyst, each in answers.items()}, synopsis)

@@ -54,7 +54,7 @@ class Deployment:
 
     async def caller(self, presented: Iterable[bytes]) -> Caller:
         context = cast(Context, FakeContext({"x509_pem_cert": presented}))
-        async with self.guard(Call("/x/Y", False, context)):
+        async with self.guard(Call("/x/Y", context)):
             return current_caller()
 
 
