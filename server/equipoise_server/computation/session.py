@@ -88,4 +88,4 @@ def check_live_answers(live: AnswerChain, workload: bytes, questions: SessionWor
             chain, sequence, slot, statement, answers.values[cells], answers.methods[cells], answers.bounds[cells]
         )
     if chain != live.end:
-        raise DataLoss("computed again, the session's answers are not those that were given")
+        raise DataLoss("the final run of the session does not reproduce the answers that were given")

@@ -107,7 +107,9 @@ class Lifecycle:
                 query = select(rounds.c.id).where(rounds.c.state == RoundState.RUNNING.value)
                 running = list(connection.execute(query.order_by(rounds.c.position)).scalars())
             self._runner.keep_only(running)
-            self._problems = {each: problem for each, problem in self._problems.items() if each in running}
+            self._problems = {
+                running_id: problem for running_id, problem in self._problems.items() if running_id in running
+            }
             for round_id in running:
                 if self._runner.progress(round_id) is not None:
                     continue
@@ -143,7 +145,7 @@ class Lifecycle:
             or self._runner.active(record.id)
             or not self._runner.claim(record.id)
         ):
-            raise WrongState("the round is being run, or has been, and waits for its release")
+            raise WrongState("the round is running, or has run and waits for its release")
         return {}
 
     def _release(self, connection: Connection, record: RoundRecord, now: datetime) -> Mapping[str, object]:
