@@ -17,10 +17,21 @@ from equipoise.queries.schema import Schema
 def write_csv(
     parts: Iterable[SynopsisPart], schema: Schema, path: Path, on_progress: Callable[[int, int], None]
 ) -> int:
-    """Writes the records with the schema's labels, as `equipoise-server data check` reads them; returns how many.
+    """Writes the records with the schema's labels as CSV, which `equipoise-server data check` reads.
 
-    `on_progress` is told how many of how many are written. The file appears when all are there. Raises
-    `InvalidArgument` where it cannot be written, and whatever reading the parts raises.
+    The file appears when all records are there.
+
+    Args:
+        parts: the synopsis, as `Client.stream_synopsis` yields it.
+        schema: the dataset's schema.
+        path: the file to write.
+        on_progress: called with how many records are written, and how many there are.
+
+    Returns:
+        The number of records.
+
+    Raises:
+        InvalidArgument: the file cannot be written. What reading the parts raises is raised, too.
     """
     unfinished = path.with_name(f"{path.name}.part")
     labels = [np.array([*map(csv_label, attribute.categories)], dtype=object) for attribute in schema.attributes]

@@ -12,7 +12,7 @@ from equipoise.model.results import NO_BOUND, AnswerMethod
 from equipoise.model.synopsis import CELL_BYTES, Synopsis
 from equipoise.queries.fixed_point import GRID_BITS
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise.records.items import NOTHING_CHARGED
+from equipoise.records.item_parts import NOTHING_CHARGED
 from equipoise.records.proven_round import ProvenRound
 from equipoise.records.record import stream_digest, synopsis_digest
 from equipoise.results import Results

@@ -19,7 +19,7 @@ from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import RoundState
 from equipoise.model.synopsis import CELL_BYTES
 from equipoise.records.codec import list_of, optional
-from equipoise.records.items import STREAM, SYNOPSIS, RecordedStream, RecordedSynopsis
+from equipoise.records.item_parts import STREAM, SYNOPSIS, RecordedStream, RecordedSynopsis
 from equipoise.records.public_facts import PLAN, SHARE, TERMS
 from equipoise.records.record import synopsis_digest, workload_commitment
 from equipoise_server.computation.round import Job, compute_round

@@ -12,9 +12,10 @@ from sqlalchemy import ColumnElement, Connection, func, select
 
 from equipoise.errors import DataLoss, OutOfRange
 from equipoise.records.evidence import Earlier, Evidence, OpenedItem, OpenedRecord, needed_keys
-from equipoise.records.items import RoundItem, read_item
+from equipoise.records.items import RoundItem
 from equipoise.records.merkle import inclusion_path
 from equipoise.records.record import Audience, Kind
+from equipoise.records.record_layouts import read_item
 from equipoise_server.storage.tables.round import submissions
 from equipoise_server.storage.tables.transparency import record_items, records
 from equipoise_server.transparency import log
@@ -82,7 +83,7 @@ class _Step:
 def _steps(connection: Connection, round_id: str) -> list[_Step]:
     """The records of the round's steps, in their order, after that of its dataset."""
     steps = _found(
-        connection, (records.c.round_id == round_id) & records.c.kind.in_([each.value for each in STEPS])
+        connection, (records.c.round_id == round_id) & records.c.kind.in_([step.value for step in STEPS])
     )
     if not steps:
         raise DataLoss(f"there are no records of the round {round_id}")
