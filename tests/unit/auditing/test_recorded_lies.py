@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from harness.custodian import ANALYST_PARTS, ORDER, ORIGIN, Custodian
+from harness.custodian import ANALYST_PARTS, ORDER, ORIGIN, Custodian, rechained
 
 from equipoise.accounting import Cost, ZcdpEvent, charge_at, events_to_json
 from equipoise.auditing.archive import Archive, AuditorLog
@@ -89,6 +89,13 @@ def one_item_left_out(custodian: Custodian) -> None:
     custodian.records[-1] = make_record(custodian.records[-1].kind, custodian.records[-1].items[:-1])
 
 
+def sealed_without_an_opening(custodian: Custodian) -> None:
+    custodian.open(LATER)
+    custodian.reserve(LATER)
+    custodian.seal(LATER)
+    del custodian.records[-2]
+
+
 def charged_for_less_than_planned(custodian: Custodian) -> None:
     """The charge is what its parts come to, and the journal's; but the plan says other parts."""
     custodian.open(LATER)
@@ -108,6 +115,13 @@ def unprotected_and_yet_charged_for_it(custodian: Custodian) -> None:
 
 def _parts(events: str) -> object:
     return json.loads(events)["events"]
+
+
+def charged_to_an_account_that_is_not_there(custodian: Custodian) -> None:
+    custodian.open(LATER, ("zed",))
+    custodian.reserve(LATER)
+    custodian.seal(LATER)
+    custodian.journal[:] = rechained([entry for entry in custodian.journal if not entry.account.endswith("/zed")])
 
 
 def run_at_a_cost(custodian: Custodian) -> None:
@@ -132,6 +146,7 @@ def a_nonce_for_a_round_that_is_hidden(custodian: Custodian) -> None:
 
 
 TWICE = '{"cap":{"epsilon":3.0,"delta":1e-6},"cap":{"epsilon":9.0,"delta":1e-6}}'
+NO_PARTS = events_to_json("equilibrium", ())
 CANNOT_FOLLOW = "cannot follow those before it"
 LIES: dict[str, tuple[Lie, str, str]] = {
     "not started": (begun_without_a_start, "A8", "only the first entry of a log may start it"),
@@ -150,6 +165,12 @@ LIES: dict[str, tuple[Lie, str, str]] = {
     "another dataset's root": (opened("round", dataset_root="00" * 32), "A8", "does not name the root of entry 1"),
     "a larger share": (opened("share", statements=9), "A8", "the share of 'ann' is not the plan's"),
     "an item left out": (one_item_left_out, "A8", "does not have one item for each share"),
+    "two shares of one analyst": (
+        lambda custodian: custodian.open(LATER, ("ann", "ann")),
+        "A8",
+        "does not have one item for each share",
+    ),
+    "never opened": (sealed_without_an_opening, "A8", f"the round {LATER} is not opened before"),
     "an item twice": (
         sealed("workload", analyst="ann"),
         "A8",
@@ -177,6 +198,7 @@ LIES: dict[str, tuple[Lie, str, str]] = {
         "A9",
         "charges data/shop something else than what the plan",
     ),
+    "no account": (charged_to_an_account_that_is_not_there, "A9", "charges analyst/shop/query/zed something else"),
     "a cost without a budget": (unprotected_and_yet_charged_for_it, "A9", "analysts have a cost, but no budget"),
     "a hidden round": (a_nonce_for_a_round_that_is_hidden, "A10", "got a nonce of the auditor's, but is not"),
     "a key that did not sign": (a_key_that_did_not_sign, "A1", "which the log says is in force"),
@@ -186,6 +208,7 @@ LIES: dict[str, tuple[Lie, str, str]] = {
     "run when it was over": (journaled("run", round_id=FIRST), "A6", CANNOT_FOLLOW),
     "an unknown action": (journaled("borrow"), "A6", CANNOT_FOLLOW),
     "reserved twice": (lambda custodian: custodian.reserve(FIRST), "A6", CANNOT_FOLLOW),
+    "reserved for no round": (journaled("reserve", NO_PARTS), "A6", CANNOT_FOLLOW),
     "a cap of two values": (journaled("set-cap", TWICE), "A6", CANNOT_FOLLOW),
     "no cap": (journaled("set-cap", '{"cap":{"epsilon":true,"delta":1e-6}}'), "A6", CANNOT_FOLLOW),
     "an endless cap": (journaled("set-cap", '{"cap":{"epsilon":Infinity,"delta":1e-6}}'), "A6", CANNOT_FOLLOW),

@@ -31,13 +31,16 @@ def test_as_many_answers_as_the_record_counts() -> None:
         assert found(Told(items={"result": {"stream": counted}}).bundle(log_of())) is Check.STREAM
 
 
+@pytest.mark.parametrize(("asked", "answered"), [(3, 2), (2, 3)])
 @pytest.mark.parametrize(("told", "check"), [(Told(), Check.BOUNDS), (SESSION, Check.STREAM)])
-def test_as_many_answers_as_were_asked_for(told: Told, check: Check) -> None:
-    """Record and stream agree on the answers to two statements, where three were asked."""
-    slots = told.slots[:2]
-    short = replace(told, statements=STATEMENTS[:2], slots=slots).bundle(log_of())
-    bundle = replace(told, items={"result": {"stream": stream_of(short)}}).bundle(log_of())
-    assert found(replace(bundle, stream=short.stream)) is check
+def test_as_many_answers_as_were_asked_for(told: Told, check: Check, asked: int, answered: int) -> None:
+    """Record and stream agree with each other on the answers to more statements, or to fewer."""
+    wrong, right = (
+        replace(told, statements=STATEMENTS[:count], slots=told.slots[:count]) for count in (answered, asked)
+    )
+    others = wrong.bundle(log_of())
+    bundle = replace(right, items={"result": {"stream": stream_of(others)}}).bundle(log_of())
+    assert found(replace(bundle, stream=others.stream)) is check
 
 
 def test_no_synopsis_where_none_is_committed_to() -> None:
