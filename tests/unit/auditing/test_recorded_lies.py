@@ -208,6 +208,12 @@ LIES: dict[str, tuple[Lie, str, str]] = {
     "run when it was over": (journaled("run", round_id=FIRST), "A6", CANNOT_FOLLOW),
     "an unknown action": (journaled("borrow"), "A6", CANNOT_FOLLOW),
     "reserved twice": (lambda custodian: custodian.reserve(FIRST), "A6", CANNOT_FOLLOW),
+    "settled twice": (lambda custodian: custodian.settle(FIRST), "A6", CANNOT_FOLLOW),
+    "another way of counting": (
+        lambda custodian: custodian.open_account("data/new", "best", 3.0, ORDER),
+        "A6",
+        CANNOT_FOLLOW,
+    ),
     "reserved for no round": (journaled("reserve", NO_PARTS), "A6", CANNOT_FOLLOW),
     "a cap of two values": (journaled("set-cap", TWICE), "A6", CANNOT_FOLLOW),
     "no cap": (journaled("set-cap", '{"cap":{"epsilon":true,"delta":1e-6}}'), "A6", CANNOT_FOLLOW),
