@@ -102,7 +102,7 @@ def outcome_values(outcome: Outcome, asked: Mapping[str, Sequence[Statement]]) -
     for analyst, own in outcome.answers.items():
         labels = Labels(SCHEMA, tuple(asked[analyst]))
         answers[analyst] = result_rows(Results("", own.values, own.methods, own.bounds, labels))
-    return {"answers": answers, "synopsis": synopsis_values(outcome.synopsis.tolist())}
+    return {"answers": answers, "synopsis": synopsis_values(outcome.synopsis.cells.tolist())}
 
 
 def synopsis_values(records: Sequence[int]) -> Values:

@@ -23,7 +23,8 @@ from equipoise.errors import EquipoiseError
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan, SessionTerms, Share, Terms
 from equipoise.queries.predicates import attribute
-from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.schema_checks import bin_labels
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statements import (
     CappedSum,

@@ -55,11 +55,11 @@ app = lazy_app(
             "Wait until the results of a round can be read; exits with 1 if it was aborted instead.",
         ),
         "results": LazyCommand(
-            "equipoise.commands.analyst:results",
+            "equipoise.commands.results:results",
             "Read your results: value, error bound, and how each was answered. Reading again is free.",
         ),
         "synopsis": LazyCommand(
-            "equipoise.commands.analyst:synopsis",
+            "equipoise.commands.results:synopsis",
             "Download the synopsis of a released round as a table of made-up records, to ask further questions of.",
         ),
         "sessions": LazyCommand(

@@ -30,9 +30,13 @@ UNIT = np.float64(2.0**-GRID_BITS)  # of answers and bounds; a power of two, so 
 class Answer:
     """One query's answer.
 
-    `value` is the fraction of the records; with the round's confidence it is within `bound` of the truth
-    (`inf`: none is promised). `statement` is the position in the workload and `cell` the labels of a marginal's
-    cell, empty for a predicate; both are unknown (-1, empty) where the workload was not given.
+    Attributes:
+        value: the fraction of the records.
+        bound: with the round's confidence the value is within this distance of the truth; `inf`: nothing is
+            promised.
+        method: how the query was answered.
+        statement: the statement's position in the workload; -1 where the workload was not given.
+        cell: the labels of a marginal's cell; empty for a predicate and where the workload was not given.
     """
 
     value: float
@@ -55,7 +59,7 @@ class Labels:
         return sum(math.prod(map(len, self._categories(statement))) for statement in self.statements)
 
     def __iter__(self) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """For every query its statement's position and its cell."""
+        """Yields for every query its statement's position and its cell."""
         for number, statement in enumerate(self.statements):
             for cell in itertools.product(*self._categories(statement)):
                 yield number, cell
@@ -71,8 +75,26 @@ class Labels:
 class Results:
     """All of one analyst's answers in a round, in the order of its workload.
 
-    `raw_values` and `raw_bounds` are the exact integers that were delivered, in units of 2^-40; `values` and
-    `bounds` the same as floats, with `inf` for no bound; `methods` uint8, see `AnswerMethod`. Each is [queries].
+    Attributes:
+        round_id: the round.
+        raw_values: int64[queries], the answers as they were delivered, in units of 2^-40.
+        methods: uint8[queries], numbers of `AnswerMethod`.
+        raw_bounds: int64[queries], the error bounds in units of 2^-40; `NO_BOUND` where none is promised.
+        labels: which query is which; None where the workload was not given.
+
+    Example:
+        >>> import numpy as np
+        >>> from equipoise.model.results import NO_BOUND
+        >>> from equipoise.results import Results
+        >>> half = 1 << 39
+        >>> methods, bounds = np.array([1, 3], np.uint8), np.array([half // 8, NO_BOUND])
+        >>> results = Results("r-1", np.array([half, 0]), methods, bounds)
+        >>> for answer in results:
+        ...     print(answer.value, "+-", answer.bound)
+        0.5 +- 0.0625
+        0.0 +- inf
+        >>> len(results)
+        2
     """
 
     round_id: str
@@ -83,7 +105,12 @@ class Results:
 
     @classmethod
     def collect(cls, round_id: str, columns: Iterable[ResultColumns], labels: Labels | None = None) -> Results:
-        """Joins the messages of a whole stream. Raises `DataLoss` where one is missing or not of this round."""
+        """Joins the messages of a whole stream.
+
+        Raises:
+            DataLoss: a message is missing, or not of this round.
+            InvalidArgument: the labels are for another number of queries.
+        """
         parts: list[ResultColumns] = []
         for part in columns:
             if part.round_id != round_id or part.sequence != len(parts) + 1 or (parts and parts[-1].last):
@@ -105,12 +132,12 @@ class Results:
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """The answers, as fractions of the records."""
+        """The answers as fractions of the records, float64[queries]."""
         return self.raw_values * UNIT
 
     @property
     def bounds(self) -> NDArray[np.float64]:
-        """The error bounds, `inf` where none is promised."""
+        """The error bounds, float64[queries], `inf` where none is promised."""
         return np.where(self.raw_bounds >= NO_BOUND, np.inf, self.raw_bounds * UNIT)
 
     def __len__(self) -> int:
@@ -140,7 +167,7 @@ class Results:
         return pyarrow.table(dict(zip(COLUMNS, zip(*self._rows(), strict=True), strict=True)))
 
     def to_csv(self, target: str | Path | TextIO) -> None:
-        """Writes the same columns as CSV; a cell's labels are joined by ` / `, see `csv_label`."""
+        """Writes the columns of `to_arrow` as CSV; a cell's labels are joined by ` / `, see `csv_label`."""
         if isinstance(target, str | Path):
             with Path(target).open("w", newline="", encoding="utf-8") as file:
                 self.to_csv(file)
@@ -150,7 +177,7 @@ class Results:
         writer.writerows((query, number, csv_label(cell), *rest) for query, number, cell, *rest in self._rows())
 
     def to_dicts(self) -> list[dict[str, object]]:
-        """Returns the same columns as one dict a row, ready for JSON: no bound is None."""
+        """Returns the columns of `to_arrow` as one dict a row, ready for JSON: no bound is None."""
         rows = [dict(zip(COLUMNS, row, strict=True)) for row in self._rows()]
         return [row | {"bound": None if row["bound"] == math.inf else row["bound"]} for row in rows]
 

@@ -27,11 +27,12 @@ from equipoise.model.journal import START, entry_digest
 from equipoise.model.log import ItemOpening, RecordOpening
 from equipoise.model.times import to_microseconds
 from equipoise.records import envelopes
-from equipoise.records.items import RoundItem, read_item
+from equipoise.records.items import RoundItem
 from equipoise.records.merkle import leaf_hash, root_of
 from equipoise.records.promises import Promise, promise_of
 from equipoise.records.receipts import RECEIPT_TYPE, SESSION_RECEIPT_TYPE, ReceiptPayload, SessionReceiptPayload
 from equipoise.records.record import Audience, Kind, Record, make_record
+from equipoise.records.record_layouts import read_item
 from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
 from harness.record_items import forge_item
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan, Share
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
@@ -86,9 +87,9 @@ def uniform_answers(case: Instance, analyst: str) -> NDArray[np.float64]:
     return case.workloads[analyst].counts(np.ones(universe, np.int64)) / universe
 
 
-def synopsis_answers(case: Instance, analyst: str, synopsis: NDArray[np.int64]) -> NDArray[np.float64]:
+def synopsis_answers(case: Instance, analyst: str, synopsis: Synopsis) -> NDArray[np.float64]:
     """The synopsis's answers before repair."""
-    return case.workloads[analyst].record_counts(synopsis) / len(synopsis)
+    return synopsis.counts(case.workloads[analyst]) / len(synopsis)
 
 
 def plan_of(case: Instance) -> MechanismPlan:

@@ -131,7 +131,7 @@ def run(
 
 def delivered(outcome: Outcome) -> bytes:
     """Every byte that a round delivers."""
-    parts = [outcome.synopsis.tobytes()]
+    parts = [outcome.synopsis.cells.tobytes()]
     for analyst in sorted(outcome.answers):
         parts += [analyst.encode(), answered(outcome, analyst)]
     return b"".join(parts)

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from equipoise.records.canonical import canonical_json
-from equipoise.records.items import NAMES, read_item
 from equipoise.records.record import SALT_BYTES, VERSION, Audience, Item
+from equipoise.records.record_layouts import NAMES, read_item
 
 CLASSES = {name: cls for cls, name in NAMES.items()}
 

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from equipoise.accounting import DELTA_UNIT, OUTWARD, Cost, charge_at, events_from_json
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan, Progress, RoundState, Share, Terms
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
@@ -224,4 +225,4 @@ def compute(bench: Bench, round_id: str, asked: Sequence[str] = ("ann", "bob")) 
         chunk = f"the results of {analyst}".encode()
         runs.keep(run_id, analyst, 1, [chunk])
         streams[analyst] = StreamDigest(stream_digest(round_id, [chunk]), 1, 1)
-    runs.complete(run_id, np.zeros(3, dtype=np.int64), streams, 0)
+    runs.complete(run_id, Synopsis(np.zeros(3, dtype=np.int64)), streams, 0)

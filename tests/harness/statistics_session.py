@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.predicates import attribute
-from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.schema_checks import bin_labels
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statements import CappedSum, CountDistinct, Quantile, Statement, Statistic, Variance
 from equipoise.queries.workload_compiler import CompiledStatement, compile_single, compile_statistic

@@ -147,8 +147,7 @@ def test_every_stream_is_what_the_mechanism_gives_for_the_same_seed(
         expected = list(results_to_chunks(round_id, answers.values, answers.methods, answers.bounds))
         assert demo.streams[airline] == expected
         assert demo.played.results[airline].raw_values.tolist() == answers.values.tolist()
-    cells = np.ravel_multi_index(tuple(demo.played.synopsis.T), SCHEMA.sizes)
-    assert cells.tolist() == outcome.synopsis.tolist()
+    assert demo.played.synopsis.cells.tolist() == outcome.synopsis.cells.tolist()
 
 
 def test_everybody_can_verify_it_afterwards(demo: Demo) -> None:
@@ -179,7 +178,7 @@ def test_a_dead_game_fails_that(demo: Demo, compiled: dict[str, CompiledWorkload
     together = concatenate(list(compiled.values()))
     truth = demo.counts.count(together) / demo.measured.records
     synopsis = direct(demo, compiled, change=0).synopsis
-    error = float(np.abs(together.record_counts(synopsis) / len(synopsis) - truth).max())
+    error = float(np.abs(synopsis.counts(together) / len(synopsis) - truth).max())
     assert error > demo.measured.uniform / 2
 
 

@@ -34,6 +34,7 @@ from structlog.testing import capture_logs
 from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, charge_at, events_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument, WrongState
 from equipoise.model.accounts import Budget
+from equipoise.model.synopsis import Synopsis
 from equipoise.records.record import stream_digest
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.computation.streams import StreamDigest
@@ -269,7 +270,7 @@ class Life(RuleBasedStateMachine):
             runs.keep(run_id, "ann", sequence, [CHUNKS[sequence - 1]])
         if parts == 2:
             streams = {"ann": StreamDigest(stream_digest(name, CHUNKS), len(CHUNKS), 1)}
-            runs.complete(run_id, np.arange(3), streams, 1)
+            runs.complete(run_id, Synopsis(np.arange(3)), streams, 1)
             held.complete = True
 
     def release(self, name: str, crash: str | None) -> None:

@@ -13,7 +13,8 @@ from harness.examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.schema_checks import bin_labels
 from equipoise.queries.statements import CappedSum, CountDistinct, Quantile, Statistic, Variance, median
 from equipoise.queries.statistics import Databases, grid_units
 from equipoise.queries.workload_compiler import compile_statistic

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from equipoise.errors import DataLoss, InvalidArgument
 from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate
-from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.schema_checks import bin_labels
 from equipoise.queries.statements import (
     CappedSum,
     CountDistinct,

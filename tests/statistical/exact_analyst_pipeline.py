@@ -20,6 +20,7 @@ from statistical.exact_pipeline import SEED, Choices, ChosenStream, Histogram, W
 from statistical.exact_repair_places import places_law
 from statistical.exact_sparse_vector import at_least
 
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.workload_builder import concatenate
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.mechanisms.equilibrium.mechanism import repair_all, units_of
@@ -33,7 +34,7 @@ from equipoise_server.mechanisms.repair.analyst_repair import (
 )
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, PrivateWeights
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, Synopsis, bound_on_grid, score
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, SynopsisCounts, bound_on_grid, score
 from equipoise_server.mechanisms.repair.weights_hypothesis import starting_weights
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
@@ -89,8 +90,8 @@ def repair_law(
     """The law of what the viewers get, given the synopsis's records; `counts` of all queries in order."""
     repair = parameters.repair
     assert isinstance(repair, AnalystRepairParameters)
-    synopsis = Synopsis(concatenate(list(workloads.values())).record_counts(records), len(records))
-    start = starting_weights(records, setting.universe_size)
+    synopsis = SynopsisCounts(concatenate(list(workloads.values())).record_counts(records), len(records))
+    start = starting_weights(Synopsis(records), setting.universe_size)
     afresh, begin = dict[str, Law](), 0
     for name, workload in workloads.items():
         own = slice(begin, begin := begin + workload.query_count)

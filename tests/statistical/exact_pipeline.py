@@ -27,7 +27,7 @@ from equipoise_server.game.equilibrium import Game
 from equipoise_server.mechanisms.equilibrium.mechanism import units_of
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Answers, PublicParameters
-from equipoise_server.mechanisms.repair.statement_repair import RepairParameters, Synopsis, repair
+from equipoise_server.mechanisms.repair.statement_repair import RepairParameters, SynopsisCounts, repair
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
@@ -127,7 +127,7 @@ def repair_law(
     workload: CompiledWorkload,
     counts: NDArray[np.int64],
     records: int,
-    synopsis: Synopsis,
+    synopsis: SynopsisCounts,
 ) -> Law:
     """The law of one analyst's values and methods, given the synopsis."""
 
@@ -168,7 +168,7 @@ def pipeline_law(
                 continue
             key = (analyst, tuple(on_synopsis[own].tolist()))
             if key not in known:
-                synopsis = Synopsis(on_synopsis[own], len(records))
+                synopsis = SynopsisCounts(on_synopsis[own], len(records))
                 known[key] = repair_law(
                     parameters.repair, analyst, workload, counts[own], setting.records, synopsis
                 )

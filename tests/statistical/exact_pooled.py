@@ -141,7 +141,7 @@ class Round:
                     SEED,
                     lambda *_: None,
                 )
-            seen = [outcome.synopsis, *(outcome.answers[name].values for name in viewers)]
+            seen = [outcome.synopsis.cells, *(outcome.answers[name].values for name in viewers)]
             seen += [outcome.answers[name].bounds for name in viewers]
             key = tuple(np.concatenate(seen).tolist())
             law[key] = law.get(key, 0.0) + chance

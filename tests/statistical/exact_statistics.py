@@ -13,7 +13,8 @@ from statistical.exact_epochs import session_law
 from equipoise.accounting import charge_of
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
-from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.schema_checks import bin_labels
 from equipoise.queries.statements import CappedSum, Quantile, Variance
 from equipoise.queries.statistics import CompiledStatistic, Databases
 from equipoise.queries.workload_compiler import compile_statistic

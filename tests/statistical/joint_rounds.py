@@ -138,7 +138,7 @@ def computed(job: Job, seed: bytes, round_id: str = "") -> tuple[Streams, Intege
     streams: dict[str, list[bytes]] = {}
     for part in stream_parts(seeded.round_id, outcome, lambda *_: None):
         streams.setdefault(part.analyst, []).extend(part.chunks)
-    return streams, outcome.synopsis
+    return streams, outcome.synopsis.cells
 
 
 def seed_of(side: int, number: int) -> bytes:

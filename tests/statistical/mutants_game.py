@@ -107,7 +107,7 @@ def the_synopsis_learns(_: Path) -> bool:
     )
     outcome = run(setting, histogram, {"a": workload})
     truth = workload.counts(histogram) / 10_000
-    wrong = np.abs(workload.record_counts(outcome.synopsis) / len(outcome.synopsis) - truth).max()
+    wrong = np.abs(outcome.synopsis.counts(workload) / len(outcome.synopsis) - truth).max()
     uniform = np.abs(workload.counts(np.ones(8, dtype=np.int64)) / 8 - truth).max()
     return bool(wrong <= uniform / 2)
 

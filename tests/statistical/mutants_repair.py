@@ -31,7 +31,7 @@ from equipoise_server.mechanisms.repair import statement_repair, statement_repai
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
 from equipoise_server.mechanisms.repair.private_weights import PrivateWeights
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, RepairParameters, Synopsis
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, RepairParameters, SynopsisCounts
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
@@ -63,7 +63,7 @@ def vector_of_repair() -> SparseVector:
         return detect(vector, *rest)  # type: ignore[arg-type]
 
     with patch.object(SparseVector, "detect", spy):
-        statement_repair.repair(REPAIR, "a", A, A.counts(DATA), 4, Synopsis(np.array([0, 3]), 3), bytes(32))
+        statement_repair.repair(REPAIR, "a", A, A.counts(DATA), 4, SynopsisCounts(np.array([0, 3]), 3), bytes(32))
     return made[0]
 
 
@@ -111,7 +111,7 @@ def halved_sensitivity_of_analysts(patches: pytest.MonkeyPatch) -> None:
 
 def a_table_s_answers_hide_a_record(_: Path) -> bool:
     """A marginal answered afresh: replacing a record moves two of its cells, and tells no more than is charged."""
-    workload, synopsis = table_workload([7], 3), Synopsis(np.array([0, 0, 3, 3]), 3)
+    workload, synopsis = table_workload([7], 3), SynopsisCounts(np.array([0, 0, 3, 3]), 3)
     both = [
         repair_law(replace(REPAIR, threshold=-(10**9)), "a", workload, workload.counts(data), 3, synopsis)
         for data in (np.array([2, 1, 0]), np.array([1, 2, 0]))
@@ -138,7 +138,7 @@ def answers_are_free_of_test_noise(_: Path) -> bool:
 
         with patch.object(KeyedStream, "derive", other_tests):
             answers = statement_repair.repair(
-                REPAIR, "a", ONE, ONE.counts(DATA), 4, Synopsis(np.array([0]), 3), bytes(32)
+                REPAIR, "a", ONE, ONE.counts(DATA), 4, SynopsisCounts(np.array([0]), 3), bytes(32)
             )
         pattern = tuple((answers.methods == NOISE.method).tolist())
         found.setdefault(pattern, set()).add(answers.values.tobytes())
@@ -173,7 +173,7 @@ def detection_couples_nobody(_: Path) -> bool:
         told = []
         for each in workloads:
             counts = np.concatenate([workload.counts(DATA) for workload in each.values()])
-            synopsis = Synopsis(np.array([0, 3, 1, 2]), 3)
+            synopsis = SynopsisCounts(np.array([0, 3, 1, 2]), 3)
             answers = repair_all(
                 setting, both, each, counts, synopsis, np.ones(3), run.to_bytes(32, "big"), lambda *_: None
             )["a"]

@@ -45,7 +45,7 @@ def outcome_of(case: Instance, parameters: str) -> Outcome:
 
 def digest(outcome: Outcome) -> str:
     """Of every byte that a round delivers."""
-    everything = hashlib.sha256(outcome.synopsis.tobytes())
+    everything = hashlib.sha256(outcome.synopsis.cells.tobytes())
     for name, answers in sorted(outcome.answers.items()):
         everything.update(name.encode() + answers.values.tobytes() + answers.methods.tobytes())
         everything.update(answers.bounds.tobytes())

@@ -160,14 +160,14 @@ def test_what_runs_has_the_enumerated_law(hidden: bool, audit_size: AuditSize) -
             public, plan, DenseCounts(data), workloads, run.to_bytes(32, "big"), lambda phase, done, total: None
         )
         told = [(*a.values.tolist(), *a.methods.tolist()) for a in outcome.answers.values()]
-        seen[(*outcome.synopsis.tolist(), *(number for each in told for number in each))] += 1
+        seen[(*outcome.synopsis.cells.tolist(), *(number for each in told for number in each))] += 1
     assert seen.keys() <= law.keys()
     drawn = np.array([seen[key] for key in law])
     assert not deviates(drawn, np.array(list(law.values())), 1e-6 / 2)
 
 
 def without_bounds(key: tuple[int, ...], sizes: list[int]) -> tuple[int, ...]:
-    """Synopsis, values and methods of an outcome: the bounds are enumerated in bins only."""
+    """SynopsisCounts, values and methods of an outcome: the bounds are enumerated in bins only."""
     synopsis = len(key) - 3 * sum(sizes)
     kept, start = [*key[:synopsis]], synopsis
     for size in sizes:

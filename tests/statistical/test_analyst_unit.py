@@ -25,7 +25,7 @@ from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.equilibrium.cost_model import Size, analyst_mixture, analyst_rho, data_rho
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, Synopsis, score
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, SynopsisCounts, score
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
 Analysts = list[list[int]]  # each analyst's masks; an empty list is an absent analyst
@@ -134,7 +134,7 @@ def positive_chance(
     if not masks:
         return 0.0
     workload, records = masks_workload(masks, 3), int(data.sum())
-    on_synopsis = Synopsis(workload.record_counts(np.array(synopsis)), len(synopsis))
+    on_synopsis = SynopsisCounts(workload.record_counts(np.array(synopsis)), len(synopsis))
     largest = int(score(workload.counts(data), records, on_synopsis).max())
     return at_least(DiscreteLaplace(epsilon / (1 << SCORE_BITS)), THRESHOLD - largest)
 

@@ -21,7 +21,7 @@ from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.conversion import delta_of_rho
 from equipoise_server.mechanisms.noise_calibration import AnswerNoise, GaussianNoise, LaplaceNoise
-from equipoise_server.mechanisms.repair.statement_repair import RepairParameters, Synopsis, repair
+from equipoise_server.mechanisms.repair.statement_repair import RepairParameters, SynopsisCounts, repair
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
@@ -130,7 +130,7 @@ def test_repair_adds_the_noise_that_is_charged(noise: AnswerNoise) -> None:
     counts, records = workload.counts(histogram), int(histogram.sum())
     bound = 1 << 30
     parameters = RepairParameters(-(1 << 60), Fraction(1), noise, {"x": 361}, bound, (bound, bound + 1))
-    answers = repair(parameters, "x", workload, counts, records, Synopsis(counts, records), bytes(32))
+    answers = repair(parameters, "x", workload, counts, records, SynopsisCounts(counts, records), bytes(32))
     assert np.all(answers.methods == noise.method)
     assert np.all(answers.bounds[:360] == bound)
     assert np.all(answers.bounds[360:] == bound + 1)

@@ -71,7 +71,7 @@ class Case:
             told = [outcome.answers[name] for name in self.viewers]
             # Bounds coarsely: a bound that a test's noise gave is hardly ever seen twice.
             answers = ((*a.values.tolist(), *a.methods.tolist(), *(a.bounds >> 38).tolist()) for a in told)
-            return tuple(outcome.synopsis.tolist()), *answers
+            return tuple(outcome.synopsis.cells.tolist()), *answers
 
         return run
 

@@ -139,7 +139,7 @@ def test_what_runs_has_the_enumerated_law(play: str, audit_size: AuditSize) -> N
             run.to_bytes(32, "big"),
             lambda phase, done, total: None,
         )
-        key = outcome.synopsis.tolist()
+        key = outcome.synopsis.cells.tolist()
         for answers in outcome.answers.values():
             key += [*answers.values.tolist(), *answers.methods.tolist()]
         seen[tuple(key)] += 1

@@ -118,7 +118,7 @@ def released(played: Round, viewers: tuple[str, ...]) -> list[list[int]]:
         SEED,
         lambda *_: None,
     )
-    columns = [outcome.synopsis.tolist()]
+    columns = [outcome.synopsis.cells.tolist()]
     for name in viewers:
         own = outcome.answers[name]
         columns += [own.values.tolist(), own.methods.tolist(), own.bounds.tolist()]
@@ -268,7 +268,7 @@ def sampler(played: Round, viewers: tuple[str, ...], side: int) -> Sampler:
         )
         told = [outcome.answers[name] for name in viewers]
         return (
-            tuple(outcome.synopsis.tolist()),
+            tuple(outcome.synopsis.cells.tolist()),
             *((*own.values.tolist(), *(own.bounds >> 30).tolist()) for own in told),
         )
 

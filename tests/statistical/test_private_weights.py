@@ -18,6 +18,7 @@ from statistical.exact_private_weights import charge, worst_use
 from equipoise import accounting
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
@@ -120,7 +121,7 @@ def test_few_rounds_with_the_planned_guard_learn_small_tables() -> None:
 
 
 def test_the_start_is_half_the_synopsis_and_half_uniform() -> None:
-    start = starting_weights(np.array([1, 1, 3], dtype=np.int64), 4)
+    start = starting_weights(Synopsis(np.array([1, 1, 3])), 4)
     assert start.tolist() == [3, 11, 3, 7]
     assert start.sum() == 2 * 3 * 4
 

@@ -17,7 +17,6 @@ CITED = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 PROMISED_IN = {"README.md": "What is promised", "docs/threat-model.md": "What is promised"}
 LEAST = {"README.md": 5, "docs/threat-model.md": 30}  # rows: of fewer this page was not read rightly
-MISSING = "Not shown by a test of its own"
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,6 @@ class Entry:
     """A row of the page: the first words of the promise by page, and the tests that show it."""
 
     promise: str
-    section: str
     quotes: tuple[tuple[str, str], ...]
     tests: frozenset[tuple[str, str]]
 
@@ -58,10 +56,9 @@ def table_rows(path: str) -> list[tuple[str, list[str]]]:
 
 
 ENTRIES = [
-    Entry(cells[0], section, tuple(QUOTED.findall(cells[1])), frozenset(CITED.findall(cells[2])))
-    for section, cells in table_rows(PAGE)
+    Entry(cells[0], tuple(QUOTED.findall(cells[1])), frozenset(CITED.findall(cells[2])))
+    for _, cells in table_rows(PAGE)
 ]
-SHOWN = [entry for entry in ENTRIES if entry.section != MISSING]
 PROMISES = [
     (path, plain(cells[-1] if path == "README.md" else cells[0]), frozenset(CITED.findall(cells[-1])))
     for path, section in PROMISED_IN.items()
@@ -89,7 +86,7 @@ def test_what_an_entry_quotes_is_promised_there(entry: Entry) -> None:
         assert words in plain(page(path)), f"{path} does not say: {words}"
 
 
-@pytest.mark.parametrize("entry", SHOWN, ids=lambda entry: entry.promise[:60])
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.promise[:60])
 def test_the_tests_of_an_entry_exist(entry: Entry) -> None:
     assert entry.tests
     for path, name in entry.tests:
@@ -101,7 +98,7 @@ def test_the_tests_of_an_entry_exist(entry: Entry) -> None:
     ("path", "promise", "cited"), PROMISES, ids=[f"{path}: {words[:50]}" for path, words, _ in PROMISES]
 )
 def test_every_promise_has_an_entry(path: str, promise: str, cited: frozenset[tuple[str, str]]) -> None:
-    quoting = [(entry, words) for entry in SHOWN for where, words in entry.quotes if where == path]
+    quoting = [(entry, words) for entry in ENTRIES for where, words in entry.quotes if where == path]
     entries = [entry for entry, words in quoting if promise.startswith(words)]
     assert len(entries) == 1, f"{path} promises: {promise}"
     assert cited <= entries[0].tests

@@ -8,8 +8,8 @@ from annotated_types import Ge, Le
 from pydantic.fields import FieldInfo
 
 from equipoise.errors import BY_REASON
-from equipoise.records.items import ITEMS, NAMES
 from equipoise.records.record import Kind
+from equipoise.records.record_layouts import ITEMS, NAMES
 from equipoise_server.config import Config
 from equipoise_server.identity.policy import POLICY
 

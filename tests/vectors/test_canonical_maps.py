@@ -31,9 +31,10 @@ from equipoise.accounting import (
 from equipoise.model.accounts import Account, Budget
 from equipoise.model.rounds import Ending, MechanismPlan, SessionTerms, Share, Terms
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.records import items
+from equipoise.records import item_parts, items
 from equipoise.records.canonical import canonical_json
 from equipoise.records.codec import Codec, codec_of
+from equipoise.records.record_layouts import ITEMS, NAMES, read_item
 from equipoise_server.computation.seed import bound_seed, setting_fields
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters
@@ -120,9 +121,9 @@ NEW = NewDataset("flights", "flights.csv", SCHEMA, BUDGET, BUDGET)
 
 
 ROOT, DIGEST, NONCE = b"\1" * 32, b"\2" * 32, b"\3" * 32
-HEAD = items.JournalHead(9, DIGEST)
-CHARGES = (items.AccountCharge("data/flights", Cost(rho=7)),)
-SETTLED = (items.SettledCharge("data/flights", Cost(rho=7), "spent"),)
+HEAD = item_parts.JournalHead(9, DIGEST)
+CHARGES = (item_parts.AccountCharge("data/flights", Cost(rho=7)),)
+SETTLED = (item_parts.SettledCharge("data/flights", Cost(rho=7), "spent"),)
 RECORDED_TERMS = recorded_terms(TERMS)
 ITEM_VALUES: list[Any] = [
     items.KeyItem("log", DIGEST, b"\4" * 8, 5),
@@ -149,16 +150,16 @@ ITEM_VALUES: list[Any] = [
         release_grid_seconds=60,
         records=100,
         universe_size=6,
-        session=items.RecordedSession(Ending.STOP, 3, 2, 60),
+        session=item_parts.RecordedSession(Ending.STOP, 3, 2, 60),
     ),
     items.PlanItem("r-1", RECORDED_TERMS, SHARES, PLAN, HEAD),
     items.ShareItem("r-1", "ann", 1, 2, 3, 4),
     items.SealItem("r-1", ROOT, NONCE),
     items.ReservationItem("r-1", CHARGES, HEAD, 5),
     items.WorkloadItem("r-1", "ann", None),
-    items.ReleaseItem("r-1", ROOT, 5, items.RecordedSynopsis(DIGEST, 3)),
+    items.ReleaseItem("r-1", ROOT, 5, item_parts.RecordedSynopsis(DIGEST, 3)),
     items.SpendingItem("r-1", CHARGES, HEAD, 5, DIGEST),
-    items.ResultItem("r-1", "ann", items.RecordedStream(DIGEST, 1, 2), Cost(epsilon=3)),
+    items.ResultItem("r-1", "ann", item_parts.RecordedStream(DIGEST, 1, 2), Cost(epsilon=3)),
     items.AbortItem("r-1", ROOT, "the power failed", 5),
     items.SettlementItem("r-1", SETTLED, HEAD),
     items.ChargeItem("r-1", "ann", Cost(), "none"),
@@ -171,7 +172,7 @@ def texts() -> dict[str, str]:
     """The text of one value of every map."""
     return {
         **{f"parameters of {name}": value.to_json() for name, value in PARAMETERS.items()},
-        **{f"item {items.NAMES[type(item)]}": items.ITEMS[type(item)].to_text(item) for item in ITEM_VALUES},
+        **{f"item {NAMES[type(item)]}": ITEMS[type(item)].to_text(item) for item in ITEM_VALUES},
         "plan": plan_to_json(PLAN),
         "terms": terms_to_json(TERMS),
         "public parameters": canonical_json(setting_fields(SETTING)).decode(),
@@ -207,20 +208,20 @@ def test_a_reader_of_the_page_alone_reads_every_item() -> None:
     texts = {
         name.removeprefix("item "): each["text"] for name, each in EXPECTED.items() if name.startswith("item ")
     }
-    assert texts.keys() == set(items.NAMES.values())
+    assert texts.keys() == set(NAMES.values())
     for name, text in texts.items():
         assert page_reader.read(text)["item"] == name
 
 
 def test_every_item_has_a_value_here() -> None:
-    assert {type(item) for item in ITEM_VALUES} == set(items.NAMES)
+    assert {type(item) for item in ITEM_VALUES} == set(NAMES)
 
 
-@pytest.mark.parametrize("item", ITEM_VALUES, ids=lambda item: items.NAMES[type(item)])
+@pytest.mark.parametrize("item", ITEM_VALUES, ids=lambda item: NAMES[type(item)])
 def test_items_read_back_and_their_attributes_can_be_called_anything(item: Any) -> None:
-    content = items.ITEMS[type(item)].to_bytes(item)
-    assert items.read_item(content, type(item)) == item
-    renamed, constants = renamed_clone(item), {"item": items.NAMES[type(item)], "version": 1}
+    content = ITEMS[type(item)].to_bytes(item)
+    assert read_item(content, type(item)) == item
+    renamed, constants = renamed_clone(item), {"item": NAMES[type(item)], "version": 1}
     assert codec_of(type(renamed), constants).to_bytes(renamed) == content
 
 

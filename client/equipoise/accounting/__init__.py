@@ -28,9 +28,8 @@ from equipoise.accounting.events import (
     ZcdpEvent,
     charge_at,
     charge_of,
-    events_from_json,
-    events_to_json,
 )
+from equipoise.accounting.events_json import events_from_json, events_to_json
 from equipoise.accounting.game import (
     COEFFICIENT_BITS,
     DRAW_BITS,

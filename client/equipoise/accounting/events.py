@@ -1,4 +1,4 @@
-"""A charge in named parts, each with the guarantee that was proven for it, and their JSON.
+"""A charge in named parts, each with the guarantee that was proven for it.
 
 An auditor reads from the journal what a round was charged for, part by part, and can add it up again with any
 accountant: `equipoise_server.conversion.event_of` makes `dp_accounting` events of the same parts.
@@ -9,12 +9,10 @@ Every part says what it is in both accountings that an account can have: `amount
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from equipoise.accounting.cost import DELTA_UNIT, RHO_UNIT, Cost, float_above, rounded_up
 from equipoise.accounting.game import BinomialMixture
@@ -163,8 +161,6 @@ class RenyiEvent:
         return self.bound, Fraction(0)
 
 
-_WRITTEN = re.compile(r"[0-9]{1,2000}/[1-9][0-9]{0,1999}", re.ASCII)
-
 PrivacyEvent = ZcdpEvent | PureDpEvent | ApproximateDpEvent | Mixture | ThresholdTests | RenyiEvent
 
 
@@ -197,95 +193,3 @@ def charge_at(parts: Iterable[PrivacyEvent], order: float) -> Cost:
 def pure_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
     """Returns what epsilon-DP is at most at a Renyi order: the smaller of epsilon and `order epsilon^2 / 2`."""
     return min(epsilon, order * pure_rho(epsilon))
-
-
-def events_to_json(mechanism: str, parts: Iterable[PrivacyEvent]) -> str:
-    """Canonical JSON with the mechanism's name; fractions as `numerator/denominator`."""
-    fields = {"mechanism": mechanism, "events": [_fields(part) for part in parts]}
-    return json.dumps(fields, sort_keys=True, separators=(",", ":"))
-
-
-def events_from_json(text: str) -> tuple[PrivacyEvent, ...]:
-    """Read the parts that `events_to_json` wrote.
-
-    Raises:
-        ValueError: the text is another, even if it means the same: two readers might take it for different charges.
-    """
-    try:
-        fields = json.loads(text)
-        parts = tuple(_part(event) for event in fields["events"])
-        if events_to_json(fields["mechanism"], parts) != text:
-            raise ValueError("events: not as a charge is written")
-    except (KeyError, TypeError, ArithmeticError, RecursionError) as problem:
-        raise ValueError("events: not what a charge is made of") from problem
-    return parts
-
-
-def _fields(part: PrivacyEvent) -> dict[str, object]:
-    """Returns the JSON object of a part.
-
-    These keys are hashed and kept for good: no attribute's name is one by itself.
-    """
-    fields: dict[str, object] = {"event": part.event, "name": part.name}
-    match part:
-        case ZcdpEvent():
-            return fields | {"rho": _written(part.rho), "times": part.times}
-        case PureDpEvent():
-            return fields | {"epsilon": _written(part.epsilon), "times": part.times}
-        case ApproximateDpEvent():
-            return fields | {"epsilon": _written(part.epsilon), "delta": _written(part.delta)}
-        case Mixture():
-            return fields | {
-                "trials": part.trials,
-                "probability": _written(part.probability),
-                "rho_of_one": _written(part.rho_of_one),
-                "epsilon": _written(part.epsilon),
-                "delta": _written(part.delta),
-            }
-        case ThresholdTests():
-            return fields | {
-                "positives": part.positives,
-                "test_epsilon": _written(part.test_epsilon),
-                "answer_rho": _written(part.answer_rho),
-                "epsilon": _written(part.epsilon),
-                "delta": _written(part.delta),
-            }
-        case RenyiEvent():
-            return fields | {"order": _written(part.order), "bound": _written(part.bound)}
-
-
-def _part(fields: dict[str, Any]) -> PrivacyEvent:
-    name, event = str(fields["name"]), fields["event"]
-    if event == ApproximateDpEvent.event:
-        return ApproximateDpEvent(name, _amount(fields["epsilon"]), _amount(fields["delta"]))
-    if event == Mixture.event:
-        amounts = (_amount(fields[each]) for each in ("probability", "rho_of_one", "epsilon", "delta"))
-        return Mixture(name, _count(fields["trials"]), *amounts)
-    if event == ThresholdTests.event:
-        amounts = (_amount(fields[each]) for each in ("test_epsilon", "answer_rho", "epsilon", "delta"))
-        return ThresholdTests(name, _count(fields["positives"]), *amounts)
-    if event == RenyiEvent.event:
-        return RenyiEvent(name, _amount(fields["order"]), _amount(fields["bound"]))
-    times = _count(fields["times"])
-    if event == PureDpEvent.event:
-        return PureDpEvent(name, _amount(fields["epsilon"]), times)
-    if event == ZcdpEvent.event:
-        return ZcdpEvent(name, _amount(fields["rho"]), times)
-    raise KeyError(event)
-
-
-def _amount(text: Any) -> Fraction:
-    """As it was written, and nothing else: a decimal of ten letters can stand for gigabytes of digits."""
-    if type(text) is not str or not _WRITTEN.fullmatch(text):
-        raise ValueError("events: not what a charge is made of")
-    return Fraction(text)
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError("events: how often a part happens is a whole number, not below 0")
-    return value
-
-
-def _written(value: Fraction) -> str:
-    return f"{value.numerator}/{value.denominator}"

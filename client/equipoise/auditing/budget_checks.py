@@ -10,7 +10,7 @@ from equipoise.auditing.steps import Step
 from equipoise.errors import DataLoss, VerificationFailed
 from equipoise.model.accounts import JournalEntry
 from equipoise.model.journal import START, verify
-from equipoise.records.items import JournalHead
+from equipoise.records.item_parts import JournalHead
 from equipoise.verification.conversion import epsilon_of
 
 

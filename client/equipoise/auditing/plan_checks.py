@@ -11,14 +11,8 @@ from equipoise.auditing.rounds import Charges, Recorded, RecordedRound, recorded
 from equipoise.auditing.session_checks import check_session_terms
 from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import COUNTED_FOR, Budget
-from equipoise.records.items import (
-    NOTHING_CHARGED,
-    ChargeItem,
-    DataItem,
-    ReservationItem,
-    ResultItem,
-    SpendingItem,
-)
+from equipoise.records.item_parts import NOTHING_CHARGED
+from equipoise.records.items import ChargeItem, DataItem, ReservationItem, ResultItem, SpendingItem
 from equipoise.verification.conversion import TOLERANCE, epsilon_of
 
 

@@ -14,7 +14,8 @@ from equipoise.auditing.accounts import Account
 from equipoise.auditing.rounds import RecordedRound
 from equipoise.auditing.verify import NOT_CHECKED, Audit, Outcome
 from equipoise.model.times import from_microseconds
-from equipoise.records.items import SESSION, SealItem
+from equipoise.records.item_parts import SESSION
+from equipoise.records.items import SealItem
 
 VERSION = 2
 

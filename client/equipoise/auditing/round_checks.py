@@ -12,14 +12,8 @@ from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import JournalEntry
 from equipoise.model.times import to_microseconds
-from equipoise.records.items import (
-    NOTHING_CHARGED,
-    DataItem,
-    ReleaseItem,
-    ReservationItem,
-    SettlementItem,
-    SpendingItem,
-)
+from equipoise.records.item_parts import NOTHING_CHARGED
+from equipoise.records.items import DataItem, ReleaseItem, ReservationItem, SettlementItem, SpendingItem
 
 ACTIONS = ("reserve", "run", "spend", "release")
 # States of the log that are further than what was listed before it was read.

@@ -8,20 +8,18 @@ from dataclasses import dataclass, field
 from equipoise.accounting import Cost
 from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
+from equipoise.records.item_parts import AccountCharge, RecordedSession, SettledCharge
 from equipoise.records.items import (
     AbortItem,
     AccessItem,
-    AccountCharge,
     DataItem,
     DatasetItem,
     DestructionItem,
     PlanItem,
-    RecordedSession,
     ReleaseItem,
     ReservationItem,
     RoundItem,
     SealItem,
-    SettledCharge,
     SettlementItem,
     ShareItem,
     SpendingItem,

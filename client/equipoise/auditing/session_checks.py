@@ -10,7 +10,8 @@ from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import JournalEntry
 from equipoise.records.envelopes import open_envelope
 from equipoise.records.evidence import log_origin
-from equipoise.records.items import RecordedSession, WorkloadItem
+from equipoise.records.item_parts import RecordedSession
+from equipoise.records.items import WorkloadItem
 from equipoise.records.promises import Promise, check_recorded
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload
 from equipoise.records.signed_notes import VerifierKey

@@ -18,14 +18,14 @@ MAX_PAGE = 1000
 
 
 class Auditor(ServerClient):
-    """An auditor's way to a server. Thread-safe; every method may raise `equipoise.errors.EquipoiseError`."""
+    """An auditor's client of a server. Thread-safe; every method may raise `equipoise.errors.EquipoiseError`."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
         self._service = auditor_pb2_grpc.AuditorServiceStub(connection.channel)
 
     def rounds(self) -> Iterator[RoundDetail]:
-        """All rounds, newest first."""
+        """Yields all rounds, newest first."""
         for page in self._connection.pages(
             self._service.ListAuditRounds,
             lambda token: auditor_pb2.ListAuditRoundsRequest(page_size=MAX_PAGE, page_token=token),
@@ -33,7 +33,7 @@ class Auditor(ServerClient):
             yield from map(round_detail_from_message, page.details)
 
     def journal(self) -> Iterator[JournalEntry]:
-        """The budget journal from its first entry on."""
+        """Yields the budget journal from its first entry on."""
         for page in self._connection.pages(
             self._service.ListJournal,
             lambda token: auditor_pb2.ListJournalRequest(page_size=MAX_PAGE, page_token=token),
@@ -41,12 +41,12 @@ class Auditor(ServerClient):
             yield from map(journal_entry_from_message, page.entries)
 
     def checkpoint(self) -> bytes:
-        """The log's newest signed checkpoint, a note. Raises `NotFound` before the first."""
+        """Returns the log's newest signed checkpoint, a note. Raises `NotFound` before the first."""
         request = auditor_pb2.GetCheckpointRequest()
         return self._connection.call(self._service.GetCheckpoint, request).checkpoint
 
     def leaves(self) -> Iterator[bytes]:
-        """The leaves of the log from the beginning, as far as it is signed."""
+        """Yields the leaves of the log from the beginning, as far as it is signed (`records.record.read_leaf`)."""
         for page in self._connection.pages(
             self._service.ListLogEntries,
             lambda token: auditor_pb2.ListLogEntriesRequest(page_size=MAX_PAGE, page_token=token),
@@ -54,7 +54,7 @@ class Auditor(ServerClient):
             yield from page.entries
 
     def records(self) -> Iterator[RecordOpening]:
-        """The records behind the leaves, opened, in the order of the log."""
+        """Yields the opened records of the leaves, in the order of the log."""
         for page in self._connection.pages(
             self._service.ListRecords,
             lambda token: auditor_pb2.ListRecordsRequest(page_size=MAX_PAGE, page_token=token),
@@ -62,24 +62,32 @@ class Auditor(ServerClient):
             yield from map(record_opening_from_message, page.records)
 
     def inclusion_proof(self, leaf_index: int, tree_size: int) -> list[bytes]:
-        """What `merkle.verify_inclusion` needs for a leaf, from 0, of a tree of this size. Raises `OutOfRange`."""
+        """Returns the hashes for `merkle.verify_inclusion`. Raises `OutOfRange`.
+
+        Args:
+            leaf_index: the leaf, counted from 0.
+            tree_size: how many leaves the tree has.
+        """
         request = auditor_pb2.GetInclusionProofRequest(leaf_index=leaf_index, tree_size=tree_size)
         return list(self._connection.call(self._service.GetInclusionProof, request).hashes)
 
     def consistency_proof(self, old_size: int, new_size: int) -> list[bytes]:
-        """What `merkle.verify_consistency` needs for two sizes of the log. Raises `OutOfRange`."""
+        """Returns the hashes for `merkle.verify_consistency`, for two sizes in leaves. Raises `OutOfRange`."""
         request = auditor_pb2.GetConsistencyProofRequest(old_size=old_size, new_size=new_size)
         return list(self._connection.call(self._service.GetConsistencyProof, request).hashes)
 
     def set_nonce(self, round_id: str, nonce: bytes, request_id: str | None = None) -> None:
-        """Adds 32 random bytes of the auditor's to a round's randomness. Raises `WrongState` once it is sealed."""
+        """Adds 32 random bytes of the auditor to a round's randomness. Raises `WrongState` once it is sealed."""
         request = auditor_pb2.SetAuditNonceRequest(
             round_id=round_id, nonce=nonce, request_id=request_id or secrets.token_hex(16)
         )
         self._connection.call(self._service.SetAuditNonce, request)
 
     def sealed_seeds(self, round_id: str) -> list[SealedSeed]:
-        """A round's seed, sealed to each auditor's key that was in force. That it was read enters the log first."""
+        """Returns a round's seed, encrypted to each auditor's key that was in force.
+
+        That it was read enters the log first.
+        """
         request = auditor_pb2.GetSealedSeedRequest(round_id=round_id)
         seeds = self._connection.call(self._service.GetSealedSeed, request).seeds
         return [sealed_seed_from_message(seed) for seed in seeds]

@@ -59,7 +59,13 @@ Result = TypeVar("Result")
 
 
 class Connection:
-    """A channel and the way calls are made on it. Thread-safe."""
+    """A gRPC channel to a server, with deadlines and retries. Thread-safe.
+
+    Args:
+        channel: the channel, which the connection closes.
+        target: the server's host and port, for messages.
+        deadline_seconds: how long one attempt of a call may take.
+    """
 
     def __init__(self, channel: grpc.Channel, target: str = "", deadline_seconds: float = DEADLINE_SECONDS) -> None:
         self.channel = channel
@@ -68,7 +74,11 @@ class Connection:
 
     @classmethod
     def from_profile(cls, directory: str | Path) -> Connection:
-        """A connection with the certificate of a profile. Nothing is sent before the first call."""
+        """Makes a connection with the certificate of a profile. Nothing is sent before the first call.
+
+        Raises:
+            InvalidArgument: a file of the profile is missing or malformed.
+        """
         profile = Profile.load(Path(directory))
         return cls(grpc.secure_channel(profile.target, profile.credentials(), options=_OPTIONS), profile.target)
 
@@ -200,7 +210,11 @@ class ServerClient:
 
     @classmethod
     def from_profile(cls, directory: str | Path) -> Self:
-        """A client with the certificate of a profile. Nothing is sent before the first call."""
+        """Makes a client with the certificate of a profile. Nothing is sent before the first call.
+
+        Raises:
+            InvalidArgument: a file of the profile is missing or malformed.
+        """
         return cls(Connection.from_profile(directory))
 
     def __enter__(self) -> Self:

@@ -11,30 +11,25 @@ from __future__ import annotations
 
 import itertools
 import secrets
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from equipoise.clients.connection import Connection
 from equipoise.clients.conversation import Conversation
+from equipoise.clients.receipt_chain import ReceiptChain
 from equipoise.errors import (
-    AlreadyExists,
     DataLoss,
     InvalidArgument,
     Unavailable,
-    VerificationFailed,
     WrongState,
 )
-from equipoise.model.results import AnswerMethod, ResultColumns
+from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import Round
-from equipoise.profile.receipt_store import ReceiptStore, check_answered, check_signer, read_session_receipt
+from equipoise.profile.receipt_store import ReceiptStore
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
-from equipoise.records.promises import check_shown
-from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.records.record import SALT_BYTES
 from equipoise.records.signed_notes import VerifierKey
 from equipoise.results import Answer, Labels, Results
@@ -43,8 +38,6 @@ from equipoise.wire.results import answers_from_chunk
 from equipoise.wire.statements import statement_to_bytes
 
 _Conversation: TypeAlias = Conversation[analyst_pb2.AskQueriesRequest, analyst_pb2.AskQueriesResponse]
-
-KEEP_SECONDS = 1.0  # between two receipts that are kept, besides the last
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +77,7 @@ class StatementAnswer:
 
 
 @dataclass(frozen=True)
-class Asking:
+class SessionStream:
     """How to ask in one session, as it was `shown` to the analyst before.
 
     `after`: how many of the analyst's statements were before the first one given; None: all that have an answer.
@@ -115,32 +108,24 @@ class Asking:
         for name, number in (("window", self.window - 1), ("after", self.after or 0)):
             if number < 0:
                 raise InvalidArgument(name, "is too small a number")
-        kept = None if self.keepsakes is None else self.keepsakes.session_receipt(self.session_id)
-        newest = None if kept is None else read_session_receipt(kept)
-        return _Dialogue(self, newest, iter(statements)).answers(connection, service)
+        chain = ReceiptChain(self.shown, self.after, self.keepsakes, self.keys)
+        return _Dialogue(self, chain, iter(statements)).answers(connection, service)
 
 
 class _Dialogue:
-    """What is on its way, and what is known of the chain of receipts."""
+    """The statements that are on their way, and the answers that were received."""
 
-    def __init__(
-        self, asking: Asking, newest: SessionReceiptPayload | None, statements: Iterator[Statement]
-    ) -> None:
-        self._asking = asking
-        self._held = newest
+    def __init__(self, stream: SessionStream, chain: ReceiptChain, statements: Iterator[Statement]) -> None:
+        self._stream = stream
+        self._chain = chain
         self._statements = statements
         self._salt = secrets.token_bytes(SALT_BYTES)
-        self._first = asking.after  # so many statements come before the first one given
-        self._received = (0 if newest is None else newest.sequence) if asking.after is None else asking.after
+        self._first = stream.after  # so many statements come before the first one given
         self._on_way: deque[tuple[Statement, bytes]] = deque()  # taken, and not answered yet
         self._sent = 0  # the last statement that needs no sending any more
         self._skipped = 0  # so many stored answers are not sent by themselves, but once they are asked for again
         self._sent_anew = False
         self._stored: int | None = None  # how many were answered before
-        self._chain = newest.chain if newest is not None and newest.sequence == self._received else None
-        self._analyst = "" if newest is None else newest.analyst
-        self._newest: bytes | None = None  # the last receipt, where it is not kept yet
-        self._kept_time = 0.0
 
     def answers(
         self, connection: Connection, service: analyst_pb2_grpc.AnalystServiceStub
@@ -159,25 +144,25 @@ class _Dialogue:
             conversation.finish()
         finally:
             conversation.close()
-            self._keep()
+            self._chain.keep()
 
     def _next(self, conversation: _Conversation) -> analyst_pb2.AskQueriesResponse | None:
         try:
             return conversation.receive()
         except InvalidArgument as error:
-            raise _renamed(error, self._received - (self._first or 0)) from None
+            raise _renamed(error, self._chain.received - (self._first or 0)) from None
         except Unavailable as error:
-            kept = f"the {self._received:,} answers so far are kept, and the same again goes on after them"
+            kept = f"the {self._chain.received:,} answers so far are kept, and the same again goes on after them"
             raise Unavailable(f"{error.message}; {kept}") from None
 
     def _opening(self) -> analyst_pb2.AskQueriesRequest:
-        after, self._skipped = self._skipped or self._received, 0
-        self._sent_anew = after > self._received
+        after, self._skipped = self._skipped or self._chain.received, 0
+        self._sent_anew = after > self._chain.received
         attach = analyst_pb2.AttachSession(
-            session_id=self._asking.session_id,
+            session_id=self._stream.session_id,
             after_sequence=after,
             commitment_salt=self._salt,
-            accept_unprotected=self._asking.accept_unprotected,
+            accept_unprotected=self._stream.accept_unprotected,
         )
         return analyst_pb2.AskQueriesRequest(attach=attach)
 
@@ -189,18 +174,16 @@ class _Dialogue:
         if message is None or message.WhichOneof("part") != "attached":
             raise DataLoss("the server did not say what was answered so far")
         attached = message.attached
-        if self._held is not None and attached.answered < self._held.sequence:
-            problem = f"{self._held.sequence:,} answers, but says that there are {attached.answered:,}"
-            raise VerificationFailed(f"the custodian signed {problem}")
+        self._chain.check_count(attached.answered)
         if len(attached.commitment_salt) != SALT_BYTES:
             raise DataLoss("the server did not say which salt is in force")
         self._salt = attached.commitment_salt
-        self._sent = self._received if self._sent_anew else attached.answered
+        self._sent = self._chain.received if self._sent_anew else attached.answered
         if self._stored is None:
             self._stored = attached.answered
         if self._first is None:
             self._first = attached.answered
-        elif self._chain is None and 0 < self._received < self._sent:
+        elif not self._chain.known and 0 < self._chain.received < self._sent:
             # Nothing here tells whether those answers are to these statements: the server has to compare them.
             self._skipped = attached.answered
             conversation.close()
@@ -208,11 +191,11 @@ class _Dialogue:
     def _fill(self, conversation: _Conversation) -> bool:
         """Takes statements and sends them, as many as may be on their way; whether any answer is to come."""
         first = self._first or 0
-        if self._received < first:
+        if self._chain.received < first:
             return True
-        for statement in itertools.islice(self._statements, self._asking.window - len(self._on_way)):
-            self._on_way.append((statement, _encoded(statement, self._received + len(self._on_way) - first)))
-        for sequence, (_, data) in enumerate(self._on_way, start=self._received + 1):
+        for statement in itertools.islice(self._statements, self._stream.window - len(self._on_way)):
+            self._on_way.append((statement, _encoded(statement, self._chain.received + len(self._on_way) - first)))
+        for sequence, (_, data) in enumerate(self._on_way, start=self._chain.received + 1):
             if sequence > self._sent:
                 asked = analyst_pb2.AskQueriesRequest.Asked(sequence=sequence, statement=data)
                 conversation.send(analyst_pb2.AskQueriesRequest(asked=asked))
@@ -221,64 +204,21 @@ class _Dialogue:
 
     def _read(self, answered: analyst_pb2.AskQueriesResponse.Answered) -> StatementAnswer | None:
         """One answer, checked; None where it is to a statement from before."""
-        asking, columns = self._asking, answers_from_chunk(answered.chunk)
-        sequence = self._received + 1
-        if (columns.round_id, columns.sequence, answered.sequence) != (asking.session_id, sequence, sequence):
+        stream, columns = self._stream, answers_from_chunk(answered.chunk)
+        sequence = self._chain.received + 1
+        if (columns.round_id, columns.sequence, answered.sequence) != (stream.session_id, sequence, sequence):
             raise DataLoss("an answer is not the next one of this session")
         if sequence <= (self._first or 0):
-            with self._keeping_refused(answered.envelope):
-                self._check(answered, columns, None)
+            self._chain.check(answered.envelope, answered.slot, None, columns, self._salt, self._stored or 0)
             return None
         statement, data = self._on_way[0]
-        labels = Labels(asking.schema, (statement,))
-        with self._keeping_refused(answered.envelope):
-            self._check(answered, columns, data)
+        labels = Labels(stream.schema, (statement,))
+        self._chain.check(answered.envelope, answered.slot, data, columns, self._salt, self._stored or 0)
         if len(columns.values) != labels.queries:
             raise DataLoss("an answer does not have a row for each cell of its statement")
         self._on_way.popleft()
-        results = Results(asking.session_id, columns.values, columns.methods, columns.bounds, labels)
+        results = Results(stream.session_id, columns.values, columns.methods, columns.bounds, labels)
         return StatementAnswer(sequence, answered.slot, statement, results, answered.envelope)
-
-    def _check(
-        self, answered: analyst_pb2.AskQueriesResponse.Answered, columns: ResultColumns, statement: bytes | None
-    ) -> None:
-        """That the receipt is of this answer, after all before it. What was not seen before is taken as signed.
-
-        `statement`: its bytes; None where they are not known any more.
-        """
-        if self._asking.keys:
-            check_signer(answered.envelope, SESSION_RECEIPT_TYPE, self._asking.keys)
-        receipt, sequence = read_session_receipt(answered.envelope), answered.sequence
-        check_shown(receipt.promise, self._asking.shown)
-        self._analyst = self._analyst or receipt.analyst
-        before = self._chain
-        if sequence == 1:
-            before = chain_start(receipt.deployment, receipt.session, receipt.analyst, self._salt)
-        after = receipt.chain
-        if before is not None and statement is not None:
-            columns_told = columns.values, columns.methods, columns.bounds
-            after = chain_step(before, sequence, answered.slot, statement, *columns_told)
-        try:
-            check_answered(answered.envelope, self._asking.session_id, self._analyst, sequence, after)
-        except VerificationFailed:
-            if receipt.chain == after or sequence > (self._stored or 0):
-                raise
-            problem = f"statement {sequence} of this session was asked before, and not with these words"
-            raise AlreadyExists(f"{problem}; or its stored answer was changed") from None
-        self._chain = receipt.chain
-        self._received = sequence
-        self._newest = answered.envelope
-        if time.monotonic() - self._kept_time >= KEEP_SECONDS or (self._held and sequence == self._held.sequence):
-            self._keep()
-
-    def _keeping_refused(self, envelope: bytes) -> AbstractContextManager[None]:
-        keepsakes = self._asking.keepsakes
-        return nullcontext() if keepsakes is None else keepsakes.keeping_refused(self._asking.session_id, envelope)
-
-    def _keep(self) -> None:
-        if self._asking.keepsakes is not None and self._newest is not None:
-            self._asking.keepsakes.keep_session_receipt(self._asking.session_id, self._newest)
-            self._newest, self._kept_time = None, time.monotonic()
 
 
 def _encoded(statement: Statement, number: int) -> bytes:

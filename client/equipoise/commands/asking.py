@@ -12,8 +12,8 @@ import typer
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.session_stream import StatementAnswer
-from equipoise.commands.analyst import read_statements
 from equipoise.commands.columns import OWN_SESSIONS
+from equipoise.commands.files import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId
 from equipoise.commands.printing import err, print_json, print_line, print_list
 from equipoise.commands.terminal import printable

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from equipoise.clients.operator import Operator
-from equipoise.commands.analyst import read_text
 from equipoise.commands.columns import DATASETS
+from equipoise.commands.files import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
 from equipoise.commands.printing import print_json, print_line, print_list
 from equipoise.model.accounts import Budget

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from equipoise.clients.analyst import Client
-from equipoise.commands.analyst import read_text
+from equipoise.commands.files import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson
 from equipoise.commands.options import Profile as ProfileOption
 from equipoise.commands.printing import print_json, print_line

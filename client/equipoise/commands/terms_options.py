@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from equipoise.commands.analyst import read_text
+from equipoise.commands.files import read_text
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Ending, SessionTerms, Share, Terms

@@ -85,6 +85,22 @@ class Terms:
             return np.zeros(shape, dtype=weights.dtype)
         return total.astype(weights.dtype).reshape(shape)
 
+    def weighted_rows(
+        self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Returns the terms of some queries, and their coefficients times those given: both int64[rows].
+
+        Args:
+            queries: int64[j]; repeated queries give their terms again.
+            coefficients: int64[j], one for each query.
+        """
+        starts = np.searchsorted(self.queries, queries, side="left")
+        lengths = np.searchsorted(self.queries, queries, side="right") - starts
+        # Row numbers starts[i], starts[i] + 1, ... for each query i, one after another.
+        within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        rows = np.repeat(starts, lengths) + within
+        return rows, np.repeat(coefficients, lengths) * self.coefficients[rows]
+
     def counts(self, table: Table, vectors: Sequence[Vectors]) -> Table:
         """For each term, the sum of the table over its box times its coefficient: [terms], of the table's type.
 

@@ -11,9 +11,7 @@ Formal guarantees: with q(x) in {0, 1} the value of query q at universe cell x,
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,25 +20,15 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.queries.box_terms import BLOCK, EXACT, Terms, Vectors, check_total
-from equipoise.queries.marginal_tables import Axes, Table, marginal_tables, spread
+from equipoise.queries.box_terms import EXACT, Terms, Vectors, check_total
+from equipoise.queries.marginal_tables import Axes, Table, axes_of, bits_of, marginal_tables, spread_sums
+from equipoise.queries.marginals import MarginalRange, Marginals
 from equipoise.queries.restricted_tables import RestrictedTables
 
 MAX_WEIGHT = 256  # sum of |coefficients| of one predicate's boxes
 MAX_COEFFICIENTS = EXACT // MAX_WEIGHT  # 2^45: keeps every partial sum of `transpose` within 2^53
 WORD = 64  # records that `record_counts` treats at once
 MANY_RECORDS = 32 * WORD  # from here on their histogram is cheaper
-
-Parts = dict[Axes, list[Callable[[], Table]]]
-"""Tables over some axes, to be made and added up."""
-
-
-@dataclass(frozen=True)
-class MarginalRange:
-    """A marginal statement: its first query, and its axes in the order of its cells."""
-
-    first_query: int
-    axes: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,36 +72,32 @@ class CompiledWorkload:
         if histogram.shape != (math.prod(self.schema_sizes),):
             raise ValueError(f"the histogram must have {math.prod(self.schema_sizes)} cells")
         check_total(histogram, EXACT)
-        result = np.zeros(self.query_count, dtype=np.int64)
-        self._sum_up(histogram.astype(np.int64, copy=False), result)
-        return result
+        return self._sum_up(histogram.astype(np.int64, copy=False))
 
     def expectations(self, distribution: NDArray[np.float64]) -> NDArray[np.float64]:
         """Applies every query to a float64[|X|] distribution: float64[k], to the rounding of its sums.
 
         A function of private outputs or public things only: floating sums differ a little between machines.
         """
-        result = np.zeros(self.query_count, dtype=np.float64)
-        self._sum_up(distribution, result)
-        return result
+        return self._sum_up(distribution.astype(np.float64, copy=False))
 
     def record_counts(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums every query over records given as universe cells, int64[B], maybe repeated: int64[k]."""
         if len(cells) and not 0 <= int(cells.min()) <= int(cells.max()) < math.prod(self.schema_sizes):
             raise ValueError("a record is outside the universe")
         if len(cells) > MANY_RECORDS and math.prod(self.schema_sizes) <= EXACT >> 20:
-            histogram = np.bincount(cells, minlength=math.prod(self.schema_sizes))
-            return self.counts(histogram.astype(np.int64, copy=False))
+            return self.counts(
+                np.bincount(cells, minlength=math.prod(self.schema_sizes)).astype(np.int64, copy=False)
+            )
         result = np.zeros(self.query_count, dtype=np.int64)
         categories = np.unravel_index(cells, self.schema_sizes) if len(cells) else ()
         for start in range(0, len(cells), WORD):
             some = slice(start, start + WORD)
             words = [each.words(axis[some]) for each, axis in zip(self.vectors, categories, strict=True)]
-            everyone = (1 << len(cells[some])) - 1
             for group in self.groups:
-                np.add.at(result, group.queries, group.record_counts(words, everyone))
+                np.add.at(result, group.queries, group.record_counts(words, (1 << len(cells[some])) - 1))
         if len(cells):
-            self._count_in_marginals(np.array(categories), result)
+            self._marginals.add_record_counts(np.array(categories), result)
             for each in self.restricted:
                 each.add_record_counts(np.array(categories), self.vectors, result)
         return result
@@ -143,34 +127,18 @@ class CompiledWorkload:
         if len(queries) and not 0 <= int(queries.min()) <= int(queries.max()) < self.query_count:
             raise ValueError("a query is outside the workload")
         check_total(coefficients, MAX_COEFFICIENTS)
-        parts: Parts = defaultdict(list)
+        parts: defaultdict[Axes, list[Callable[[], Table]]] = defaultdict(list)
         for group in self.groups:
-            starts = np.searchsorted(group.queries, queries, side="left")
-            lengths = np.searchsorted(group.queries, queries, side="right") - starts
-            if lengths.any():
-                # Row numbers starts[i], starts[i] + 1, ... for each query i, one after another.
-                within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-                rows = np.repeat(starts, lengths) + within
-                weights = np.repeat(coefficients, lengths) * group.coefficients[rows]
+            rows, weights = group.weighted_rows(queries, coefficients)
+            if len(rows):
                 parts[group.axes].append(partial(group.table, rows, weights, self.vectors))
-        marginals: dict[Axes, Table] = {}
-        last = np.searchsorted(self._marginal_strides[0], queries, side="right") - 1  # that begins before the query
-        for row in np.unique(last[last >= 0]).tolist():
-            marginal = self.marginals[row]
-            span, axes = self._range(marginal), tuple(sorted(marginal.axes))
-            inside = (queries >= span.start) & (queries < span.stop)
-            if inside.any():
-                cells = np.zeros(self._shape(marginal.axes), dtype=np.int64)
-                np.add.at(cells.reshape(-1), queries[inside] - span.start, coefficients[inside])
-                table = cells.transpose(_positions(marginal.axes, axes))
-                marginals[axes] = marginals[axes] + table if axes in marginals else table
-        for axes, whole in marginals.items():
+        for axes, whole in self._marginals.sparse_tables(queries, coefficients).items():
             parts[axes].append(partial(np.asarray, whole))
         for each in self.restricted:
             if len(each.tables_of(queries)[0]):
                 parts[each.table_axes].append(partial(each.sparse_table, queries, coefficients, self.vectors))
         universe = np.zeros(math.prod(self.schema_sizes), dtype=np.int64)
-        self._spread(parts, universe)
+        spread_sums(parts, universe.reshape(self.schema_sizes))
         return universe
 
     def statement_sensitivity(self, statement: int) -> int:
@@ -193,19 +161,13 @@ class CompiledWorkload:
         Those are a marginal's axes, or the ones that a predicate's boxes constrain, without attributes of a single
         category: they tell nothing apart. None for a marginal of some records only.
         """
-        # One bit an attribute: a schema has at most 60 (`equipoise.queries.schema.MAX_ATTRIBUTES`).
         found = np.zeros(self.query_count, dtype=np.int64)
         for group in self.groups:
-            found[group.queries] |= _bits(group.axes)
+            found[group.queries] |= bits_of(group.axes)
         for marginal in self.marginals:
-            found[marginal.first_query] = _bits(marginal.axes)
-        telling = _bits(tuple(axis for axis, size in enumerate(self.schema_sizes) if size > 1))
-        sets = found[self.statement_offsets[:-1]] & telling
-        axes = range(len(self.schema_sizes))
-        axes_of: dict[int, Axes | None] = {
-            bits: tuple(axis for axis in axes if bits >> axis & 1) for bits in np.unique(sets).tolist()
-        }
-        tables = [axes_of[bits] for bits in sets.tolist()]
+            found[marginal.first_query] = bits_of(marginal.axes)
+        telling = bits_of(tuple(axis for axis, size in enumerate(self.schema_sizes) if size > 1))
+        tables: list[Axes | None] = [*axes_of(found[self.statement_offsets[:-1]] & telling)]
         for each in self.restricted:
             for statement in np.searchsorted(self.statement_offsets, each.first_queries).tolist():
                 tables[statement] = None
@@ -223,8 +185,7 @@ class CompiledWorkload:
         selected = [each.covered() for each in self.vectors]
         for group in self.groups:
             np.add.at(result, group.queries, group.covered(selected, self.schema_sizes))
-        for marginal in self.marginals:
-            span = self._range(marginal)
+        for span in map(self._marginals.queries_of, self.marginals):
             result[span] = universe // (span.stop - span.start)
         for each in self.restricted:
             each.add_covered(selected, self.vectors, result)
@@ -254,48 +215,14 @@ class CompiledWorkload:
         return float(l1), math.nextafter(math.sqrt(l1), math.inf), 1.0
 
     @cached_property
-    def _marginal_queries(self) -> dict[Axes, NDArray[np.int64]]:
-        """The queries of all marginals over the same axes, ascending: int64[marginals, a dimension an axis]."""
-        queries_of: dict[Axes, list[NDArray[np.int64]]] = {}
-        for marginal in self.marginals:
-            span, axes = self._range(marginal), tuple(sorted(marginal.axes))
-            queries = np.arange(span.start, span.stop).reshape(self._shape(marginal.axes))
-            queries_of.setdefault(axes, []).append(queries.transpose(_positions(marginal.axes, axes)))
-        return {axes: np.stack(each) for axes, each in queries_of.items()}
+    def _marginals(self) -> Marginals:
+        return Marginals(self.schema_sizes, self.marginals)
 
-    @cached_property
-    def _marginal_strides(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """First queries int64[marginals]; axes and strides of cells, int64[marginals, most axes], padded."""
-        most = max((len(marginal.axes) for marginal in self.marginals), default=0)
-        axes, strides = (np.zeros((len(self.marginals), most), dtype=np.int64) for _ in range(2))
-        for row, marginal in enumerate(self.marginals):
-            stride = 1
-            for place in reversed(range(len(marginal.axes))):
-                axes[row, place], strides[row, place] = marginal.axes[place], stride
-                stride *= self.schema_sizes[marginal.axes[place]]
-        return np.array([marginal.first_query for marginal in self.marginals], dtype=np.int64), axes, strides
-
-    def _count_in_marginals(self, categories: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
-        """Adds the records, int64[axes, B] categories, to the counts of the marginals' cells."""
-        first_queries, axes, strides = self._marginal_strides
-        step = max(1, BLOCK // categories.shape[1])
-        for start in range(0, len(first_queries), step):
-            rows = slice(start, start + step)
-            queries = np.repeat(first_queries[rows, None], categories.shape[1], axis=1)
-            for place in range(axes.shape[1]):
-                queries += strides[rows, place, None] * categories[axes[rows, place]]
-            np.add.at(counts, queries.reshape(-1), 1)
-
-    def _shape(self, axes: Axes) -> tuple[int, ...]:
-        return tuple(self.schema_sizes[axis] for axis in axes)
-
-    def _range(self, marginal: MarginalRange) -> slice:
-        return slice(marginal.first_query, marginal.first_query + math.prod(self._shape(marginal.axes)))
-
-    def _sum_up(self, cells: Table, result: Table) -> None:
-        """Adds to `result`, [k], every query's sum over `cells`, [|X|], both of one type."""
+    def _sum_up(self, cells: Table) -> Table:
+        """Returns every query's sum over `cells`, [|X|]: [k], of their type."""
+        result = np.zeros(self.query_count, dtype=cells.dtype)
         groups = {group.axes: group for group in self.groups}
-        marginals = self._marginal_queries
+        marginals = self._marginals.queries_by_axes
         restricted: dict[Axes, list[RestrictedTables]] = defaultdict(list)
         for each in self.restricted:
             restricted[each.table_axes].append(each)
@@ -307,33 +234,17 @@ class CompiledWorkload:
                 result[marginals[axes]] = table
             for each in restricted.get(axes, ()):
                 each.add_counts(table, self.vectors, result)
+        return result
 
     def _combine(self, coefficients: Table, universe: Table) -> None:
         """Adds the combination of all queries, with coefficients [k], to `universe`, [|X|], both of one type."""
-        parts: Parts = defaultdict(list)
+        parts: defaultdict[Axes, list[Callable[[], Table]]] = defaultdict(list)
         for group in self.groups:
             weights = coefficients[group.queries] * group.coefficients
             rows = np.flatnonzero(weights)
             parts[group.axes].append(partial(group.table, rows, weights[rows], self.vectors))
-        for axes, queries in self._marginal_queries.items():
+        for axes, queries in self._marginals.queries_by_axes.items():
             parts[axes].append(partial(coefficients[queries].sum, axis=0))
         for each in self.restricted:
             parts[each.table_axes].append(partial(each.table, coefficients, self.vectors))
-        self._spread(parts, universe)
-
-    def _spread(self, parts: Parts, universe: Table) -> None:
-        """Adds tables, which are made as late as possible, to `universe`, [|X|]."""
-
-        def table_of(axes: Axes) -> Table:
-            return functools.reduce(operator.add, (make() for make in parts[axes]))
-
-        spread(parts.keys(), table_of, universe.reshape(self.schema_sizes))
-
-
-def _positions(axes: Axes, order: Axes) -> tuple[int, ...]:
-    """Returns where each axis of `order` stands in `axes`."""
-    return tuple(axes.index(axis) for axis in order)
-
-
-def _bits(axes: Axes) -> int:
-    return sum(1 << axis for axis in axes)
+        spread_sums(parts, universe.reshape(self.schema_sizes))

@@ -8,7 +8,9 @@ ascend: int64, where all sums are exact, or float64, for what needs no exactness
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import functools
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,8 @@ from numpy.typing import NDArray
 
 Axes = tuple[int, ...]
 Table = NDArray[Any]  # int64 or float64
+Parts = Mapping[Axes, Sequence[Callable[[], Table]]]
+"""Tables over some axes, to be made and added up."""
 
 
 def marginal_tables(histogram: Table, wanted: Iterable[Axes]) -> Iterator[tuple[Axes, Table]]:
@@ -85,3 +89,25 @@ def _divided(keys: Keys, axis: int) -> tuple[Keys, Keys]:
     without = [key for key in keys if not key[1] or key[1][0] != axis]
     sharing = [(axes, left[1:]) for axes, left in keys if left and left[0] == axis]
     return without, sharing
+
+
+def spread_sums(parts: Parts, universe: Table) -> None:
+    """Adds tables, which are made as late as possible, to `universe`, an axis an attribute."""
+
+    def table_of(axes: Axes) -> Table:
+        return functools.reduce(operator.add, (make() for make in parts[axes]))
+
+    spread(parts.keys(), table_of, universe)
+
+
+def bits_of(axes: Axes) -> int:
+    """Returns one bit for each axis: a schema has at most 60 (`equipoise.queries.schema.MAX_ATTRIBUTES`)."""
+    return sum(1 << axis for axis in axes)
+
+
+def axes_of(sets: NDArray[np.int64]) -> list[Axes]:
+    """Returns the axes, ascending, of each of these sets of bits, int64[sets]."""
+    known = {
+        bits: tuple(axis for axis in range(bits.bit_length()) if bits >> axis & 1) for bits in set(sets.tolist())
+    }
+    return [known[bits] for bits in sets.tolist()]

@@ -1,7 +1,6 @@
 """Compiles a predicate to a signed sum of boxes.
 
-A box is a product of conditions on single attributes, so it is cheap to apply to a record, to a histogram and
-transposed. Every predicate is a sum of boxes with integer coefficients: AND multiplies, NOT is 1 - p, and
+Every predicate is a sum of boxes with integer coefficients: AND multiplies, NOT is 1 - p, and
 OR is NOT of the AND of the NOTs (De Morgan), after conditions on the same attribute are merged.
 """
 
@@ -12,15 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from equipoise.errors import InvalidArgument
+from equipoise.queries.boxes import EVERYTHING, Boxes, add_boxes, intersection, merged, single_condition
 from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate
 from equipoise.queries.schema import Attribute, Schema
 
-Box = tuple[tuple[int, int], ...]
-"""(axis, mask) pairs by ascending axis; bit c of a mask: category c is allowed. No mask is empty or full."""
-Boxes = dict[Box, int]
-"""Boxes and their coefficients, none of them 0."""
-
-EVERYTHING: Boxes = {(): 1}
 MAX_BOXES = 256
 MAX_DEPTH = 32  # a level takes up to two nested messages on the wire, and protobuf parsers stop at 100
 MAX_PRODUCTS = 1 << 16  # box by box products while compiling one predicate: about a tenth of a second
@@ -144,23 +138,23 @@ class PredicateCompiler:
         return EVERYTHING if mask == self._full[axis] else {((axis, mask),): 1}
 
     def _complement(self, boxes: Boxes) -> Boxes:
-        slab = _slab_of(boxes)
+        slab = single_condition(boxes)
         if slab is not None:
             return self._slab(slab[0], self._full[slab[0]] & ~slab[1])
-        return self._merged(_sum(EVERYTHING, {box: -coefficient for box, coefficient in boxes.items()}))
+        return merged(add_boxes(EVERYTHING, {box: -coefficient for box, coefficient in boxes.items()}), self._full)
 
     def _all(self, parts: list[Boxes], path: str) -> Boxes:
         # Short factors first: they cut the long ones down before those are multiplied out.
         product = EVERYTHING
         for part in sorted(parts, key=len):
             product = self._product(product, part, path)
-        return self._merged(product)
+        return merged(product, self._full)
 
     def _any(self, parts: list[Boxes], path: str) -> Boxes:
         slabs: dict[int, int] = {}
         others = []
         for part in parts:
-            slab = _slab_of(part)
+            slab = single_condition(part)
             if slab is None:
                 others.append(part)
             else:
@@ -168,15 +162,15 @@ class PredicateCompiler:
         others.extend(self._slab(axis, mask) for axis, mask in slabs.items())
         missed = EVERYTHING
         for part in sorted(others, key=len):
-            slab = _slab_of(part)
+            slab = single_condition(part)
             if slab is not None:
                 missed = self._product(missed, self._complement(part), path)
             else:
                 overlap = self._product(missed, part, path)
-                missed = _sum(missed, {box: -coefficient for box, coefficient in overlap.items()})
+                missed = add_boxes(missed, {box: -coefficient for box, coefficient in overlap.items()})
                 if len(missed) > MAX_BOXES:
-                    missed = self._merged(missed)
-        return self._complement(self._merged(missed))
+                    missed = merged(missed, self._full)
+        return self._complement(merged(missed, self._full))
 
     def _product(self, one: Boxes, other: Boxes, path: str) -> Boxes:
         products = len(one) * len(other)
@@ -189,12 +183,12 @@ class PredicateCompiler:
         result: Boxes = {}
         for box, coefficient in one.items():
             for with_box, with_coefficient in other.items():
-                both = _intersection(box, with_box)
+                both = intersection(box, with_box)
                 if both is not None:
                     result[both] = result.get(both, 0) + coefficient * with_coefficient
         result = {box: coefficient for box, coefficient in result.items() if coefficient}
         if len(result) > MAX_BOXES:
-            result = self._merged(result)
+            result = merged(result, self._full)
             if len(result) > MAX_BOXES:
                 raise _too_complex(path)
         return result
@@ -203,73 +197,6 @@ class PredicateCompiler:
         self.products_in_all += products
         if self.products_in_all > MAX_PRODUCTS_IN_ALL:
             raise InvalidArgument("statements", "are too complex together; send them in several workloads")
-
-    def _merged(self, boxes: Boxes) -> Boxes:
-        """Returns the same sum in fewer boxes, where boxes that differ in one attribute only can be joined."""
-        shrinking = len(boxes) > 1
-        while shrinking:
-            before = len(boxes)
-            for axis in sorted({axis for box in boxes for axis, _ in box}):
-                boxes = self._merged_along(axis, boxes)
-            shrinking = 1 < len(boxes) < before
-        return boxes
-
-    def _merged_along(self, axis: int, boxes: Boxes) -> Boxes:
-        full = self._full[axis]
-        families: dict[Box, list[tuple[int, int]]] = {}
-        for box, coefficient in boxes.items():
-            rest = tuple(pair for pair in box if pair[0] != axis)
-            mask = full if len(rest) == len(box) else next(pair[1] for pair in box if pair[0] == axis)
-            families.setdefault(rest, []).append((mask, coefficient))
-        if len(families) == len(boxes):
-            return boxes
-        result: Boxes = {}
-        for rest, members in families.items():
-            levels = _levels(members, full)
-            for mask, coefficient in levels if len(levels) < len(members) else members:
-                box = rest if mask == full else tuple(sorted((*rest, (axis, mask))))
-                result[box] = coefficient
-        return result
-
-
-def _levels(members: Iterable[tuple[int, int]], full: int) -> list[tuple[int, int]]:
-    """Returns the sum of coefficient times mask, as disjoint masks with one non-zero value each."""
-    regions = {0: full}
-    for mask, coefficient in members:
-        refined: dict[int, int] = {}
-        for value, region in regions.items():
-            for part, new_value in ((region & mask, value + coefficient), (region & ~mask, value)):
-                if part:
-                    refined[new_value] = refined.get(new_value, 0) | part
-        regions = refined
-    return [(region, value) for value, region in sorted(regions.items()) if value]
-
-
-def _slab_of(boxes: Boxes) -> tuple[int, int] | None:
-    """Returns the (axis, mask) of a condition on a single attribute, or None."""
-    if len(boxes) == 1:
-        ((box, coefficient),) = boxes.items()
-        if len(box) == 1 and coefficient == 1:
-            return box[0]
-    return None
-
-
-def _intersection(box: Box, other: Box) -> Box | None:
-    """Returns the box of the records in both; None if there are none."""
-    masks = dict(box)
-    for axis, mask in other:
-        both = mask & masks.get(axis, mask)
-        if not both:
-            return None
-        masks[axis] = both
-    return tuple(sorted(masks.items()))
-
-
-def _sum(one: Boxes, other: Boxes) -> Boxes:
-    result = dict(one)
-    for box, coefficient in other.items():
-        result[box] = result.get(box, 0) + coefficient
-    return {box: coefficient for box, coefficient in result.items() if coefficient}
 
 
 def _mask(positions: Iterable[int]) -> int:

@@ -15,23 +15,24 @@ added at the end if they are not listed. `{"age": 10, "sex": 2}` is short for co
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from equipoise.errors import InvalidArgument
+from equipoise.queries.schema_checks import (
+    MAX_CATEGORIES,
+    bin_labels,
+    check_edge,
+    check_keys,
+    check_text,
+    read_list,
+)
 from equipoise.queries.strict_json import parse_json
 
 VERSION = 1
 MAX_ATTRIBUTES = 60  # NumPy arrays have at most 64 axes
-MAX_CATEGORIES = 1 << 16  # of one attribute
-MAX_EDGE = 1e300
-MAX_LABEL = 256  # characters of a name or label
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,13 @@ class Attribute:
     clamp: bool = False
 
     def __post_init__(self) -> None:
-        _text("name", self.name)
+        check_text("name", self.name)
         if not self.categories:
             raise InvalidArgument("categories", "are empty")
         if len(self.categories) > MAX_CATEGORIES:
             raise InvalidArgument("categories", f"are more than {MAX_CATEGORIES:,}")
         for i, label in enumerate(self.categories):
-            _text(f"categories[{i}]", label)
+            check_text(f"categories[{i}]", label)
         if len(self._positions) < len(self.categories):
             twice = next(c for i, c in enumerate(self.categories) if self._positions[c] != i)
             raise InvalidArgument("categories", f"hold {twice!r} twice")
@@ -75,7 +76,7 @@ class Attribute:
 
     def _check_edges(self) -> None:
         for i, edge in enumerate(self.edges):
-            _edge(f"edges[{i}]", edge)
+            check_edge(f"edges[{i}]", edge)
         if self.bins < 1:
             raise InvalidArgument("edges", "must be at least two")
         for i in range(self.bins):
@@ -156,7 +157,7 @@ class Schema:
             raise InvalidArgument("schema", "must be a JSON object")
         if "version" not in document and "attributes" not in document:
             return cls(tuple(_coded(name, size) for name, size in document.items()))
-        _check_keys("schema", document, {"version", "attributes"})
+        check_keys("schema", document, {"version", "attributes"})
         version = document.get("version")
         if isinstance(version, bool) or version != VERSION:
             raise InvalidArgument("schema.version", f"must be {VERSION}")
@@ -187,28 +188,24 @@ def make_attribute(
         raise InvalidArgument(f"{field}.{error.field}", error.problem) from None
 
 
-def bin_labels(edges: tuple[float, ...]) -> tuple[str, ...]:
-    """Returns what bins are called unless the schema says otherwise: `[0, 15)`."""
-    names = [str(int(e)) if float(e).is_integer() and abs(e) < 1e15 else repr(float(e)) for e in edges]
-    return tuple(f"[{low}, {high})" for low, high in itertools.pairwise(names))
-
-
 def _from_document(field: str, document: object) -> Attribute:
     if not isinstance(document, dict):
         raise InvalidArgument(field, "must be a JSON object")
-    _check_keys(field, document, {"name", "categories", "edges", "missing", "unknown", "clamp"})
-    values = tuple(_edge(f"{field}.edges[{i}]", edge) for i, edge in enumerate(_list(field, document, "edges")))
+    check_keys(field, document, {"name", "categories", "edges", "missing", "unknown", "clamp"})
+    values = tuple(
+        check_edge(f"{field}.edges[{i}]", edge) for i, edge in enumerate(read_list(field, document, "edges"))
+    )
     if "edges" in document and len(values) < 2:
         raise InvalidArgument(f"{field}.edges", "must be at least two")
     if "edges" not in document and "categories" not in document:
         raise InvalidArgument(field, "must have categories or edges")
     categories = [
-        _text(f"{field}.categories[{i}]", label)
-        for i, label in enumerate(_list(field, document, "categories") or bin_labels(values))
+        check_text(f"{field}.categories[{i}]", label)
+        for i, label in enumerate(read_list(field, document, "categories") or bin_labels(values))
     ]
     rules: list[str] = []
     for rule in ("missing", "unknown"):
-        label = _text(f"{field}.{rule}", document[rule]) if rule in document else ""
+        label = check_text(f"{field}.{rule}", document[rule]) if rule in document else ""
         if label and categories and label not in categories:
             categories.append(label)
         rules.append(label)
@@ -216,7 +213,7 @@ def _from_document(field: str, document: object) -> Attribute:
     clamp = document.get("clamp", False)
     if not isinstance(clamp, bool):
         raise InvalidArgument(f"{field}.clamp", "must be true or false")
-    name = _text(f"{field}.name", document.get("name", ""))
+    name = check_text(f"{field}.name", document.get("name", ""))
     return make_attribute(field, name, tuple(categories), values, missing, unknown, clamp)
 
 
@@ -236,36 +233,3 @@ def _coded(name: str, size: object) -> Attribute:
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MAX_CATEGORIES:
         raise InvalidArgument(field, f"must be a number of categories from 1 to {MAX_CATEGORIES:,}")
     return make_attribute(field, name, tuple(str(code) for code in range(size)))
-
-
-def _list(field: str, document: Mapping[str, object], key: str) -> list[object]:
-    value = document.get(key, [])
-    if not isinstance(value, list):
-        raise InvalidArgument(f"{field}.{key}", "must be a list")
-    return list(value)
-
-
-def _check_keys(field: str, document: Mapping[str, object], known: set[str]) -> None:
-    for key in document:
-        if key not in known:
-            raise InvalidArgument(field, f"has an unknown key {key!r}; known are {', '.join(sorted(known))}")
-
-
-def _edge(field: str, edge: object) -> float:
-    # json reads NaN and huge integers without complaint; neither may reach arithmetic with floats.
-    if isinstance(edge, bool) or not isinstance(edge, int | float) or not abs(edge) <= MAX_EDGE:
-        raise InvalidArgument(field, "must be a finite number")
-    return float(edge)
-
-
-def _text(field: str, text: object) -> str:
-    if not isinstance(text, str):
-        raise InvalidArgument(field, "must be a string")
-    if not text:
-        raise InvalidArgument(field, "is empty")
-    if len(text) > MAX_LABEL:
-        raise InvalidArgument(field, f"is longer than {MAX_LABEL} characters")
-    # Lone surrogates pass through JSON, but not into UTF-8; control characters disturb terminals and logs.
-    if _CONTROL.search(text):
-        raise InvalidArgument(field, "holds a control character or half of a surrogate pair")
-    return text

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.box_terms import Terms, Vectors
-from equipoise.queries.compiled_workload import MAX_WEIGHT, CompiledWorkload, MarginalRange
+from equipoise.queries.boxes import EVERYTHING, Boxes
+from equipoise.queries.compiled_workload import MAX_WEIGHT, CompiledWorkload
 from equipoise.queries.marginal_tables import Axes
-from equipoise.queries.predicate_compiler import EVERYTHING, Boxes
+from equipoise.queries.marginals import MarginalRange
 from equipoise.queries.restricted_tables import RestrictedTables
 
 MAX_QUERIES = 1 << 24  # of one workload

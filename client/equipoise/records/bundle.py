@@ -10,13 +10,8 @@ little endian.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
-from equipoise.errors import VerificationFailed
 from equipoise.records.codec import BASE64, Codec, canonical_object, codec_of, key, list_of, optional
 from equipoise.records.evidence import EVIDENCE, Evidence
-from equipoise.records.record import CELL_BYTES
 
 FORMAT = "equipoise-bundle"
 VERSION = 1
@@ -42,22 +37,3 @@ class Bundle:
 
 
 BUNDLE: Codec[Bundle] = codec_of(Bundle, {"format": FORMAT, "version": VERSION})
-
-
-def synopsis_to_bytes(records: NDArray[np.int64], sizes: tuple[int, ...]) -> bytes:
-    """Returns the bytes that are committed to, of category numbers int64[records, attributes] over these sizes."""
-    cells: bytes = np.ravel_multi_index(tuple(records.T), sizes).astype("<u4").tobytes()
-    return cells
-
-
-def synopsis_from_bytes(data: bytes, universe: int) -> NDArray[np.int64]:
-    """Returns the universe cells of a synopsis, int64[records].
-
-    Raises `VerificationFailed` outside the universe.
-    """
-    if len(data) % CELL_BYTES:
-        raise VerificationFailed("the synopsis ends in the middle of a record")
-    cells = np.frombuffer(data, dtype="<u4").astype(np.int64)
-    if int(cells.max(initial=0)) >= universe:
-        raise VerificationFailed("the synopsis holds records that the schema does not have")
-    return cells

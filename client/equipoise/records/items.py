@@ -6,104 +6,44 @@ costs are in whole units (`equipoise.accounting.Cost`).
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 from equipoise.accounting import Cost
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Ending, MechanismPlan, Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.records.codec import (
     COUNT,
     HASH,
     OBJECT,
     REAL,
     TEXT,
-    Codec,
     canonical_object,
     codec_of,
     hex_of,
     key,
     list_of,
-    name_of,
     one_of,
     optional,
 )
-from equipoise.records.public_facts import (
-    BUDGET,
-    COST,
-    PLAN,
-    SHARE,
-    TERMS,
-    RecordedTerms,
+from equipoise.records.item_parts import (
+    CHARGED,
+    CHARGES,
+    HEAD,
+    NOTHING_CHARGED,
+    SESSION,
+    STREAM,
+    SYNOPSIS,
+    AccountCharge,
+    JournalHead,
+    RecordedSession,
+    RecordedStream,
+    RecordedSynopsis,
+    SettledCharge,
 )
-from equipoise.records.record import SALT_BYTES, VERSION, Audience, Item, Kind
+from equipoise.records.public_facts import BUDGET, COST, PLAN, SHARE, TERMS, RecordedTerms
 
 KEY_ID_BYTES = 8
-CHARGED = ("spent", "released")  # what has become of the charges of a round that has ended
-NOTHING_CHARGED = "none"  # of a round that was aborted before anything was reserved
-AnyItem = TypeVar("AnyItem")
-
-
-@canonical_object
-class JournalHead:
-    """The budget journal's last entry, the step's own included."""
-
-    sequence: int = key("sequence", COUNT)
-    digest: bytes = key("digest", HASH)
-
-
-@canonical_object
-class AccountCharge:
-    """What one account is charged for a round."""
-
-    account: str = key("account", TEXT)
-    cost: Cost = key("cost", COST)
-
-
-@canonical_object
-class SettledCharge:
-    """What one account was charged for a round, and what has become of it: "spent" or "released"."""
-
-    account: str = key("account", TEXT)
-    cost: Cost = key("cost", COST)
-    state: str = key("state", one_of(*CHARGED))
-
-
-@canonical_object
-class RecordedStream:
-    """One analyst's results: their digest, how many messages they are, and how many answers."""
-
-    digest: bytes = key("digest", HASH)
-    messages: int = key("messages", COUNT)
-    queries: int = key("queries", COUNT)
-
-
-@canonical_object
-class RecordedSynopsis:
-    """The released synopsis: its digest, and how many records it has."""
-
-    digest: bytes = key("digest", HASH)
-    records: int = key("records", COUNT)
-
-
-@canonical_object
-class RecordedSession:
-    """What makes a round a session. `length` counts turns where `turn_seconds` is not 0, and else statements."""
-
-    ending: Ending = key("ending", name_of(Ending))
-    length: int = key("length", COUNT)
-    shares: int = key("shares", COUNT)
-    turn_seconds: int = key("turn_seconds", COUNT)
-
-
-HEAD: Codec[JournalHead] = codec_of(JournalHead)
-STREAM: Codec[RecordedStream] = codec_of(RecordedStream)
-SYNOPSIS: Codec[RecordedSynopsis] = codec_of(RecordedSynopsis)
-SESSION: Codec[RecordedSession] = codec_of(RecordedSession)
-CHARGES: Codec[tuple[AccountCharge, ...]] = list_of(codec_of(AccountCharge))
 
 
 @canonical_object
@@ -305,75 +245,3 @@ class DestructionItem:
 
     round_id: str = key("round", TEXT)
     time: int = key("time", COUNT)
-
-
-NAMES: Mapping[type, str] = MappingProxyType(
-    {
-        KeyItem: "key",
-        RestorationItem: "restoration",
-        DatasetItem: "dataset",
-        DataItem: "data",
-        RoundItem: "round",
-        PlanItem: "plan",
-        ShareItem: "share",
-        SealItem: "seal",
-        ReservationItem: "reservation",
-        WorkloadItem: "workload",
-        ReleaseItem: "release",
-        SpendingItem: "spending",
-        ResultItem: "result",
-        AbortItem: "abort",
-        SettlementItem: "settlement",
-        ChargeItem: "charge",
-        AccessItem: "access",
-        DestructionItem: "destruction",
-    }
-)
-ITEMS: Mapping[type, Codec[Any]] = MappingProxyType(
-    {cls: codec_of(cls, {"item": name, "version": VERSION}) for cls, name in NAMES.items()}
-)
-
-
-def read_item(content: bytes, cls: type[AnyItem]) -> AnyItem:
-    """Read an item of this class. Raises `VerificationFailed`, naming the key, for all other bytes."""
-    item: AnyItem = ITEMS[cls].from_bytes(content, f"the item {NAMES[cls]}")
-    return item
-
-
-def make_item(value: object, audience: Audience, analyst: str = "") -> Item:
-    """Write an item, under a fresh salt; `analyst` names whom it is about where the audience is that analyst."""
-    return Item(ITEMS[type(value)].to_bytes(value), secrets.token_bytes(SALT_BYTES), audience, analyst)
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What a record consists of: `first`, items at its beginning; then one `each` of every share, or of every key.
-
-    The first of all speaks to everybody in the round, and a second one to auditors only.
-    """
-
-    first: tuple[type, ...]
-    each: type | None = None
-
-
-LAYOUTS: Mapping[Kind, Layout] = MappingProxyType(
-    {
-        Kind.LOG_STARTED: Layout((), KeyItem),
-        Kind.LOG_RESTORED: Layout((RestorationItem,)),
-        Kind.KEY_ADDED: Layout((KeyItem,)),
-        Kind.KEY_RETIRED: Layout((KeyItem,)),
-        Kind.DATASET_REGISTERED: Layout((DatasetItem, DataItem)),
-        Kind.ROUND_OPENED: Layout((RoundItem, PlanItem), ShareItem),
-        Kind.ROUND_SEALED: Layout((SealItem, ReservationItem), WorkloadItem),
-        Kind.ROUND_RELEASED: Layout((ReleaseItem, SpendingItem), ResultItem),
-        Kind.ROUND_ABORTED: Layout((AbortItem, SettlementItem), ChargeItem),
-        Kind.SEED_READ: Layout((AccessItem,)),
-        Kind.SEED_DESTROYED: Layout((DestructionItem,)),
-    }
-)
-OF_ANALYSTS: tuple[type, ...] = (
-    ShareItem,
-    WorkloadItem,
-    ResultItem,
-    ChargeItem,
-)  # removed together with the analyst

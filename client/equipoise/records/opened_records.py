@@ -11,9 +11,9 @@ from typing import TypeVar
 
 from equipoise.errors import VerificationFailed
 from equipoise.model.log import ItemOpening
-from equipoise.records.items import LAYOUTS, NAMES, OF_ANALYSTS, read_item
 from equipoise.records.merkle import HASH_BYTES, root_of
 from equipoise.records.record import Kind, Leaf, item_hash, padded_size, read_leaf
+from equipoise.records.record_layouts import LAYOUTS, NAMES, OF_ANALYSTS, read_item
 
 AnyItem = TypeVar("AnyItem")
 

@@ -17,8 +17,6 @@ from equipoise.queries.schema import Schema
 from equipoise.records.canonical import canonical_json
 from equipoise.records.evidence import Evidence, OpenedRecord
 from equipoise.records.items import (
-    LAYOUTS,
-    NAMES,
     AbortItem,
     ChargeItem,
     DatasetItem,
@@ -28,10 +26,10 @@ from equipoise.records.items import (
     SealItem,
     ShareItem,
     WorkloadItem,
-    read_item,
 )
 from equipoise.records.merkle import leaf_hash, verify_inclusion
 from equipoise.records.record import Kind, item_hash, read_leaf
+from equipoise.records.record_layouts import LAYOUTS, NAMES, read_item
 from equipoise.records.signed_notes import Checkpoint
 
 STEPS = (

@@ -20,7 +20,6 @@ from equipoise.records.merkle import HASH_BYTES, inclusion_path, leaf_hash, root
 VERSION = 1
 SALT_BYTES = 32
 KEY_ID_DIGITS = 16
-CELL_BYTES = 4  # of one record of a synopsis
 MIN_RECORD = 8  # items, with padding
 
 

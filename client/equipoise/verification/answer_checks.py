@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, charge_at, charge_of, events_from_json
 from equipoise.errors import VerificationFailed
 from equipoise.model.results import NO_BOUND, AnswerMethod
-from equipoise.queries.fixed_point import GRID_BITS, on_grid
+from equipoise.model.synopsis import CELL_BYTES, Synopsis
+from equipoise.queries.fixed_point import GRID_BITS
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise.records.bundle import synopsis_from_bytes
-from equipoise.records.items import NOTHING_CHARGED
+from equipoise.records.item_parts import NOTHING_CHARGED
 from equipoise.records.proven_round import ProvenRound
-from equipoise.records.record import CELL_BYTES, stream_digest, synopsis_digest
+from equipoise.records.record import stream_digest, synopsis_digest
 from equipoise.results import Results
 from equipoise.verification.conversion import TOLERANCE, epsilon_of
 from equipoise.verification.pairs import pairs_hold
@@ -77,8 +76,8 @@ def check_bounds(results: Results, queries: int, proven: ProvenRound) -> str:
     return f"at most {largest / 2.0**GRID_BITS:.6g}, {promised:.6g} promised; {count:,} without"
 
 
-def read_synopsis(synopsis: bytes | None, proven: ProvenRound) -> NDArray[np.int64] | None:
-    """Returns the universe cells of the released synopsis, int64[records]; None where none is by the records.
+def read_synopsis(synopsis: bytes | None, proven: ProvenRound) -> Synopsis | None:
+    """Returns the released synopsis; None where the records commit to none.
 
     Raises `VerificationFailed` for other bytes than those that are committed to.
     """
@@ -91,20 +90,18 @@ def read_synopsis(synopsis: bytes | None, proven: ProvenRound) -> NDArray[np.int
         raise VerificationFailed("a synopsis is committed to, but it is not there")
     if synopsis_digest(synopsis) != committed.digest or len(synopsis) != CELL_BYTES * committed.records:
         raise VerificationFailed("the synopsis is not the one that is committed to")
-    return synopsis_from_bytes(synopsis, proven.schema.universe_size)
+    return Synopsis.from_bytes(synopsis, proven.schema.universe_size)
 
 
-def check_recomputed(
-    results: Results, workload: CompiledWorkload | None, synopsis: NDArray[np.int64] | None
-) -> str:
-    """Raises `VerificationFailed` unless the synopsis, universe cells, gives exactly the answers said to be its."""
+def check_recomputed(results: Results, workload: CompiledWorkload | None, synopsis: Synopsis | None) -> str:
+    """Raises `VerificationFailed` unless the synopsis gives exactly the answers said to be its."""
     chosen = np.flatnonzero(results.methods == AnswerMethod.SYNOPSIS)
     said = f"{len(chosen):,} of {len(results):,} answers"
     if not len(chosen):
         return said
     if workload is None or synopsis is None or not len(synopsis):
         raise VerificationFailed(f"query {chosen[0]} is said to be answered by a synopsis, but there is none")
-    expected = on_grid(workload.record_counts(synopsis), len(synopsis))
+    expected = synopsis.answers(workload)
     wrong = chosen[results.raw_values[chosen] != expected[chosen]]
     if len(wrong):
         query, scale = wrong[0], 2.0**GRID_BITS

@@ -188,10 +188,10 @@ def _compare(opened: _Opened, papers: VerifierInputs, passed: Passed) -> None:
     with _numbered(Check.BOUNDS, passed) as report:
         report(NO_ANSWERS if answers is None else check_bounds(answers, queries, proven))
     with _numbered(Check.SYNOPSIS, passed) as report:
-        cells = read_synopsis(bundle.synopsis, proven)
-        report("none was released" if cells is None else f"{len(cells):,} records")
+        synopsis = read_synopsis(bundle.synopsis, proven)
+        report("none was released" if synopsis is None else f"{len(synopsis):,} records")
     with _numbered(Check.ANSWERS, passed) as report:
-        report(NO_ANSWERS if answers is None else check_recomputed(answers, workload, cells))
+        report(NO_ANSWERS if answers is None else check_recomputed(answers, workload, synopsis))
     with _numbered(Check.CHARGE, passed) as report:
         report(check_charge(proven))
 

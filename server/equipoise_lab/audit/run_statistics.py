@@ -34,8 +34,8 @@ def seen(released: Released, viewers: Sequence[str], margin: NDArray[np.int64]) 
     numbers = (
         int(values.sum()),
         int(bounds[bounds != NO_BOUND].sum()),
-        int(margin[released.synopsis[:half]].sum()),
-        int(margin[released.synopsis[half:]].sum()),
+        int(margin[released.synopsis.cells[:half]].sum()),
+        int(margin[released.synopsis.cells[half:]].sum()),
         *values[:MAX_ANSWERS].tolist(),
     )
     ways = Counter(methods.tolist())

@@ -71,8 +71,7 @@ def measure(played: Played, workloads: Workloads, table: Path) -> Measured:
     ends = np.cumsum([each.query_count for each in compiled.values()])
     own_truth = dict(zip(compiled, np.split(truth, ends[:-1]), strict=True))
     uniform = together.counts(np.ones(SCHEMA.universe_size, dtype=np.int64)) / SCHEMA.universe_size
-    cells = np.ravel_multi_index(tuple(played.synopsis.T), SCHEMA.sizes)
-    synopsis = together.record_counts(cells) / len(cells)
+    synopsis = played.synopsis.counts(together) / len(played.synopsis)
     delivered = np.concatenate([played.results[airline].values for airline in compiled])
     return Measured(
         rows=tuple(_row(airline, played, own_truth[airline]) for airline in compiled),

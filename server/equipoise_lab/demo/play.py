@@ -8,14 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
 from equipoise.errors import WrongState
 from equipoise.model.accounts import Account, Budget
 from equipoise.model.rounds import RoundDetail, RoundState, Share, Terms
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.statements import Statement
 from equipoise.results import Results
 from equipoise_lab.demo.table import RECORDS, SCHEMA
@@ -37,13 +35,13 @@ Report = Callable[[str], None]
 class Played:
     """What came of the round, as those who took part saw it.
 
-    `synopsis` int64[records, attributes]; `seconds` from sealing until results could be read; `cut` is the airline
+    `seconds` from sealing until results could be read; `cut` is the airline
     whose connection was closed after `CUT_AFTER` messages and whose stream another connection resumed.
     """
 
     detail: RoundDetail
     results: Mapping[str, Results]
-    synopsis: NDArray[np.int64]
+    synopsis: Synopsis
     data_account: Account
     analyst_accounts: Mapping[str, Account]
     seconds: float

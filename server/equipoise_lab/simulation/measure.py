@@ -62,7 +62,7 @@ def measure_run(
         raise ValueError("there is no query to measure")
     synopsis = None
     if len(outcome.synopsis):
-        synopsis = Errors.between(workload.record_counts(outcome.synopsis) / len(outcome.synopsis), truth)
+        synopsis = Errors.between(outcome.synopsis.counts(workload) / len(outcome.synopsis), truth)
     bounds = answers.bounds / 2.0**GRID_BITS
     return Run(
         seed=seed,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan, Share
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries import fixed_point
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
@@ -86,17 +87,12 @@ def alike(values: NDArray[np.int64], method: int, bound: int) -> Answers:
     return Answers(values, np.full(queries, method, np.uint8), np.full(queries, bound, np.int64))
 
 
-def no_records() -> NDArray[np.int64]:
-    """Make the synopsis of mechanisms that draw none: int64[0]."""
-    return np.zeros(0, dtype=np.int64)
-
-
 @dataclass(frozen=True)
 class Outcome:
-    """What a run releases: the answers of every analyst, and the synopsis's records (universe cells)."""
+    """What a run releases: the answers of every analyst, and the synopsis, empty where there is none."""
 
     answers: Mapping[str, Answers]
-    synopsis: NDArray[np.int64] = field(default_factory=no_records)
+    synopsis: Synopsis = field(default_factory=Synopsis)
 
 
 class Mechanism(Protocol):

@@ -17,10 +17,11 @@ import numpy as np
 from equipoise.errors import DataLoss, VerificationFailed, WrongState
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import RoundState
+from equipoise.model.synopsis import CELL_BYTES
 from equipoise.records.codec import list_of, optional
-from equipoise.records.items import STREAM, SYNOPSIS, RecordedStream, RecordedSynopsis
+from equipoise.records.item_parts import STREAM, SYNOPSIS, RecordedStream, RecordedSynopsis
 from equipoise.records.public_facts import PLAN, SHARE, TERMS
-from equipoise.records.record import CELL_BYTES, synopsis_digest, workload_commitment
+from equipoise.records.record import synopsis_digest, workload_commitment
 from equipoise_server.computation.round import Job, compute_round
 from equipoise_server.computation.streams import stream_parts
 from equipoise_server.datasets.source import Source
@@ -190,7 +191,7 @@ class Replay:
             stored = self.stored.synopsis()
         except DataLoss as error:
             raise Differs(Difference(error.message)) from None
-        computed = self.outcome.synopsis.astype("<u4").tobytes()
+        computed = self.outcome.synopsis.to_bytes()
         same("the synopsis's length in bytes", len(stored), len(computed))
         cells, again = (np.frombuffer(each, dtype="<u4") for each in (stored, computed))
         for record in np.flatnonzero(cells != again).tolist():

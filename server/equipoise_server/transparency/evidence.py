@@ -12,9 +12,10 @@ from sqlalchemy import ColumnElement, Connection, func, select
 
 from equipoise.errors import DataLoss, OutOfRange
 from equipoise.records.evidence import Earlier, Evidence, OpenedItem, OpenedRecord, needed_keys
-from equipoise.records.items import RoundItem, read_item
+from equipoise.records.items import RoundItem
 from equipoise.records.merkle import inclusion_path
 from equipoise.records.record import Audience, Kind
+from equipoise.records.record_layouts import read_item
 from equipoise_server.storage.tables.round import submissions
 from equipoise_server.storage.tables.transparency import record_items, records
 from equipoise_server.transparency import log

@@ -13,8 +13,9 @@ from datetime import datetime
 from sqlalchemy import Connection, select
 
 from equipoise.model.times import to_microseconds
-from equipoise.records.items import RestorationItem, make_item
+from equipoise.records.items import RestorationItem
 from equipoise.records.record import Audience, Kind
+from equipoise.records.record_layouts import make_item
 from equipoise_server.storage import tree_heads
 from equipoise_server.storage.tables.transparency import records
 from equipoise_server.storage.tree_heads import TreeHead

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
-import numpy as np
-from numpy.typing import NDArray
-
+from equipoise.model.synopsis import Synopsis
 from equipoise_server.computation.round import Job, compute_round
 from equipoise_server.computation.streams import Digests, StreamDigest, StreamPart, stream_parts
 from equipoise_server.mechanisms.interface import OnStep
@@ -32,7 +30,7 @@ class Advance:
 class Finished:
     """Told last: the synopsis, what commits to each stream, and the worker's peak memory."""
 
-    synopsis: NDArray[np.int64]
+    synopsis: Synopsis
     streams: Mapping[str, StreamDigest]
     peak_memory_bytes: int
 

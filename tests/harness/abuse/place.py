@@ -30,7 +30,8 @@ from equipoise.clients.operator import Operator
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import SessionTerms, Share, Terms
 from equipoise.queries.predicates import attribute
-from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.schema_checks import bin_labels
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.v1 import analyst_pb2, operator_pb2
 

@@ -18,7 +18,6 @@ from harness.crash.dying_server import KILLED, SECONDS, DyingServer, Persisting,
 from harness.rounds_bench import Bench
 from harness.server_process import make_state
 from harness.stores import back_up, restore
-from numpy.typing import NDArray
 from sqlalchemy import select
 
 from equipoise.clients.analyst import Client
@@ -28,6 +27,7 @@ from equipoise.clients.session_stream import StatementAnswer
 from equipoise.errors import NotAuthenticated
 from equipoise.model.accounts import Account, Budget
 from equipoise.model.rounds import RoundState, SessionTerms, Share, Terms
+from equipoise.model.synopsis import Synopsis
 from equipoise.profile.enrolment import begin, install
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
@@ -83,7 +83,7 @@ class Played:
     """All that came of a scenario."""
 
     results: dict[str, Results]
-    synopsis: NDArray[np.int64]
+    synopsis: Synopsis
     accounts: list[Account]
     journal: list[tuple[str, str]]
     recorded: list[str]
@@ -205,7 +205,7 @@ def test_a_kill_at_every_point_changes_nothing(calm: Played, tmp_path: Path, sto
     for name, expected in calm.results.items():
         for column in ("raw_values", "methods", "raw_bounds"):
             np.testing.assert_array_equal(getattr(played.results[name], column), getattr(expected, column))
-    np.testing.assert_array_equal(played.synopsis, calm.synopsis)
+    np.testing.assert_array_equal(played.synopsis.cells, calm.synopsis.cells)
     # Not under-counted, and not over-counted either; and nothing was done twice.
     assert played.accounts == calm.accounts
     assert played.journal == calm.journal

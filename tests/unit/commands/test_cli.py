@@ -22,7 +22,8 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import RoundState, SessionTerms, Share
-from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.schema_checks import bin_labels
 from equipoise.queries.statements import Quantile, Statement, Variance
 from equipoise.results import Labels, Results
 

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from equipoise.errors import InvalidArgument
-from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.schema_checks import bin_labels
 from equipoise_server.datasets.source import source_at
 
 EDGES = (0.0, 0.1, 10.0)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from equipoise.errors import InvalidArgument
-from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.schema_checks import bin_labels
 from equipoise_server.datasets.universe import BELOW, MISSING, UNKNOWN, build_histogram, check_universe
 
 EDGES = (0.0, 10.0, 20.0)

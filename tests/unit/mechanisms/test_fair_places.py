@@ -16,7 +16,7 @@ from equipoise_server.mechanisms.repair.analyst_repair import (
 )
 from equipoise_server.mechanisms.repair.private_weights import PrivateWeights
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
-from equipoise_server.mechanisms.repair.statement_repair import Synopsis
+from equipoise_server.mechanisms.repair.statement_repair import SynopsisCounts
 
 ONE = 1 << GRID_BITS
 ANALYSTS = [f"analyst-{place}" for place in range(30)]
@@ -38,7 +38,7 @@ def placed(seed: int) -> set[int]:
     """Where the shares stand of those who were answered afresh in one round."""
     table = cases.CASES["a table"]
     workload = table.workloads["cyd"]
-    served = Served(workload, workload.counts(table.histogram), Synopsis(np.zeros(1, dtype=np.int64), 1))
+    served = Served(workload, workload.counts(table.histogram), SynopsisCounts(np.zeros(1, dtype=np.int64), 1))
     everybody = dict.fromkeys(ANALYSTS, served)
     answers = repair_analysts(PARAMETERS, ANALYSTS, everybody, 2000, np.ones(12), seed.to_bytes(32))
     assert list(answers) == ANALYSTS

@@ -19,6 +19,7 @@ from equipoise.accounting import PureDpEvent, events_from_json
 from equipoise.model.accounts import Budget
 from equipoise.model.results import NO_BOUND
 from equipoise.model.rounds import MechanismPlan, Share
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal
@@ -44,7 +45,12 @@ from equipoise_server.mechanisms.repair.private_weights import (
     rounding_error,
 )
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, UNCERTIFIED, Synopsis, bound_on_grid
+from equipoise_server.mechanisms.repair.statement_repair import (
+    SCORE_BITS,
+    UNCERTIFIED,
+    SynopsisCounts,
+    bound_on_grid,
+)
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
@@ -155,7 +161,7 @@ def repaired(limit: int, proven: int, monkeypatch: pytest.MonkeyPatch) -> Answer
     parameters = AnalystRepairParameters(
         0, Fraction(1), RepairPlaces(1, Fraction(0), 1), weights, 1 << 30, proven, limit, margin
     )
-    served = Served(ASKED, ASKED.counts(HISTOGRAM), Synopsis(ASKED.counts(HISTOGRAM), RECORDS))
+    served = Served(ASKED, ASKED.counts(HISTOGRAM), SynopsisCounts(ASKED.counts(HISTOGRAM), RECORDS))
     monkeypatch.setattr(DiscreteLaplace, "draw", noise_of(lambda law: -(1 << 40) if law.rate < 0.5 else 0))
     return answer_afresh(parameters, "a", served, RECORDS, np.ones(4), bytes(32))
 
@@ -205,7 +211,7 @@ def test_pooled_tells_no_bound_below_the_noise_that_it_must_cover(side: int) -> 
     records, queries = setting.records, together.query_count
     reach = np.full(queries, 40.0)
     told = DirectAnswers(np.full(queries, -50.0 if side < 0 else records + 50.0), reach)
-    synopsis = np.arange(12)
+    synopsis = Synopsis(np.arange(12))
     answers = answered(replace(parameters, certified=ONE), together, told, synopsis, records)
     assert (answers.bounds / ONE >= 40 / records).all()
     assert (answers.bounds / ONE <= 80 / records + 2.0**-38).all()

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan, Share
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.session_workload import SessionWorkload
@@ -56,8 +56,8 @@ class SlotsSeen:
         cells = statement.query_count
         return Answers(self.data.count(linear(statement)), np.ones(cells, np.uint8), np.full(cells, slot, np.int64))
 
-    def finish(self) -> NDArray[np.int64]:
-        return np.array(self.slots, dtype=np.int64)
+    def finish(self) -> Synopsis:
+        return Synopsis(np.array(self.slots, dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def test_statements_are_played_by_slot_and_answered_by_analyst() -> None:
         bytes(32),
         lambda *step: steps.append(step),
     )
-    assert outcome.synopsis.tolist() == [0, 1, 2, 3]
+    assert outcome.synopsis.cells.tolist() == [0, 1, 2, 3]
     assert outcome.answers["alice"].values.tolist() == [5, 3, 2, 5]
     assert outcome.answers["alice"].bounds.tolist() == [1, 1, 1, 2]
     assert outcome.answers["bob"].bounds.tolist() == [0, 3]

@@ -25,7 +25,7 @@ from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.repair.analyst_repair_plan import plan_analyst_repair, repair_data_cost
 from equipoise_server.mechanisms.repair.private_weights import PrivateWeights, answer_scores, selection_step
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, RepairParameters, Synopsis, repair
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, RepairParameters, SynopsisCounts, repair
 from equipoise_server.mechanisms.repair.statement_repair_plan import plan_statement_repair
 from equipoise_server.mechanisms.small_db.plan import (
     SmallDatabaseParameters,
@@ -87,7 +87,7 @@ def test_no_two_analysts_tests_read_one_stream(streams: list[tuple[str, ...]]) -
     for name in parameters.cut_offs:
         workload = TABLE.workloads[name]
         counts = workload.counts(TABLE.histogram)
-        repair(parameters, name, workload, counts, 2000, Synopsis(counts // 2, 1000), SEED)
+        repair(parameters, name, workload, counts, 2000, SynopsisCounts(counts // 2, 1000), SEED)
     assert len(streams) == len(set(streams)) >= 6
 
 

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from equipoise.errors import InvalidArgument
-from equipoise.queries.schema import MAX_CATEGORIES, Attribute, Schema, bin_labels
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.schema_checks import MAX_CATEGORIES, bin_labels
 
 FLIGHTS = """
 {"version": 1, "attributes": [

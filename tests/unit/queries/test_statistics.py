@@ -11,7 +11,8 @@ import pytest
 
 from equipoise import CappedSum, CountDistinct, Marginal, Quantile, Statistic, Variance, attribute, median
 from equipoise.errors import InvalidArgument
-from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.schema_checks import bin_labels
 from equipoise.queries.statements.quantile import CompiledQuantile
 from equipoise.queries.statistics import Databases, grid_units
 from equipoise.queries.workload_compiler import compile_statistic, compile_workload

@@ -12,6 +12,7 @@ from equipoise.errors import DataLoss, InvalidArgument
 from equipoise_server.storage import file_systems
 from equipoise_server.storage.file_systems import SHARED, file_system
 from equipoise_server.storage.store import Store, hold, hold_exclusively, open_store
+from equipoise_server.storage.tables.identity import identities
 
 # As proc(5) describes it: a file system over another, one below it, a name with a space, two on one directory.
 MOUNTS = """\
@@ -48,6 +49,23 @@ def test_durability_is_what_was_asked_for(store: Store) -> None:
         pragmas = ("journal_mode", "synchronous", "foreign_keys")
         values = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in pragmas]
     assert values == ["wal", 2, 1]
+
+
+def test_what_is_erased_is_overwritten(store: Store, tmp_path: Path) -> None:
+    """Seeds are erased one row at a time, from pages that stay in use, and whole pages of them are freed."""
+    secret = "a seed that nobody may find again"
+    with store.write() as connection:
+        for number in range(300):
+            name = f"{number} {secret * (1 + 9 * (number % 2))}"
+            connection.execute(identities.insert().values(name=name, role="analyst", created=0))
+    with store.write() as connection:
+        for number in range(0, 300, 3):
+            connection.execute(identities.delete().where(identities.c.name.startswith(f"{number} ")))
+        connection.execute(identities.delete())
+    with store.write() as connection:
+        assert connection.exec_driver_sql("PRAGMA secure_delete").scalar() == 1
+    store.close()
+    assert secret.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
 
 
 def test_only_the_owner_can_read_the_files(store: Store, tmp_path: Path) -> None:

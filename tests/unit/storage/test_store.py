@@ -18,7 +18,8 @@ from equipoise_server.storage.store import Store, open_store, read_only
 from equipoise_server.storage.tables.identity import identities
 from equipoise_server.storage.tables.ledger import journal
 from equipoise_server.storage.tables.metadata import metadata
-from equipoise_server.storage.tables.round import datasets, result_chunks, rounds, runs
+from equipoise_server.storage.tables.round import datasets, result_chunks, rounds, runs, shares
+from equipoise_server.storage.tables.session import asked
 
 
 @pytest.fixture
@@ -145,6 +146,25 @@ def test_released_results_are_neither_changed_nor_removed_while_their_analyst_is
         assert connection.execute(result_chunks.delete().where(removable)).rowcount == 3
         left = connection.execute(select(result_chunks.c.run_id, result_chunks.c.analyst)).all()
     assert [tuple(row) for row in left] == [("kept", "ann")]
+
+
+def test_answers_of_a_session_are_never_changed_and_not_removed_while_they_are_needed(store: Store) -> None:
+    released_results(store)
+    answer = dict.fromkeys(("statement", "chunk", "envelope", "chain"), b"1")
+    place = dict.fromkeys(("sequence", "due_time"), 1)
+    with store.write() as connection:
+        for slot, analyst in enumerate(("ann", "gone")):
+            size = dict.fromkeys(("statements", "queries", "sensitivity", "support"), 1)
+            share = {"round_id": "r", "analyst": analyst, "position": slot}
+            connection.execute(shares.insert().values(share | size))
+            row = {"round_id": "r", "analyst": analyst, "slot": slot, **place, **answer}
+            connection.execute(asked.insert().values(row))
+    for change in (asked.update().values(chunk=b"2"), asked.delete().where(asked.c.analyst == "ann")):
+        with pytest.raises(IntegrityError, match="append-only"), store.write() as connection:
+            connection.execute(change)
+    with store.write() as connection:
+        connection.execute(asked.delete().where(asked.c.analyst == "gone"))
+        assert connection.execute(select(asked.c.analyst, asked.c.chunk)).all() == [("ann", b"1")]
 
 
 def test_a_newer_store_is_refused(store_url: str) -> None:

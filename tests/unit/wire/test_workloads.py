@@ -13,7 +13,8 @@ from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument
 from equipoise.model.results import NO_BOUND
 from equipoise.queries.predicate_compiler import MAX_DEPTH
 from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate
-from equipoise.queries.schema import Attribute, Schema, bin_labels
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.schema_checks import bin_labels
 from equipoise.queries.statements import (
     KINDS,
     CappedSum,

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from equipoise.model.results import NO_BOUND
 from equipoise.model.rounds import MechanismPlan, PlanNumbers
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_builder import WorkloadBuilder, concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload
@@ -32,7 +33,7 @@ from equipoise_server.mechanisms.equilibrium.cost_model import Size, every_query
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
 from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, PublicParameters, alike
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, repair_analysts
-from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED, Synopsis, repair
+from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED, SynopsisCounts, repair
 from equipoise_server.mechanisms.repair.weights_hypothesis import starting_weights
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -70,17 +71,18 @@ class Equilibrium:
             counts=counts,
             records=setting.records,
         )
-        synopsis = game.play(
+        records = game.play(
             KeyedStream.derive(seed, "game/records"),
             KeyedStream.derive(seed, "game/actions"),
             lambda done, total: progress("playing", done, total),
         )
+        synopsis = Synopsis(records)
         answers = repair_all(
             setting,
             parameters,
             present,
             counts,
-            Synopsis(together.record_counts(synopsis), len(synopsis)),
+            SynopsisCounts(synopsis.counts(together), len(synopsis)),
             starting_weights(synopsis, setting.universe_size),
             seed,
             progress,
@@ -98,7 +100,7 @@ def joined(setting: PublicParameters, present: Sequence[CompiledWorkload]) -> Co
     return WorkloadBuilder((setting.universe_size,)).build()
 
 
-def unrepaired(workloads: Mapping[str, CompiledWorkload], synopsis: Synopsis) -> dict[str, Answers]:
+def unrepaired(workloads: Mapping[str, CompiledWorkload], synopsis: SynopsisCounts) -> dict[str, Answers]:
     """The synopsis's answers as they are, none of them certified; `synopsis` holds all queries in order."""
     answers, start = {}, 0
     for analyst, workload in workloads.items():
@@ -128,7 +130,7 @@ def repair_all(
     parameters: EquilibriumParameters,
     workloads: Mapping[str, CompiledWorkload],
     counts: NDArray[np.int64],
-    synopsis: Synopsis,
+    synopsis: SynopsisCounts,
     start: NDArray[np.float64],
     seed: bytes,
     progress: OnStep,
@@ -170,7 +172,7 @@ def repair_uniform_guess(
         EquilibriumParameters.from_json(plan.parameters),
         workloads,
         data.count(together),
-        Synopsis(uniform, setting.universe_size),
+        SynopsisCounts(uniform, setting.universe_size),
         np.ones(setting.universe_size),
         seed,
         lambda phase, done, total: None,

@@ -11,11 +11,9 @@ import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-import numpy as np
-from numpy.typing import NDArray
-
 from equipoise.errors import InvalidArgument
 from equipoise.model.rounds import MechanismPlan
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.statistics import Databases, grid_units
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key
@@ -129,9 +127,9 @@ class LowSensitivitySession:
         question = DatabaseQuestion(statistic_of(statement), self.candidates, self.data, self.scale)
         return self.epochs.answer(slot, question)
 
-    def finish(self) -> NDArray[np.int64]:
+    def finish(self) -> Synopsis:
         """No records: the last hypothesis is a choice of candidates, not of records."""
-        return np.zeros(0, dtype=np.int64)
+        return Synopsis()
 
 
 def sizes(setting: PublicParameters) -> Session:

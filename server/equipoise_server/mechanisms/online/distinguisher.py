@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, Synopsis, score
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, SynopsisCounts, score
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector, SparseVector
 
 
@@ -51,7 +51,7 @@ def distinguish(
     vector = SparseVector(epsilon, 1 << SCORE_BITS, threshold, 1)
     tests, records = SequentialSparseVector(vector, seed, "distinguisher"), data.records
     for place, statement in enumerate(statements):
-        expected = Synopsis(statement.counts(other), int(other.sum()))
+        expected = SynopsisCounts(statement.counts(other), int(other.sum()))
         if tests.positive(place, int(score(data.count(statement), records, expected).max())):
             return place
     return None

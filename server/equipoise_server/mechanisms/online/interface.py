@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import MechanismPlan
+from equipoise.model.synopsis import Synopsis
 from equipoise.model.terms_checks import MAX_SESSION
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statistics import CompiledStatistic
@@ -42,8 +42,8 @@ class Session(Protocol):
         """The answer to the statement in this slot. Slots ascend; those left out were empty."""
         ...
 
-    def finish(self) -> NDArray[np.int64]:
-        """Passes all slots that are left; the synopsis's records (universe cells), none where there is none."""
+    def finish(self) -> Synopsis:
+        """Passes all slots that are left and returns the synopsis, empty where there is none."""
         ...
 
 

@@ -7,16 +7,14 @@ improves the hypothesis.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from equipoise.errors import InvalidArgument
 from equipoise.model.results import NO_BOUND
 from equipoise.model.rounds import MechanismPlan
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, PublicParameters, alike, no_records
+from equipoise_server.mechanisms.interface import GRID_BITS, Answers, PublicParameters, alike
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.noise_calibration import fresh_answers
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS, linear
@@ -117,6 +115,6 @@ class OnlineSession:
         self._hypothesis.measured(asked, 0, published / 2.0**GRID_BITS)
         return alike(published, noise.method, self._parameters.noise_bounds[l1_sensitivity - 1])
 
-    def finish(self) -> NDArray[np.int64]:
+    def finish(self) -> Synopsis:
         """There is no synopsis of records: the hypothesis is known by its answers only."""
-        return no_records()
+        return Synopsis()

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from equipoise.model.rounds import MechanismPlan
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_enumerable
@@ -72,7 +70,7 @@ class LinearSession:
         """The answer in this slot."""
         return self.epochs.answer(slot, LinearQuestion(linear(statement), self.data, self.records))
 
-    def finish(self) -> NDArray[np.int64]:
+    def finish(self) -> Synopsis:
         """The records of the last hypothesis."""
         return self.epochs.finish()
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from equipoise.errors import InvalidArgument
 from equipoise.model.results import NO_BOUND
 from equipoise.model.rounds import MechanismPlan
-from equipoise.queries.fixed_point import on_grid
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_builder import concatenate, some_statements
 from equipoise.queries.workload_compiler import CompiledWorkload
@@ -68,7 +68,7 @@ class Pooled:
         progress("fitting", 0, 1)
         weights = fitted_weights(parameters.family.sizes, tables, setting.records)
         progress("fitting", 1, 1)
-        synopsis = synthetic_records(weights, parameters.synopsis)
+        synopsis = Synopsis(synthetic_records(weights, parameters.synopsis))
         progress("answering", 0, 1)
         answers = {}
         if present:
@@ -138,7 +138,7 @@ def answered(
     parameters: PooledParameters,
     together: CompiledWorkload,
     direct: DirectAnswers,
-    synopsis: NDArray[np.int64],
+    synopsis: Synopsis,
     records: int,
 ) -> Answers:
     """Every query's answer from the synopsis, or from the measured tables where that lies beyond their reach.
@@ -150,7 +150,7 @@ def answered(
     misses the truth only where the estimate errs by more than twice its reach.
     """
     one = 1 << GRID_BITS
-    values = on_grid(together.record_counts(synopsis), len(synopsis))
+    values = synopsis.answers(together)
     known = np.isfinite(direct.reach)
     reach = np.where(known, direct.reach, records) / records
     measured = direct.counts / records

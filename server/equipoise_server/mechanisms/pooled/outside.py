@@ -10,11 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-import numpy as np
-from numpy.typing import NDArray
-
 from equipoise.accounting import ApproximateDpEvent, PrivacyEvent, PureDpEvent, ZcdpEvent
 from equipoise.model.accounts import Budget
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.budget_rounding import sampler_delta
@@ -24,7 +22,7 @@ from equipoise_server.mechanisms.repair import analyst_repair_plan, statement_re
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, repair_analysts
 from equipoise_server.mechanisms.repair.parameters import Repair
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
-from equipoise_server.mechanisms.repair.statement_repair import Synopsis, repair
+from equipoise_server.mechanisms.repair.statement_repair import SynopsisCounts, repair
 from equipoise_server.mechanisms.repair.weights_hypothesis import starting_weights
 
 
@@ -91,12 +89,12 @@ def repair_outside(
     setting: PublicParameters,
     data: Counts,
     outside: Mapping[str, CompiledWorkload],
-    synopsis: NDArray[np.int64],
+    synopsis: Synopsis,
     seed: bytes,
 ) -> dict[str, Answers]:
     """The answers to what is outside the family, for each analyst in `outside`; its workload may be empty."""
     served = {
-        name: Served(part, data.count(part), Synopsis(part.record_counts(synopsis), len(synopsis)))
+        name: Served(part, data.count(part), SynopsisCounts(synopsis.counts(part), len(synopsis)))
         for name, part in outside.items()
     }
     if isinstance(repairs, AnalystRepairParameters):

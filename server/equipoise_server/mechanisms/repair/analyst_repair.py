@@ -25,7 +25,7 @@ from equipoise_server.mechanisms.repair.statement_repair import (
     SCORE_BITS,
     SYNOPSIS,
     UNCERTIFIED,
-    Synopsis,
+    SynopsisCounts,
     score,
 )
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
@@ -65,7 +65,7 @@ class Served:
 
     workload: CompiledWorkload
     counts: NDArray[np.int64]
-    synopsis: Synopsis
+    synopsis: SynopsisCounts
 
 
 def repair_analysts(
@@ -110,7 +110,7 @@ def is_positive(
     return largest + int(noise[0]) >= parameters.threshold
 
 
-def from_synopsis(parameters: AnalystRepairParameters, synopsis: Synopsis, certified: bool) -> Answers:
+def from_synopsis(parameters: AnalystRepairParameters, synopsis: SynopsisCounts, certified: bool) -> Answers:
     """The synopsis's answers, with the bound of a negative test or without any."""
     size = len(synopsis.counts)
     return Answers(

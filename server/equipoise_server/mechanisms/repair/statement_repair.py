@@ -46,7 +46,7 @@ class RepairParameters:
 
 
 @dataclass(frozen=True)
-class Synopsis:
+class SynopsisCounts:
     """Counts of one analyst's queries on a synopsis of `size` records: int64[k] between 0 and `size`."""
 
     counts: NDArray[np.int64]
@@ -59,7 +59,7 @@ def repair(
     workload: CompiledWorkload,
     counts: NDArray[np.int64],
     records: int,
-    synopsis: Synopsis,
+    synopsis: SynopsisCounts,
     seed: bytes,
 ) -> Answers:
     """One analyst's answers. `counts`: int64[k], the true counts; `seed`: the round's.
@@ -90,7 +90,7 @@ def repair(
     return Answers(values, methods, bounds)
 
 
-def score(counts: NDArray[np.int64], records: int, synopsis: Synopsis) -> NDArray[np.int64]:
+def score(counts: NDArray[np.int64], records: int, synopsis: SynopsisCounts) -> NDArray[np.int64]:
     """`|K q(D) - round(K q(Dhat))|` with `K = records 2^16`, int64[k]: integers of sensitivity 2^16."""
     # `K count / size` in a whole part and a rest: each product stays far below 2^63 for any size that is allowed.
     whole, rest = divmod(records << SCORE_BITS, synopsis.size)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.interface import GRID_BITS
 from equipoise_server.randomness.exponential import UNIT_BITS, exponentials
@@ -59,9 +60,9 @@ class Fit:
             self._weights, self._unit = rounded_weights(self._start * exponentials(self._potential))
 
 
-def starting_weights(synopsis: NDArray[np.int64], universe: int) -> NDArray[np.float64]:
-    """Half the synopsis, half uniform: float64[|X|], integers. `synopsis`: int64[N], universe cells."""
-    return (len(synopsis) + universe * np.bincount(synopsis, minlength=universe)).astype(np.float64)
+def starting_weights(synopsis: Synopsis, universe: int) -> NDArray[np.float64]:
+    """Half the synopsis, half uniform: float64[|X|], integers."""
+    return (len(synopsis) + universe * np.bincount(synopsis.cells, minlength=universe)).astype(np.float64)
 
 
 def rounded_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import Connection, exists, select, union
 
 from equipoise.errors import DataLoss, WrongState
+from equipoise.model.synopsis import Synopsis
 from equipoise.model.times import to_microseconds
 from equipoise.records.record import Kind
 from equipoise_server.clock import Clock
@@ -60,7 +59,7 @@ class Runs:
     def complete(
         self,
         run_id: str,
-        synopsis: NDArray[np.int64],
+        synopsis: Synopsis,
         streams: Mapping[str, StreamDigest],
         peak_memory_bytes: int,
     ) -> None:
@@ -78,7 +77,7 @@ class Runs:
         with committing(self.store, "results") as connection:
             if rows:
                 connection.execute(stream_digests.insert(), rows)
-            connection.execute(synopses.insert().values(run_id=run_id, cells=synopsis.astype("<u4").tobytes()))
+            connection.execute(synopses.insert().values(run_id=run_id, cells=synopsis.to_bytes()))
             values = {"complete_time": to_microseconds(self.clock()), "peak_memory_bytes": peak_memory_bytes}
             connection.execute(runs.update().where(runs.c.id == run_id).values(values))
 

@@ -15,36 +15,38 @@ from sqlalchemy import Connection, bindparam, select
 from equipoise.accounting import Cost
 from equipoise.errors import DataLoss
 from equipoise.model.rounds import RoundState, Share
+from equipoise.model.synopsis import CELL_BYTES
 from equipoise.model.times import to_microseconds
-from equipoise.records.items import (
+from equipoise.records.item_parts import (
     NOTHING_CHARGED,
+    AccountCharge,
+    JournalHead,
+    RecordedSession,
+    RecordedStream,
+    RecordedSynopsis,
+    SettledCharge,
+)
+from equipoise.records.items import (
     AbortItem,
     AccessItem,
-    AccountCharge,
     ChargeItem,
     DataItem,
     DatasetItem,
     DestructionItem,
-    JournalHead,
     PlanItem,
-    RecordedSession,
-    RecordedStream,
-    RecordedSynopsis,
     ReleaseItem,
     ReservationItem,
     ResultItem,
     RoundItem,
     SealItem,
-    SettledCharge,
     SettlementItem,
     ShareItem,
     SpendingItem,
     WorkloadItem,
-    make_item,
-    read_item,
 )
 from equipoise.records.promises import Promise, promise_of
-from equipoise.records.record import CELL_BYTES, Audience, Item, Kind, synopsis_digest, workload_commitment
+from equipoise.records.record import Audience, Item, Kind, synopsis_digest, workload_commitment
+from equipoise.records.record_layouts import make_item, read_item
 from equipoise_server.ledger import charges, journal
 from equipoise_server.ledger.accounts import analyst_account
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import func, select
 
 from equipoise.errors import DataLoss, OutOfRange, WrongState
 from equipoise.model.rounds import RoundState
-from equipoise.records.record import CELL_BYTES
+from equipoise.model.synopsis import CELL_BYTES, Synopsis, SynopsisPart
+from equipoise.v1 import analyst_pb2
+from equipoise.wire.synopsis import synopsis_part_to_message
 from equipoise_server.rounds.analyst_views import AnalystViews
 from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.storage.store import Store
@@ -26,14 +26,6 @@ RECORDS_AT_ONCE = 16 * RECORDS_A_MESSAGE  # read from the store together, 256 Ki
 
 
 @dataclass(frozen=True)
-class Page:
-    """Category numbers of some records, attribute after attribute, record after record; and the number of all."""
-
-    cells: list[int]
-    records: int
-
-
-@dataclass(frozen=True)
 class Synopses:
     """Reads what was stored at release."""
 
@@ -41,7 +33,9 @@ class Synopses:
     datasets: Datasets
     store: Store
 
-    def pages(self, analyst: str, round_id: str, after_records: int) -> Iterator[Page]:
+    def pages(
+        self, analyst: str, round_id: str, after_records: int
+    ) -> Iterator[analyst_pb2.DownloadSynopsisResponse]:
         """Up to 4,096 records a page, after so many; none at the end. Holds no more than 65,536 of them.
 
         Raises `NotFound` without a share, `WrongState` before the round's results can be read and where its
@@ -51,7 +45,7 @@ class Synopses:
         # RELEASED is shown to analysts from the release time on: the synopsis opens when the streams do.
         if record.state is not RoundState.RELEASED:
             raise WrongState("the round's synopsis cannot be read yet, or there is none")
-        sizes = self.datasets.get(record.terms.dataset).schema.sizes
+        schema = self.datasets.get(record.terms.dataset).schema
         total = self._length(round_id)
         if not total:
             raise WrongState(f"the round has no synopsis: the mechanism {record.plan.mechanism} makes none")
@@ -59,10 +53,11 @@ class Synopses:
             raise OutOfRange(f"after_records: the synopsis ends at {total}")
         for first in range(after_records, total, RECORDS_AT_ONCE):
             # Between these nothing is held open: a reader that stops reading costs memory for them only.
-            some = self._cells(round_id, first, min(RECORDS_AT_ONCE, total - first))
-            for start in range(0, len(some), RECORDS_A_MESSAGE):
-                numbers = np.unravel_index(some[start : start + RECORDS_A_MESSAGE], sizes)
-                yield Page(np.stack(numbers, axis=1).ravel().tolist(), total)
+            stored = self._stored(round_id, first, min(RECORDS_AT_ONCE, total - first))
+            cells = Synopsis.from_bytes(stored, schema.universe_size).cells
+            for start in range(0, len(cells), RECORDS_A_MESSAGE):
+                part = SynopsisPart(Synopsis(cells[start : start + RECORDS_A_MESSAGE]), total)
+                yield synopsis_part_to_message(part, schema.sizes)
 
     def _length(self, round_id: str) -> int:
         with self.store.read() as connection:
@@ -75,11 +70,11 @@ class Synopses:
             raise DataLoss("the round's synopsis is not in the store")
         return int(stored) // CELL_BYTES
 
-    def _cells(self, round_id: str, first: int, count: int) -> NDArray[np.int64]:
+    def _stored(self, round_id: str, first: int, count: int) -> bytes:
         some = func.substr(synopses.c.cells, 1 + CELL_BYTES * first, CELL_BYTES * count)
         query = select(some).join(rounds, rounds.c.run_id == synopses.c.run_id).where(rounds.c.id == round_id)
         with self.store.read() as connection:
             stored = connection.execute(query).scalar_one_or_none()
         if stored is None:
             raise WrongState("the round's results are no longer kept")
-        return np.frombuffer(bytes(stored), dtype="<u4").astype(np.int64)
+        return bytes(stored)

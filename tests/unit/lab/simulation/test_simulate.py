@@ -12,6 +12,7 @@ import pytest
 
 from equipoise.model.accounts import Budget
 from equipoise.model.results import NO_BOUND
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal, Statement
@@ -355,7 +356,7 @@ def test_errors_are_those_of_each_analysts_own_queries(unit: str) -> None:
     for name, own in task.workloads.items():
         truth = own.counts(histogram) / histogram.sum()
         answers = outcome.answers[name]
-        drawn.append(np.abs(own.record_counts(outcome.synopsis) / len(outcome.synopsis) - truth))
+        drawn.append(np.abs(outcome.synopsis.counts(own) / len(outcome.synopsis) - truth))
         delivered.append(np.abs(answers.values / 2.0**GRID_BITS - truth))
         outside += int((delivered[-1] > answers.bounds / 2.0**GRID_BITS).sum())
     assert run.synopsis is not None
@@ -370,7 +371,7 @@ def test_an_answer_outside_its_bound_is_counted() -> None:
     half, bound = 1 << (GRID_BITS - 1), 1 << (GRID_BITS - 4)
     values = np.array([half, half], np.int64)
     answers = Answers(values, np.array([1, 5], np.uint8), np.array([bound, NO_BOUND], np.int64))
-    outcome = Outcome({"one": answers}, np.zeros(0, np.int64))
+    outcome = Outcome({"one": answers}, Synopsis())
     for truth, outside in ((0.5625, 0), (0.5626, 1), (0.4375, 0), (0.4374, 1)):
         run = measure_run(workload, np.array([truth, 0.0]), outcome, seed=1, seconds=0.0)
         assert (run.outside_bound, run.uncertified) == (outside, 1)

@@ -116,9 +116,9 @@ def test_with_nobody_present_the_synopsis_is_uniform_and_nobody_is_answered(unit
     came = equilibrium.run(
         case.setting, plan, DenseCounts(case.histogram, case.setting.attributes), empty, SEED, silent
     )
-    assert came.synopsis.tobytes() == outcome.synopsis.tobytes()
+    assert came.synopsis.cells.tobytes() == outcome.synopsis.cells.tobytes()
     # All records are in one cell, but nobody asked: the synopsis has no more there than chance puts anywhere.
-    seen = np.bincount(outcome.synopsis, minlength=SCHEMA.universe_size)
+    seen = np.bincount(outcome.synopsis.cells, minlength=SCHEMA.universe_size)
     assert seen[17] <= binom.isf(1e-9, len(outcome.synopsis), 1 / SCHEMA.universe_size)
 
 

@@ -29,7 +29,7 @@ from equipoise_server.mechanisms.equilibrium.mechanism import repair_uniform_gue
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome
 from equipoise_server.mechanisms.registry import mechanism
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, Synopsis, score
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, SynopsisCounts, score
 
 pytestmark = pytest.mark.slow
 
@@ -111,8 +111,8 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others() -> None:
     for name in case.workloads:
         assert first.answers[name].values.tobytes() == again.answers[name].values.tobytes()
         assert first.answers[name].bounds.tobytes() == again.answers[name].bounds.tobytes()
-    assert first.synopsis.tobytes() == again.synopsis.tobytes()
-    assert first.synopsis.tobytes() != other.synopsis.tobytes()
+    assert first.synopsis.cells.tobytes() == again.synopsis.cells.tobytes()
+    assert first.synopsis.cells.tobytes() != other.synopsis.cells.tobytes()
 
 
 def test_an_absent_analyst_changes_only_its_own_stream() -> None:
@@ -187,7 +187,7 @@ def test_scores_are_exact_at_the_largest_sizes() -> None:
         abs((int(count) << SCORE_BITS) - (2 * (records << SCORE_BITS) * int(seen) + size) // (2 * size))
         for count, seen in zip(counts, drawn, strict=True)
     ]
-    assert score(counts, records, Synopsis(drawn, size)).tolist() == exact
+    assert score(counts, records, SynopsisCounts(drawn, size)).tolist() == exact
 
 
 def test_bounds_never_exceed_one() -> None:

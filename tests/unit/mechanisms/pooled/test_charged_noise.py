@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from equipoise.accounting import Cost, PureDpEvent, events_from_json
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import compile_workload
@@ -111,8 +112,8 @@ def test_no_answer_is_further_than_twice_the_reach_from_the_truth(distance: floa
     workload = compile_workload([attribute("c") == "0"], SCHEMA)
     parameters = replace(planned(setting(1)), certified=ONE)
     reach = RECORDS / 100
-    synopsis = np.repeat([0, 2], 500)  # "c" is 0 and 1
-    assert workload.record_counts(synopsis).tolist() == [500]
+    synopsis = Synopsis(np.repeat([0, 2], 500))  # "c" is 0 and 1
+    assert synopsis.counts(workload).tolist() == [500]
     estimate = RECORDS / 2 + side * distance * reach
     direct = DirectAnswers(np.array([estimate]), np.array([reach]))
     answers = answered(parameters, workload, direct, synopsis, RECORDS)

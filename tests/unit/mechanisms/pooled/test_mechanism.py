@@ -189,11 +189,11 @@ def test_answers_from_the_synopsis_are_what_the_downloaded_table_says(unit: str)
     asked = asking(ana=NARROW, ben=[Marginal(("c", "d"))], cyd=[Among("b", ("0", "2")) | (attribute("a") == "3")])
     plan, outcome = played(small(asked, unit, summed=12), asked)
     assert plan.max_uncertified == 0
-    assert outcome.synopsis.dtype == np.int64
+    assert outcome.synopsis.cells.dtype == np.int64
     assert len(outcome.synopsis) == parameters_of(plan).synopsis
     for name, workload in asked.items():
         own = outcome.answers[name]
-        told = on_grid(workload.record_counts(outcome.synopsis), len(outcome.synopsis))
+        told = on_grid(outcome.synopsis.counts(workload), len(outcome.synopsis))
         served = own.methods == AnswerMethod.SYNOPSIS
         assert served.mean() > 0.9
         assert np.array_equal(own.values[served], told[served])
@@ -288,7 +288,9 @@ def test_what_one_asks_outside_the_family_is_nobody_else_s_business(unit: str) -
         setting = replace(small(asked, unit, repair_share=0.5, cut_off=2), shares=SHARES)
         _, outcome = played(setting, asked)
         own = outcome.answers["ana"]
-        seen.append([outcome.synopsis.tobytes(), own.values.tobytes(), own.methods.tobytes(), own.bounds.tobytes()])
+        seen.append(
+            [outcome.synopsis.cells.tobytes(), own.values.tobytes(), own.methods.tobytes(), own.bounds.tobytes()]
+        )
     assert seen[0] == seen[1] == seen[2]
 
 

@@ -1,0 +1,121 @@
+"""The chain of a session's receipts: each covers an answer and all answers before it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+from equipoise.errors import (
+    AlreadyExists,
+    VerificationFailed,
+)
+from equipoise.model.results import ResultColumns
+from equipoise.model.rounds import Round
+from equipoise.profile.receipt_store import ReceiptStore, check_answered, check_signer, read_session_receipt
+from equipoise.records.promises import check_shown
+from equipoise.records.receipts import SESSION_RECEIPT_TYPE, chain_start, chain_step
+from equipoise.records.signed_notes import VerifierKey
+
+KEEP_SECONDS = 1.0  # between two receipts that are kept, besides the last
+
+
+class ReceiptChain:
+    """The receipts of one analyst in one session, as far as they were received.
+
+    Args:
+        shown: the session as it was shown to the analyst, which each receipt must promise.
+        after: how many answers were received before, whose receipts may not be known; None: those of the newest
+            receipt that was kept.
+        keepsakes: where the newest receipt is kept; None: nowhere.
+        keys: the custodian's, one of which must have signed each receipt; none: signatures are not checked.
+
+    Attributes:
+        received: the sequence number of the last answer that was received.
+    """
+
+    def __init__(
+        self,
+        shown: Round,
+        after: int | None,
+        keepsakes: ReceiptStore | None,
+        keys: Sequence[VerifierKey],
+    ) -> None:
+        self._shown, self._keepsakes, self._keys = shown, keepsakes, keys
+        envelope = None if keepsakes is None else keepsakes.session_receipt(shown.id)
+        kept = None if envelope is None else read_session_receipt(envelope)
+        self._signed = 0 if kept is None else kept.sequence  # answers, by the receipt that was kept before
+        self.received = self._signed if after is None else after
+        self._digest = kept.chain if kept is not None and kept.sequence == self.received else None
+        self._analyst = "" if kept is None else kept.analyst
+        self._newest: bytes | None = None  # the last receipt, where it is not kept yet
+        self._kept_time = 0.0
+
+    @property
+    def known(self) -> bool:
+        """Whether the digest of all answers received so far is known, so that the next receipt can be checked."""
+        return self._digest is not None
+
+    def check_count(self, answered: int) -> None:
+        """Raises `VerificationFailed` where the custodian says that it gave fewer answers than it signed."""
+        if answered < self._signed:
+            problem = f"{self._signed:,} answers, but says that there are {answered:,}"
+            raise VerificationFailed(f"the custodian signed {problem}")
+
+    def check(
+        self, envelope: bytes, slot: int, statement: bytes | None, columns: ResultColumns, salt: bytes, stored: int
+    ) -> None:
+        """Checks that the next receipt covers this answer and all answers before it, and keeps it.
+
+        Answers that were not received here are taken as the receipt says. A receipt that is refused is kept aside.
+
+        Args:
+            envelope: the receipt.
+            slot: the statement's place in the order of all statements of the session.
+            statement: the bytes that were sent; None where they are not known any more.
+            columns: the answer; its sequence number must be the next one.
+            salt: the analyst's, with which the chain begins.
+            stored: how many statements had an answer before this client asked.
+
+        Raises:
+            AlreadyExists: another statement was answered before under this number.
+            VerificationFailed: the receipt is not for what was asked and answered, or not the custodian's.
+        """
+        with self._keeping_refused(envelope):
+            self._check(envelope, slot, statement, columns, salt, stored)
+        self._newest = envelope
+        if time.monotonic() - self._kept_time >= KEEP_SECONDS or self.received == self._signed:
+            self.keep()
+
+    def _check(
+        self, envelope: bytes, slot: int, statement: bytes | None, columns: ResultColumns, salt: bytes, stored: int
+    ) -> None:
+        if self._keys:
+            check_signer(envelope, SESSION_RECEIPT_TYPE, self._keys)
+        receipt, sequence = read_session_receipt(envelope), columns.sequence
+        check_shown(receipt.promise, self._shown)
+        self._analyst = self._analyst or receipt.analyst
+        before = self._digest
+        if sequence == 1:
+            before = chain_start(receipt.deployment, receipt.session, receipt.analyst, salt)
+        after = receipt.chain
+        if before is not None and statement is not None:
+            after = chain_step(before, sequence, slot, statement, columns.values, columns.methods, columns.bounds)
+        try:
+            check_answered(envelope, self._shown.id, self._analyst, sequence, after)
+        except VerificationFailed:
+            if receipt.chain == after or sequence > stored:
+                raise
+            problem = f"statement {sequence} of this session was asked before, and not with these words"
+            raise AlreadyExists(f"{problem}; or its stored answer was changed") from None
+        self._digest, self.received = receipt.chain, sequence
+
+    def keep(self) -> None:
+        """Keeps the newest receipt, if it is not kept yet."""
+        if self._keepsakes is not None and self._newest is not None:
+            self._keepsakes.keep_session_receipt(self._shown.id, self._newest)
+            self._newest, self._kept_time = None, time.monotonic()
+
+    def _keeping_refused(self, envelope: bytes) -> AbstractContextManager[None]:
+        store = self._keepsakes
+        return nullcontext() if store is None else store.keeping_refused(self._shown.id, envelope)

@@ -1,0 +1,57 @@
+"""Checks of the single values that a schema holds: names, labels, edges, and the JSON that they are read from."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping
+
+from equipoise.errors import InvalidArgument
+
+MAX_CATEGORIES = 1 << 16  # of one attribute
+MAX_EDGE = 1e300
+MAX_LABEL = 256  # characters of a name or label
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def bin_labels(edges: tuple[float, ...]) -> tuple[str, ...]:
+    """Returns what bins are called unless the schema says otherwise: `[0, 15)`."""
+    names = [str(int(e)) if float(e).is_integer() and abs(e) < 1e15 else repr(float(e)) for e in edges]
+    return tuple(f"[{low}, {high})" for low, high in itertools.pairwise(names))
+
+
+def read_list(field: str, document: Mapping[str, object], key: str) -> list[object]:
+    """Returns the list under a key, empty where there is none. Raises `InvalidArgument`, naming `field`."""
+    value = document.get(key, [])
+    if not isinstance(value, list):
+        raise InvalidArgument(f"{field}.{key}", "must be a list")
+    return list(value)
+
+
+def check_keys(field: str, document: Mapping[str, object], known: set[str]) -> None:
+    """Raises `InvalidArgument`, naming `field`, where a key is none of those known."""
+    for key in document:
+        if key not in known:
+            raise InvalidArgument(field, f"has an unknown key {key!r}; known are {', '.join(sorted(known))}")
+
+
+def check_edge(field: str, edge: object) -> float:
+    """Returns an edge of bins as a float. Raises `InvalidArgument`, naming `field`."""
+    # json reads NaN and huge integers without complaint; neither may reach arithmetic with floats.
+    if isinstance(edge, bool) or not isinstance(edge, int | float) or not abs(edge) <= MAX_EDGE:
+        raise InvalidArgument(field, "must be a finite number")
+    return float(edge)
+
+
+def check_text(field: str, text: object) -> str:
+    """Returns a name or label. Raises `InvalidArgument`, naming `field`."""
+    if not isinstance(text, str):
+        raise InvalidArgument(field, "must be a string")
+    if not text:
+        raise InvalidArgument(field, "is empty")
+    if len(text) > MAX_LABEL:
+        raise InvalidArgument(field, f"is longer than {MAX_LABEL} characters")
+    # Lone surrogates pass through JSON, but not into UTF-8; control characters disturb terminals and logs.
+    if _CONTROL.search(text):
+        raise InvalidArgument(field, "holds a control character or half of a surrogate pair")
+    return text

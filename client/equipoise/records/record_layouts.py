@@ -1,0 +1,108 @@
+"""What items are called, how they are read and written, and of which items each kind of record consists."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from equipoise.records.codec import (
+    Codec,
+    codec_of,
+)
+from equipoise.records.items import (
+    AbortItem,
+    AccessItem,
+    ChargeItem,
+    DataItem,
+    DatasetItem,
+    DestructionItem,
+    KeyItem,
+    PlanItem,
+    ReleaseItem,
+    ReservationItem,
+    RestorationItem,
+    ResultItem,
+    RoundItem,
+    SealItem,
+    SettlementItem,
+    ShareItem,
+    SpendingItem,
+    WorkloadItem,
+)
+from equipoise.records.record import SALT_BYTES, VERSION, Audience, Item, Kind
+
+AnyItem = TypeVar("AnyItem")
+
+NAMES: Mapping[type, str] = MappingProxyType(
+    {
+        KeyItem: "key",
+        RestorationItem: "restoration",
+        DatasetItem: "dataset",
+        DataItem: "data",
+        RoundItem: "round",
+        PlanItem: "plan",
+        ShareItem: "share",
+        SealItem: "seal",
+        ReservationItem: "reservation",
+        WorkloadItem: "workload",
+        ReleaseItem: "release",
+        SpendingItem: "spending",
+        ResultItem: "result",
+        AbortItem: "abort",
+        SettlementItem: "settlement",
+        ChargeItem: "charge",
+        AccessItem: "access",
+        DestructionItem: "destruction",
+    }
+)
+ITEMS: Mapping[type, Codec[Any]] = MappingProxyType(
+    {cls: codec_of(cls, {"item": name, "version": VERSION}) for cls, name in NAMES.items()}
+)
+
+
+def read_item(content: bytes, cls: type[AnyItem]) -> AnyItem:
+    """Read an item of this class. Raises `VerificationFailed`, naming the key, for all other bytes."""
+    item: AnyItem = ITEMS[cls].from_bytes(content, f"the item {NAMES[cls]}")
+    return item
+
+
+def make_item(value: object, audience: Audience, analyst: str = "") -> Item:
+    """Write an item, under a fresh salt; `analyst` names whom it is about where the audience is that analyst."""
+    return Item(ITEMS[type(value)].to_bytes(value), secrets.token_bytes(SALT_BYTES), audience, analyst)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a record consists of: `first`, items at its beginning; then one `each` of every share, or of every key.
+
+    The first of all speaks to everybody in the round, and a second one to auditors only.
+    """
+
+    first: tuple[type, ...]
+    each: type | None = None
+
+
+LAYOUTS: Mapping[Kind, Layout] = MappingProxyType(
+    {
+        Kind.LOG_STARTED: Layout((), KeyItem),
+        Kind.LOG_RESTORED: Layout((RestorationItem,)),
+        Kind.KEY_ADDED: Layout((KeyItem,)),
+        Kind.KEY_RETIRED: Layout((KeyItem,)),
+        Kind.DATASET_REGISTERED: Layout((DatasetItem, DataItem)),
+        Kind.ROUND_OPENED: Layout((RoundItem, PlanItem), ShareItem),
+        Kind.ROUND_SEALED: Layout((SealItem, ReservationItem), WorkloadItem),
+        Kind.ROUND_RELEASED: Layout((ReleaseItem, SpendingItem), ResultItem),
+        Kind.ROUND_ABORTED: Layout((AbortItem, SettlementItem), ChargeItem),
+        Kind.SEED_READ: Layout((AccessItem,)),
+        Kind.SEED_DESTROYED: Layout((DestructionItem,)),
+    }
+)
+OF_ANALYSTS: tuple[type, ...] = (
+    ShareItem,
+    WorkloadItem,
+    ResultItem,
+    ChargeItem,
+)  # removed together with the analyst
