@@ -104,3 +104,14 @@ def test_a_second_accountant_objects_where_the_first_one_counts_too_little(
     custodian.play(ROUND)
     monkeypatch.setattr(accounts, "epsilon_of", lambda *amounts: part * epsilon_of(*amounts))
     assert ("dp_accounting comes to epsilon" in failures(custodian).get("A6b", "")) is not holds
+
+
+def test_only_a_session_may_leave_its_analysts_without_a_budget() -> None:
+    """Record, plan and charges agree that nothing of theirs is protected; but a round must be."""
+    custodian = Custodian()
+    custodian.register()
+    custodian.unprotected.add(ROUND)
+    custodian.play(ROUND)
+    assert failures(custodian) == {
+        "A9": "entry 2 of the log (round-opened): analysts have a cost without a budget, or a budget without a cost"
+    }
