@@ -69,7 +69,7 @@ def released_with_other_charges(custodian: Custodian) -> None:
 
 
 def one_charge_given_back(custodian: Custodian) -> None:
-    """Before the round runs, and of one analyst alone; the record names what is left."""
+    """Before the round runs, and of one analyst alone; the record names it with the others."""
     custodian.open(LATER)
     custodian.reserve(LATER)
     custodian.seal(LATER)
@@ -80,6 +80,8 @@ def one_charge_given_back(custodian: Custodian) -> None:
     for entry in [each for each in reserved if not each.account.endswith("/bob")]:
         custodian.append("spend", entry.account, LATER, entry.cost, entry.events)
     custodian.release(LATER)
+    charges = [{"account": each.account, "cost": asdict(each.cost)} for each in reserved]
+    custodian.change_last("spending", charges=charges)
 
 
 def reserved_after_the_seal(custodian: Custodian) -> None:
