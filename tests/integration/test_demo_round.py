@@ -20,8 +20,8 @@ from equipoise.clients.operator import Operator
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan, RoundDetail, Share
 from equipoise.profile.profile import Profile
+from equipoise.queries.joined_workloads import concatenate
 from equipoise.queries.statements import Statement
-from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise.v1 import analyst_pb2
 from equipoise.v1.analyst_pb2_grpc import AnalystServiceStub

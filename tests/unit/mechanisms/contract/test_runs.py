@@ -26,9 +26,9 @@ from harness.mechanism_cases import (
 
 from equipoise.accounting import Cost
 from equipoise.model.results import NO_BOUND, AnswerMethod
+from equipoise.queries.joined_workloads import concatenate
 from equipoise.queries.predicates import Among, attribute
 from equipoise.queries.statements import Marginal
-from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import GRID_BITS
