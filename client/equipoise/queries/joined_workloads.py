@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.queries.box_terms import Terms, Vectors
-from equipoise.queries.compiled_workload import CompiledWorkload, MarginalRange
+from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.marginal_tables import Axes
+from equipoise.queries.marginals import MarginalRange
 from equipoise.queries.restricted_tables import RestrictedTables
 
 
