@@ -490,7 +490,7 @@ def test_a_table_that_changed_is_not_run(bench: Bench) -> None:
     bench.rounds.lifecycle.run(round_id, "run")
     progress = bench.wait(round_id)
     assert not progress.complete
-    assert progress.phase == "failed: the table has 399 records, but 400 when it was registered"
+    assert progress.phase == "failed: the table has 399 records, but had 400 when it was registered"
     assert bench.state(round_id) is RoundState.RUNNING
     write_table(bench.directory / "data")
     table = bench.directory / "data" / "shop.csv"
