@@ -159,9 +159,10 @@ def test_a_server_that_is_cut_off_in_the_middle_has_written_nothing(url: str, st
         assert connection.execute(select(func.count()).select_from(identities)).scalar() == 0
 
 
-def test_what_does_not_answer_is_said_without_its_password() -> None:
+def test_what_does_not_answer_is_said_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPASSWORD", "secret")
     with pytest.raises(Unavailable, match="the store cannot be reached: ") as refused:
-        open_store("postgresql+psycopg://ann:secret@/x?host=/nowhere")
+        open_store("postgresql+psycopg://ann@/x?host=/nowhere")
     assert "secret" not in str(refused.value)
 
 

@@ -23,7 +23,7 @@ from equipoise_server.storage.tables.round import datasets, rounds
 
 
 class StoreGauges(Collector):
-    """Rounds in each state, and the part of each dataset's budget that is left."""
+    """Rounds in each state, and how much is left of the dataset's budget of which least is left."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -35,21 +35,19 @@ class StoreGauges(Collector):
         try:
             with self._store.read() as connection:
                 states = {str(state): int(count) for state, count in connection.execute(counts)}
-                left = {
-                    name: part_left(account(connection, data_account(name)))
-                    for name in connection.execute(active).scalars()
-                }
+                names = connection.execute(active).scalars().all()
+                left = [part_left(account(connection, data_account(name))) for name in names]
         except EquipoiseError:
             return
         yield _gauge(
             "equipoise_rounds", "Rounds in each state.", "state", {each: states.get(each, 0) for each in RoundState}
         )
-        yield _gauge(
-            "equipoise_data_budget_left",
-            "The part of a dataset's budget that is neither spent nor reserved, from 1 to 0.",
-            "dataset",
-            left,
-        )
+        if left:
+            yield GaugeMetricFamily(
+                "equipoise_data_budget_left",
+                "The part that is free of the dataset's budget of which least is left, from 1 to 0.",
+                value=min(left),
+            )
 
 
 class CertificateGauge(Collector):
