@@ -25,9 +25,15 @@ PAUSE_SECONDS = 0.5
 
 
 def download(auditor: Auditor, earlier: bytes | None = None, own: AuditorLog | None = None) -> Archive:
-    """Returns the archive of a deployment, as it is now. `earlier`: the checkpoint that was seen last.
+    """Downloads every record of a deployment.
 
-    Where the log does not catch up with the rounds, the archive says what there is, and its checks say what is not.
+    Waits up to 30 seconds until the log has caught up with the rounds. If it has not, the archive holds what there
+    is, and its checks say what is missing.
+
+    Args:
+        auditor: the auditor's client.
+        earlier: the checkpoint that the auditor has from before, a signed note; None: none.
+        own: what the auditor itself has done and noted; None: nothing.
     """
     now = datetime.now(UTC)
     rounds = tuple(map(_listed, auditor.rounds()))

@@ -64,7 +64,13 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Check:
-    """One check. `detail`: the first difference, or why it was not made; empty where it passed."""
+    """One check.
+
+    Attributes:
+        number: its number in docs/auditing.md, such as "A5".
+        outcome: what came of it.
+        detail: the first difference, or why the check was not made; empty where it passed.
+    """
 
     number: str
     outcome: Outcome
@@ -72,13 +78,13 @@ class Check:
 
     @property
     def question(self) -> str:
-        """What it answers."""
+        """The question that the check answers."""
         return QUESTIONS[self.number]
 
 
 @dataclass
 class Audit:
-    """All that came of it. What could not be established is None or empty."""
+    """The results of an audit. What could not be established is None or empty."""
 
     archive: Archive
     checks: list[Check] = field(default_factory=list)
@@ -110,9 +116,16 @@ def verify(
     seen: Sequence[bytes] = (),
     receipts: Sequence[bytes] = (),
 ) -> Audit:
-    """Returns every check. `trusted`: the custodian's keys, had from elsewhere; `seen`: checkpoints from anywhere.
+    """Makes every check of an archive and returns their results. A check that fails raises nothing.
 
-    `receipts`: envelopes that analysts were given. Raises `InvalidArgument` where the keys are not of one log.
+    Args:
+        archive: what was downloaded.
+        trusted: the custodian's keys, from a source that the auditor trusts.
+        seen: checkpoints that anybody saw at any time, signed notes.
+        receipts: envelopes that analysts received.
+
+    Raises:
+        InvalidArgument: there are no keys, or they are not of one log.
     """
     if len({key.name for key in trusted}) != 1:
         raise InvalidArgument("key", "needs the custodian's verifier keys, all of one log")
