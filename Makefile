@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOCKED := $(PIP) install --require-hashes --requirement
 
-.PHONY: help demo test test-unit test-all test-rest audit-fast audit crash crash-full soak load lint drift wheel bench protos clean lock hooks breaking released coverage
+.PHONY: help demo test test-unit test-all test-rest audit-fast audit crash crash-full soak load lint drift wheel bench protos clean lock sbom hooks breaking released coverage
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1: \2/p' Makefile
@@ -86,6 +86,10 @@ protos: $(VENV)/protos.stamp  ## write client/equipoise/v1 anew
 lock: $(VENV)/lock.stamp  ## write requirements/ anew from the ranges in pyproject.toml; LOCK=--upgrade for newer versions
 	PATH="$(abspath $(BIN)):$$PATH" LOCK="$(LOCK)" requirements/lock.sh
 
+sbom: $(VENV)/sbom.stamp  ## write dist/equipoise.cdx.json: what is installed for a server, with versions and hashes
+	mkdir -p dist
+	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-file dist/equipoise.cdx.json requirements/base.txt
+
 hooks: $(VENV)/hooks.stamp $(VENV)/lint.stamp $(VENV)/test.stamp  ## let git check style, types and import rules before every commit
 	$(BIN)/pre-commit install
 
@@ -122,7 +126,11 @@ $(VENV)/%.stamp: $(VENV)/base.stamp requirements/%.txt
 	@$(LOCKED) requirements/$*.txt
 	@touch $@
 
-# What writes the lock files is not locked itself: nothing else uses it.
+# Neither what writes the lock files nor what writes bills of materials is locked: nothing else uses them.
+$(VENV)/sbom.stamp: $(VENV)/base.stamp
+	@$(PIP) install 'cyclonedx-bom>=5'
+	@touch $@
+
 $(VENV)/lock.stamp: $(VENV)/base.stamp
 	@$(PIP) install 'uv>=0.9'
 	@touch $@

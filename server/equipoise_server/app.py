@@ -30,6 +30,7 @@ from equipoise_server.identity.authority import certificate_to_pem
 from equipoise_server.logs import log_to_stderr
 from equipoise_server.memory import share_heaps
 from equipoise_server.rounds.services import RoundServices, round_services
+from equipoise_server.rpc.grpc_version import check_grpc
 from equipoise_server.rpc.health import health_served
 from equipoise_server.rpc.interceptors.gauges import CertificateGauge, FailedRuns, StoreGauges
 from equipoise_server.rpc.interceptors.metrics import Metrics
@@ -63,6 +64,7 @@ async def serve(
     Raises `InvalidArgument` for anything wrong with the directory, and where the address or the store is in use by
     another server; several servers can share a PostgreSQL, and then the directory, too.
     """
+    check_grpc()
     share_heaps()
     deployment = open_deployment(state, clock(), listen)
     log_to_stderr(deployment.config.log_level)

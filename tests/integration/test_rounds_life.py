@@ -48,6 +48,24 @@ def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
     bench.stop()
 
 
+def test_what_an_analyst_looks_up_reads_no_other_analyst_s_share(bench: Bench) -> None:
+    """So that how long it takes says nothing of how many others there are."""
+    round_id = bench.opened()
+    views, submissions = bench.rounds.analyst_views, bench.rounds.submissions
+    with statements() as carried_out:
+        assert [share.analyst for share in views.get("ann", round_id).terms.shares] == ["ann"]
+        assert [share.analyst for share in views.page("ann")[0][0].terms.shares] == ["ann"]
+        assert views.shares_in("ann", "shop")
+        assert not views.shares_in("ann", "other")
+        assert not views.shares_in("cyd", "shop")
+        submissions.dry_run("ann", round_id, ANN_BYTES)
+        submissions.submit("ann", round_id, "own", ANN_BYTES, SALT)
+        submissions.withdraw("ann", round_id, "back")
+    of_shares = [each for each in carried_out if re.search(r"\b(FROM|JOIN) shares\b", each)]
+    assert of_shares
+    assert all("shares.analyst = " in each for each in of_shares), of_shares
+
+
 def test_a_whole_round_delivers_what_the_mechanism_computes(bench: Bench) -> None:
     record = bench.released()
     setting = setting_of(TERMS, RECORDS, SCHEMA.universe_size, SCHEMA.sizes)

@@ -10,16 +10,15 @@ from dataclasses import dataclass, replace
 from sqlalchemy import ColumnElement, func, select, true
 
 from equipoise.errors import NotFound, OutOfRange, WrongState
-from equipoise.model.rounds import RoundState, Share
+from equipoise.model.rounds import RoundState
 from equipoise_server.clock import Clock
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import shown_to_analysts, streams_open
 from equipoise_server.rounds.store.rounds import (
-    NO_ROUND,
     check_token,
+    has_share,
     newest_first,
-    read_round,
-    read_share,
+    read_own_round,
     round_records,
 )
 from equipoise_server.storage.paging import cut_page, page_limit
@@ -41,8 +40,12 @@ class AnalystViews:
     def get(self, analyst: str, round_id: str) -> RoundRecord:
         """A round as the analyst may see it. Raises `NotFound` where it has no share."""
         with self.store.read() as connection:
-            share = read_share(connection, round_id, analyst)
-            return self._shown(read_round(connection, round_id), share)
+            return self._shown(read_own_round(connection, round_id, analyst))
+
+    def shares_in(self, analyst: str, dataset: str) -> bool:
+        """Whether the analyst has a share in any round on a dataset."""
+        with self.store.read() as connection:
+            return has_share(connection, dataset, analyst)
 
     def page(
         self, analyst: str, page_size: int = 0, page_token: str = "", among: ColumnElement[bool] | None = None
@@ -55,9 +58,8 @@ class AnalystViews:
                 rounds.c.id.in_(select(shares.c.round_id).where(shares.c.analyst == analyst)),
                 true() if among is None else among,
             )
-            records = round_records(connection, query)
-        visible = [self._shown(record, _own(record, analyst)) for record in records]
-        return cut_page(visible, limit, lambda record: record.id)
+            records = round_records(connection, query, analyst)
+        return cut_page(list(map(self._shown, records)), limit, lambda record: record.id)
 
     def results(self, analyst: str, round_id: str, after_sequence: int, limit: int) -> list[bytes]:
         """At most `limit` stored chunks after a sequence number; none at the end of the stream.
@@ -67,8 +69,7 @@ class AnalystViews:
         """
         released = select(rounds.c.run_id).where(rounds.c.id == round_id)
         with self.store.read() as connection:
-            read_share(connection, round_id, analyst)
-            record = read_round(connection, round_id)
+            record = read_own_round(connection, round_id, analyst)
             if not streams_open(record.state, record.release_time, self.clock()):
                 raise WrongState("the round's results cannot be read yet, or there are none")
             run_id = connection.execute(released).scalar_one()
@@ -102,18 +103,8 @@ class AnalystViews:
         with self.store.read() as connection:
             return workload_piece(connection, analyst, round_id, first, length)
 
-    def _shown(self, record: RoundRecord, share: Share) -> RoundRecord:
+    def _shown(self, record: RoundRecord) -> RoundRecord:
         state = shown_to_analysts(record.state, record.terms.close_time, record.release_time, self.clock())
         return replace(
-            record,
-            terms=replace(record.terms, shares=(share,)),
-            state=state,
-            release_time=record.release_time if state is RoundState.RELEASED else None,
+            record, state=state, release_time=record.release_time if state is RoundState.RELEASED else None
         )
-
-
-def _own(record: RoundRecord, analyst: str) -> Share:
-    for share in record.terms.shares:
-        if share.analyst == analyst:
-            return share
-    raise NotFound(NO_ROUND)

@@ -26,7 +26,7 @@ from equipoise.wire.workloads import workload_from_bytes
 from equipoise_server.mechanisms.registry import check_workload
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import closed
-from equipoise_server.rounds.store.rounds import read_dataset, read_round, read_share
+from equipoise_server.rounds.store.rounds import read_dataset, read_own_round
 from equipoise_server.rounds.store.step_records import recorded_promise
 from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.operations import Operations
@@ -62,7 +62,7 @@ class Submissions:
         commitment = workload_commitment(salt, workload)
 
         def work(connection: Connection, now: datetime) -> str:
-            self._check_open(read_round(connection, round_id, locked=True))
+            self._check_open(read_own_round(connection, round_id, analyst, locked=True))
             statements, queries = compiled.statement_count, compiled.query_count
             envelope = self._signed(connection, analyst, round_id, commitment, statements, queries, now)
             receipt = Receipt(round_id, digest, statements, queries, now, envelope, salt)
@@ -78,8 +78,7 @@ class Submissions:
         """
 
         def work(connection: Connection, now: datetime) -> str:
-            read_share(connection, round_id, analyst)
-            self._check_open(read_round(connection, round_id, locked=True))
+            self._check_open(read_own_round(connection, round_id, analyst, locked=True))
             own = (submissions.c.round_id == round_id) & (submissions.c.analyst == analyst)
             if connection.execute(submissions.delete().where(own)).rowcount == 0:
                 raise NotFound("there is no workload of yours in this round")
@@ -103,10 +102,10 @@ class Submissions:
     def _checked(self, analyst: str, round_id: str, workload: bytes) -> tuple[CompiledWorkload, MechanismPlan]:
         """The workload, compiled, and the plan of the round, if that takes it now. Raises as `submit` does."""
         with self.operations.store.read() as connection:
-            share = read_share(connection, round_id, analyst)
-            record = read_round(connection, round_id)
+            record = read_own_round(connection, round_id, analyst)
             self._check_open(record)
             schema = read_dataset(connection, record.terms.dataset).schema
+        (share,) = record.terms.shares
         # Compiling takes long and needs no connection, so nobody else waits for it.
         compiled = compile_workload(workload_from_bytes(workload, share.statements), schema)
         check_allowance(compiled, share)

@@ -79,12 +79,26 @@ def dataset_record(row: Row[Any]) -> DatasetRecord:
 
 def read_round(connection: Connection, round_id: str, *, locked: bool = False) -> RoundRecord:
     """One round; `locked` keeps it as it is until the transaction ends. Raises `NotFound`."""
+    row = _row(connection, round_id, locked=locked)
+    of_round = select(shares).where(shares.c.round_id == round_id).order_by(shares.c.position)
+    return _round(row, tuple(map(_share, connection.execute(of_round))))
+
+
+def read_own_round(connection: Connection, round_id: str, analyst: str, *, locked: bool = False) -> RoundRecord:
+    """One round with an analyst's share alone, so that it takes the same time however many others have one.
+
+    Raises `NotFound` where the analyst has no share, in the words for a round that does not exist.
+    """
+    share = read_share(connection, round_id, analyst)
+    return _round(_row(connection, round_id, locked=locked), (share,))
+
+
+def _row(connection: Connection, round_id: str, *, locked: bool) -> Row[Any]:
     query = select(rounds).where(rounds.c.id == round_id)
     row = connection.execute(query.with_for_update() if locked else query).first()
     if row is None:
         raise NotFound(NO_ROUND)
-    of_round = select(shares).where(shares.c.round_id == round_id).order_by(shares.c.position)
-    return _round(row, tuple(map(_share, connection.execute(of_round))))
+    return row
 
 
 def read_audit_nonce(connection: Connection, round_id: str) -> bytes | None:
@@ -94,8 +108,8 @@ def read_audit_nonce(connection: Connection, round_id: str) -> bytes | None:
     return nonce
 
 
-def round_records(connection: Connection, query: Select[Any]) -> list[RoundRecord]:
-    """The rounds that a query of `rounds` finds, in its order, with their shares.
+def round_records(connection: Connection, query: Select[Any], analyst: str | None = None) -> list[RoundRecord]:
+    """The rounds that a query of `rounds` finds, in its order, with their shares: all, or one analyst's.
 
     The shares are found by the same query, and not by a list of ids: that would be another statement for each
     number of rounds, which every connection would keep prepared.
@@ -104,7 +118,7 @@ def round_records(connection: Connection, query: Select[Any]) -> list[RoundRecor
     ids = query.with_only_columns(rounds.c.id).subquery()
     shares_of: dict[str, list[Share]] = {row.id: [] for row in rows}
     joined = select(shares).join(ids, ids.c.id == shares.c.round_id).order_by(shares.c.position)
-    for row in connection.execute(joined):
+    for row in connection.execute(joined if analyst is None else joined.where(shares.c.analyst == analyst)):
         shares_of[row.round_id].append(_share(row))
     return [_round(row, tuple(shares_of[row.id])) for row in rows]
 
@@ -117,6 +131,13 @@ def read_share(connection: Connection, round_id: str, analyst: str) -> Share:
     if row is None:
         raise NotFound(NO_ROUND)
     return _share(row)
+
+
+def has_share(connection: Connection, dataset: str, analyst: str) -> bool:
+    """Whether an analyst has a share in any round on a dataset."""
+    own = select(shares.c.round_id).join(rounds, rounds.c.id == shares.c.round_id)
+    query = own.where(shares.c.analyst == analyst, rounds.c.dataset == dataset).limit(1)
+    return connection.execute(query).first() is not None
 
 
 def _share(row: Row[Any]) -> Share:

@@ -48,7 +48,7 @@ class AnalystMethods:
 
     def get_dataset(self, caller: Caller, request: analyst_pb2.GetDatasetRequest) -> analyst_pb2.GetDatasetResponse:
         """Shows a dataset of a round the caller has a share in."""
-        if not self._shares_in(caller, request.name):
+        if not self.views.shares_in(caller.name, request.name):
             raise NotFound(NO_DATASET)
         record = self.datasets.get(request.name)
         return analyst_pb2.GetDatasetResponse(dataset=dataset_to_message(record))
@@ -169,15 +169,6 @@ class AnalystMethods:
     ) -> AsyncIterator[analyst_pb2.AskQueriesResponse]:
         """One statement in, one answer out, in order."""
         return self.asking.answers(caller.name, requests)
-
-    def _shares_in(self, caller: Caller, dataset: str) -> bool:
-        token = ""
-        while True:
-            records, token = self.views.page(caller.name, 0, token)
-            if any(record.terms.dataset == dataset for record in records):
-                return True
-            if not token:
-                return False
 
     def _look(self, caller: Caller, round_id: str) -> tuple[types_pb2.Round, bool]:
         record = self.views.get(caller.name, round_id)

@@ -1,0 +1,25 @@
+"""Which versions of gRPC a server is started with: others work for clients, and fail servers under attack."""
+
+from __future__ import annotations
+
+import grpc
+
+from equipoise.errors import InvalidArgument
+
+FIRST, FAULTY_FROM = (1, 78), (1, 83)
+
+
+def check_grpc() -> None:
+    """Refuse a version of grpcio with which callers could keep others out, or end the server.
+
+    From 1.83 on, connections that have ended still count against the most that are allowed; from 1.84 on, a call
+    whose path is not UTF-8 ends the server's main loop, which no code of ours can guard.
+
+    Raises:
+        InvalidArgument: Names the version, those that a server takes, and the command that installs one.
+    """
+    version = tuple(int(part) for part in grpc.__version__.split(".")[:2])
+    if not FIRST <= version < FAULTY_FROM:
+        first, faulty = (".".join(map(str, each)) for each in (FIRST, FAULTY_FROM))
+        problem = f"version {grpc.__version__} is installed; a server needs {first} or later, but below {faulty}"
+        raise InvalidArgument("grpcio", f"{problem}; run: pip install 'equipoise[server]'")
