@@ -19,8 +19,6 @@ from equipoise.model.synopsis import CELL_BYTES
 from equipoise.model.times import to_microseconds
 from equipoise.records.item_parts import (
     NOTHING_CHARGED,
-    AccountCharge,
-    JournalHead,
     RecordedSession,
     RecordedStream,
     RecordedSynopsis,
@@ -47,9 +45,9 @@ from equipoise.records.items import (
 from equipoise.records.promises import Promise, promise_of
 from equipoise.records.record import Audience, Item, Kind, synopsis_digest, workload_commitment
 from equipoise.records.record_layouts import make_item, read_item
-from equipoise_server.ledger import charges, journal
-from equipoise_server.ledger.accounts import analyst_account
+from equipoise_server.ledger import charges
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
+from equipoise_server.rounds.store.recorded_charges import charges_by_analyst, charges_of_round, journal_head
 from equipoise_server.rounds.store.results import read_stream_digests, read_synopsis
 from equipoise_server.rounds.store.rounds import (
     read_audit_nonce,
@@ -81,7 +79,7 @@ def dataset_registered(connection: Connection, dataset: DatasetRecord, digest: b
     """The table: what is public of it, and for auditors the digest of what it holds."""
     schema = json.loads(dataset.schema.to_json())
     public = DatasetItem(dataset.name, schema, dataset.records, to_microseconds(dataset.create_time))
-    private = DataItem(dataset.name, digest, _journal_head(connection))
+    private = DataItem(dataset.name, digest, journal_head(connection))
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
     record(connection, Kind.DATASET_REGISTERED, items, now=now, dataset=dataset.name)
 
@@ -126,7 +124,7 @@ def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> 
         if session is None
         else RecordedSession(session.ending, session.length, len(terms.shares), session.turn_seconds),
     )
-    private = PlanItem(opened.id, recorded, terms.shares, plan, _journal_head(connection))
+    private = PlanItem(opened.id, recorded, terms.shares, plan, journal_head(connection))
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
     items += [
         _of_share(
@@ -175,7 +173,7 @@ def _sealed(connection: Connection, moved: RoundRecord, now: datetime) -> None:
     opened_root = record_root(connection, Kind.ROUND_OPENED, round_id=moved.id)
     public = SealItem(moved.id, opened_root, read_audit_nonce(connection, moved.id))
     private = ReservationItem(
-        moved.id, _charges(connection, moved.id), _journal_head(connection), to_microseconds(now)
+        moved.id, charges_of_round(connection, moved.id), journal_head(connection), to_microseconds(now)
     )
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
     items += [
@@ -193,12 +191,12 @@ def _released(connection: Connection, moved: RoundRecord, now: datetime) -> None
     public = ReleaseItem(moved.id, sealed_root, to_microseconds(moved.release_time), synopsis)
     private = SpendingItem(
         moved.id,
-        _charges(connection, moved.id),
-        _journal_head(connection),
+        charges_of_round(connection, moved.id),
+        journal_head(connection),
         to_microseconds(now),
         registered_digest(connection, moved.terms.dataset),
     )
-    streams, costs = read_stream_digests(connection, moved.id), _by_analyst(connection, moved)
+    streams, costs = read_stream_digests(connection, moved.id), charges_by_analyst(connection, moved)
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
     for share in moved.terms.shares:
         stream = streams.get(share.analyst)
@@ -218,8 +216,8 @@ def _aborted(connection: Connection, moved: RoundRecord, now: datetime) -> None:
         SettledCharge(charge.account, charge.cost, charge.state)
         for charge in charges.of_round(connection, moved.id)
     )
-    private = SettlementItem(moved.id, settled, _journal_head(connection))
-    costs = _by_analyst(connection, moved)
+    private = SettlementItem(moved.id, settled, journal_head(connection))
+    costs = charges_by_analyst(connection, moved)
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
     for share in moved.terms.shares:
         state, cost = costs.get(share.analyst, (NOTHING_CHARGED, Cost()))
@@ -237,22 +235,3 @@ def _commitment(connection: Connection, round_id: str, share: Share) -> bytes | 
     own = (submissions.c.round_id == round_id) & (submissions.c.analyst == share.analyst)
     row = connection.execute(select(submissions.c.salt, submissions.c.workload).where(own)).first()
     return None if row is None else workload_commitment(row.salt, row.workload)
-
-
-def _charges(connection: Connection, round_id: str) -> tuple[AccountCharge, ...]:
-    return tuple(AccountCharge(charge.account, charge.cost) for charge in charges.of_round(connection, round_id))
-
-
-def _by_analyst(connection: Connection, moved: RoundRecord) -> dict[str, tuple[str, Cost]]:
-    """The state and the amount of each analyst's own charge, where there is one."""
-    charge_of = {each.account: (each.state, each.cost) for each in charges.of_round(connection, moved.id)}
-    accounts = {
-        share.analyst: analyst_account(moved.terms.dataset, moved.terms.unit, share.analyst)
-        for share in moved.terms.shares
-    }
-    return {analyst: charge_of[account] for analyst, account in accounts.items() if account in charge_of}
-
-
-def _journal_head(connection: Connection) -> JournalHead:
-    head = journal.head(connection)
-    return JournalHead(head.sequence, head.digest)
