@@ -36,7 +36,7 @@ def download(auditor: Auditor, earlier: bytes | None = None, own: AuditorLog | N
         own: what the auditor itself has done and noted; None: nothing.
     """
     now = datetime.now(UTC)
-    rounds = tuple(map(_listed, auditor.rounds()))
+    rounds = tuple(map(_listed_round, auditor.rounds()))
     given_up = time.monotonic() + PATIENCE_SECONDS
     while True:
         checkpoint, leaves, records = _log(auditor)
@@ -66,7 +66,7 @@ def _lags(
     return any(behind(each, recorded, now) for each in rounds)
 
 
-def _listed(detail: RoundDetail) -> ListedRound:
+def _listed_round(detail: RoundDetail) -> ListedRound:
     shown = detail.round
     release = None if shown.release_time is None else to_microseconds(shown.release_time)
     return ListedRound(shown.id, shown.terms.dataset, shown.state.value, to_microseconds(shown.open_time), release)

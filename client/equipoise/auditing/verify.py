@@ -129,7 +129,7 @@ def verify(
     """
     if len({key.name for key in trusted}) != 1:
         raise InvalidArgument("key", "needs the custodian's verifier keys, all of one log")
-    return _Verification(archive, trusted, seen, receipts).made()
+    return _Verification(archive, trusted, seen, receipts).run()
 
 
 @dataclass
@@ -139,10 +139,10 @@ class _Verification:
     seen: Sequence[bytes]
     receipts: Sequence[bytes]
 
-    def made(self) -> Audit:
+    def run(self) -> Audit:
         audit = self.audit = Audit(self.archive)
         # The log names its own keys, so the records are opened before the signatures are looked at.
-        opened = self._tried("A4", self._open)
+        opened = self._run_check("A4", self._open)
         self._make("A1", self._signatures)
         self._make("A2", self._root)
         self._make("A3", self._continuation)
@@ -158,9 +158,9 @@ class _Verification:
         return audit
 
     def _make(self, number: str, check: Callable[[], None]) -> None:
-        self.audit.checks.append(self._tried(number, check))
+        self.audit.checks.append(self._run_check(number, check))
 
-    def _tried(self, number: str, check: Callable[[], None]) -> Check:
+    def _run_check(self, number: str, check: Callable[[], None]) -> Check:
         try:
             check()
         except VerificationFailed as error:
