@@ -105,6 +105,7 @@ bench: $(VENV)/base.stamp  ## ratios against straightforward references; never p
 	$(BIN)/python benchmarks/asking.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/service_throughput.py
 	PYTHONPATH=tests $(BIN)/python benchmarks/recording.py
+	PYTHONPATH=tests $(BIN)/python benchmarks/submitting.py
 
 clean:  ## remove what the other commands made
 	rm -rf $(VENV) dist

@@ -167,7 +167,7 @@ def seconds_of_worker(job: Job, parts: Sequence[StreamPart]) -> float:
     data = job.source.counts(Schema.from_json(job.schema))
     begin = time.thread_time()
     digest = data_digest(data)
-    bound_seed(job.seed, job.audit_nonce, digest, job.setting, job.plan)
+    bound_seed(job.seed, job.audit_nonce, digest, job.setting, job.plan, job.workloads)
     digests = Digests(job.round_id)
     for part in parts:
         digests.take(part)

@@ -186,6 +186,7 @@ async def _rounds(
         deployment=deployment.config.deployment,
         retention_days=deployment.config.retention_days,
         audit_window_days=deployment.config.audit_window_days,
+        absence_days=deployment.config.absence_days,
     )
     try:
         yield rounds

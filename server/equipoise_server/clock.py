@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 Clock = Callable[[], datetime]
+Elapsed = Callable[[], float]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -15,7 +17,12 @@ def system_clock() -> datetime:
     return datetime.now(UTC)
 
 
-def next_grid_point(time: datetime, grid_seconds: int) -> datetime:
-    """The first multiple of `grid_seconds` since 1970 that is later than `time`."""
+def seconds_since_boot() -> float:
+    """Seconds that have passed since some moment, asleep or not; no setting of the clock changes them."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def next_grid_point(moment: datetime, grid_seconds: int) -> datetime:
+    """The first multiple of `grid_seconds` since 1970 that is later than `moment`."""
     grid = timedelta(seconds=grid_seconds)
-    return EPOCH + ((time - EPOCH) // grid + 1) * grid
+    return EPOCH + ((moment - EPOCH) // grid + 1) * grid

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -107,6 +107,9 @@ class Bench:
     seed: bytes = SEED
     accounting: AccountingMethod = USUAL_ORDERS
     audit_window_days: int = 0
+    retention_days: int = 30
+    absence_days: int = 0
+    elapsed: Callable[[], float] | None = None  # by default the hand clock's own time
 
     def __post_init__(self) -> None:
         (self.directory / "data").mkdir(exist_ok=True)
@@ -134,7 +137,9 @@ class Bench:
             guard=self.guard,
             sequencer=sequencer,
             deployment=self.signer.origin.removeprefix("equipoise/"),
-            retention_days=30,
+            retention_days=self.retention_days,
+            absence_days=self.absence_days,
+            elapsed=self.elapsed,
             audit_window_days=self.audit_window_days,
         )
         self.sessions = Sessions(self.rounds.context, self.rounds.opening, self.rounds.lifecycle, self.guard)

@@ -15,6 +15,7 @@ from equipoise.errors import AlreadyExists, InvalidArgument, NotFound, WrongStat
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.analyst_deletion import delete_analyst
+from equipoise_server.storage.tables.identity import requests
 from equipoise_server.storage.tables.round import result_chunks, submissions
 
 
@@ -65,6 +66,9 @@ def test_an_aborted_round_is_over_at_once(bench: Bench) -> None:
     delete_analyst(bench.rounds.operations, "ann", "d1")
     with bench.store.read() as connection:
         assert analysts(connection, submissions) == set()
+        # Receipts hold a workload's salt and digest.
+        callers = set(connection.execute(select(requests.c.caller)).scalars())
+    assert callers == {"operator/"}
 
 
 def test_the_deleted_are_in_no_further_round_and_no_name_is_found_twice(bench: Bench) -> None:

@@ -26,6 +26,7 @@ from equipoise.queries.workload_compiler import CompiledWorkload, compile_worklo
 from equipoise.v1 import analyst_pb2
 from equipoise.v1.analyst_pb2_grpc import AnalystServiceStub
 from equipoise.wire.results import results_to_chunks
+from equipoise.wire.workloads import workload_to_bytes
 from equipoise_lab.demo.measure import Measured, measure
 from equipoise_lab.demo.play import ANALYST_BUDGET, BETA, DATA_BUDGET, TABLE_FILE, Played, play
 from equipoise_lab.demo.proof import Proven, collect, lines, prove
@@ -134,7 +135,8 @@ def direct(demo: Demo, compiled: Mapping[str, CompiledWorkload], change: int | N
         parameters = EquilibriumParameters.from_json(plan.parameters)
         dead = replace(parameters, game=replace(parameters.game, data_step=change))
         plan = replace(plan, parameters=dead.to_json())
-    seed = bound_seed(SEED, None, data_digest(demo.counts), terms, plan)
+    sent = {airline: workload_to_bytes(asked) for airline, asked in workloads().items()}
+    seed = bound_seed(SEED, None, data_digest(demo.counts), terms, plan, sent)
     return Equilibrium().run(terms, plan, demo.counts, compiled, seed, lambda *_: None)
 
 

@@ -308,7 +308,7 @@ def test_the_command_prints_numbered_lines_and_json(
     code, out, _ = ended(capsys, *options)
     assert code == 0
     copy.key_file.chmod(0o640)
-    assert "others may open it" in ended(capsys, *options)[2]
+    assert "can be read by other users" in ended(capsys, *options)[2]
     copy.key_file.chmod(0o600)
     assert [line.split()[:3] for line in out.splitlines()[:8]] == [
         [str(number), "ok", f"{name}:"] for number, name in enumerate(CHECKS, start=1)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
+import threading
+import time
+from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import pairwise
@@ -122,6 +126,73 @@ async def test_every_method_keeps_to_its_row_of_the_policy(server: ServerProcess
         unknown = raw_refusal(channel, "/equipoise.v1.AnalystService/Unknown", [b""])
         assert unknown is not None
         assert unknown.status == "UNIMPLEMENTED"
+
+
+async def test_a_call_that_ends_without_a_message_is_answered(server: ServerProcess) -> None:
+    """By every method, whoever calls it; before, gRPC told nobody, and the call stayed open for ever."""
+    credentials = await server.admit("ella")
+    with server.blocking_channel(credentials) as channel:
+        for method, row in POLICY.items():
+            refused = raw_refusal(channel, method, [])
+            assert refused is not None, method
+            wanted = ("INVALID_ARGUMENT", "INVALID") if Role.ANALYST in row.roles else ("PERMISSION_DENIED", "ROLE")
+            assert (refused.status, refused.reason) == wanted, method
+
+
+def test_calls_that_bring_no_message_count_against_their_caller_and_end(tmp_path: Path) -> None:
+    state = make_state(tmp_path / "state", ["calls_per_caller = 3", "stall_seconds = 2"])
+    method = "/equipoise.v1.AuditorService/ListAuditRounds"
+    silence = threading.Event()
+
+    def nothing() -> Iterator[bytes]:
+        silence.wait(60)
+        yield from ()
+
+    with running(state) as server, server.blocking_channel(server.auditor()) as channel:
+        call: Any = channel.stream_stream(method)
+        calls = [call(nothing(), timeout=60) for _ in range(20)]
+        refusals = [raised(each) for each in calls]
+        silence.set()
+        assert Counter(each.reason for each in refusals) == {"RATE": 17, "UNAVAILABLE": 3}
+        assert raw_refusal(channel, method, [b""]) is None
+
+
+def test_connections_without_a_certificate_keep_nobody_out_for_longer_than_a_handshake_may_take(
+    tmp_path: Path,
+) -> None:
+    state = make_state(tmp_path / "state", ["connections = 3", "handshake_seconds = 2"])
+    with running(state) as server:
+        begin = time.monotonic()
+        silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(20)]
+        try:
+            with server.blocking_channel(server.auditor()) as channel:
+                method = "/equipoise.v1.AuditorService/ListAuditRounds"
+                while (refused := raw_refusal(channel, method, [b""])) is not None:
+                    assert refused.status == "UNAVAILABLE"
+                    assert time.monotonic() - begin < 15
+                    time.sleep(0.1)
+            # Each of them was closed by the server, which has told nobody anything.
+            for each in silent:
+                each.settimeout(10)
+                assert ended(each)
+        finally:
+            for each in silent:
+                each.close()
+
+
+def ended(connection: socket.socket) -> bool:
+    """Whether the other side ends a connection, orderly or not."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def raised(call: Any) -> Refusal:
+    """How a call ended that was refused."""
+    with pytest.raises(grpc.RpcError) as error:
+        list(call)
+    return Refusal.of(error.value)
 
 
 def test_calls_beyond_the_role_are_limited_as_others_are(tmp_path: Path) -> None:

@@ -302,7 +302,7 @@ def test_a_changed_answer_is_data_loss_while_it_is_open_and_when_it_is_run(on_sq
         attached(bench, "ann", session_id)
     bench.sessions.close(session_id, "close")
     bench.rounds.lifecycle.run(session_id, "run")
-    assert "are not those that were given" in bench.wait(session_id).phase
+    assert "does not reproduce the answers" in bench.wait(session_id).phase
 
 
 def test_an_older_copy_of_the_store_is_not_asked_once_more(on_sqlite: Bench) -> None:

@@ -57,7 +57,14 @@ def expected_streams(state: Path, round_id: str) -> dict[str, list[bytes]]:
         record.plan,
         data,
         {name: compile_workload(statements, SCHEMA) for name, statements in WORKLOADS.items()},
-        bound_seed(SEED, None, data_digest(data), setting, record.plan),
+        bound_seed(
+            SEED,
+            None,
+            data_digest(data),
+            setting,
+            record.plan,
+            {name: workload_to_bytes(statements) for name, statements in WORKLOADS.items()},
+        ),
         lambda *_: None,
     )
     return {

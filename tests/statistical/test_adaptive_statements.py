@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from statistical.exact_sparse_vector import NEGATIVE, POSITIVE, UNTESTED, at_least, mass
 
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector, SparseVector
+from equipoise_server.randomness.stream import KeyedStream
 
 Signs = tuple[int, ...]
 Strategy = Mapping[
@@ -59,7 +61,7 @@ def law_of(strategy: Strategy, side: int, signs: Signs = (), weights: NDArray[np
 
 def run(strategy: Strategy, side: int, number: int) -> Signs:
     """What the code of sessions tells whoever chooses so."""
-    vector = SequentialSparseVector(VECTOR, number.to_bytes(32, "big"), "test")
+    vector = SequentialSparseVector(VECTOR, partial(KeyedStream.derive, number.to_bytes(32, "big")), "test")
     signs: Signs = ()
     for slot in range(LENGTH):
         if vector.used_up:

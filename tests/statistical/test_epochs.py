@@ -397,7 +397,7 @@ def every_stream_is_derived_once() -> bool:
 
 def test_a_stream_used_again_is_caught() -> None:
     assert every_stream_is_derived_once()
-    same = lambda session, purpose, number: KeyedStream.derive(session._seed, "epochs", str(number))  # noqa: E731
+    same = lambda session, purpose, number: session._streams.derive("epochs", str(number))  # noqa: E731
     with patch.object(Epochs, "_stream", same):
         assert not every_stream_is_derived_once()
 

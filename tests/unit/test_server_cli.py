@@ -56,6 +56,7 @@ def test_the_commands() -> None:
         ("identity", "revoke"),
         ("identity", "list"),
         ("certificate", "renew"),
+        ("clock", "confirm"),
         ("ledger", "verify"),
         ("ledger", "write-off"),
         ("keys", "show"),

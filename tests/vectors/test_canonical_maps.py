@@ -180,7 +180,7 @@ def texts() -> dict[str, str]:
         "an account that has another cap": ACCOUNT.to_text(ACCOUNTS),
         "request to open": open_request(TERMS, "olga", "once").content.hex(),
         "request to register": NEW.request("olga", "once").content.hex(),
-        "bound seed": bound_seed(bytes(32), b"n" * 32, b"d" * 32, SETTING, PLAN).hex(),
+        "bound seed": bound_seed(bytes(32), b"n" * 32, b"d" * 32, SETTING, PLAN, {"ann": b"all"}).hex(),
     }
 
 

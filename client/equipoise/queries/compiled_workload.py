@@ -35,10 +35,11 @@ MANY_RECORDS = 32 * WORD  # from here on their histogram is cheaper
 class CompiledWorkload:
     """Statements compiled against a schema; made by `compile_workload` and `concatenate`.
 
-    Query numbers run through the statements in order; those of statement i are
-    `statement_offsets[i]` to `statement_offsets[i + 1]`. `statement_sensitivities`, int64[statements]: by how much
-    a statement's counts move together, at most, when one record is replaced; its kind says it
-    (`equipoise.queries.statements`). Universe cells number the records with the last attribute varying fastest.
+    Query numbers run through the statements in order; those of statement i are `statement_offsets[i]` to
+    `statement_offsets[i + 1]`. `statement_sensitivities`, int64[statements]: by how much a statement's counts move
+    together, at most, when one record is replaced; its kind says it (`equipoise.queries.statements`). Universe
+    cells number the records with the last attribute varying fastest. `digest`: the SHA-256 of the exact bytes that
+    were submitted, to which noise is bound; empty where there are none.
     """
 
     schema_sizes: tuple[int, ...]
@@ -48,6 +49,7 @@ class CompiledWorkload:
     groups: tuple[Terms, ...]
     vectors: tuple[Vectors, ...]
     restricted: tuple[RestrictedTables, ...] = ()
+    digest: bytes = b""
 
     @property
     def statement_count(self) -> int:

@@ -16,10 +16,19 @@ from equipoise.queries.workload_compiler import CompiledStatement
 
 @dataclass(frozen=True, eq=False)
 class SessionWorkload:
-    """One analyst's statements, and the slots in which they were answered: int64[statements], ascending."""
+    """One analyst's statements, and the slots in which they were answered: int64[statements], ascending.
+
+    `encoded`: the exact bytes of each statement, to which its noise is bound; none where statements have no bytes,
+    as in simulations.
+    """
 
     slots: NDArray[np.int64]
     statements: tuple[CompiledStatement, ...]
+    encoded: tuple[bytes, ...] = ()
+
+    def at(self, place: int) -> tuple[CompiledStatement, bytes]:
+        """A statement, and its bytes."""
+        return self.statements[place], self.encoded[place] if self.encoded else b""
 
     @property
     def query_count(self) -> int:

@@ -74,7 +74,7 @@ def _linear(statement: Statement, path: str) -> LinearKind[Statement]:
     if kind is None:
         raise InvalidArgument(path, "is not a statement")
     if isinstance(kind, StatisticKind):
-        raise InvalidArgument(path, "is a statistic; only sessions of low_sensitivity answer those")
+        raise InvalidArgument(path, "is a statistic; only sessions of low_sensitivity answer statistics")
     return kind
 
 

@@ -29,4 +29,5 @@ def compile_asked(data: bytes, schema: Schema, most_statements: int | None = Non
     for i, piece in enumerate(pieces):
         if piece not in compiled:
             compiled[piece] = compile_statement(piece, schema, f"statements[{i}]")
-    return SessionWorkload(np.array(slots, dtype=np.int64), tuple(compiled[piece] for piece in pieces))
+    statements = tuple(compiled[piece] for piece in pieces)
+    return SessionWorkload(np.array(slots, dtype=np.int64), statements, tuple(pieces))

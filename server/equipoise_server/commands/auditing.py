@@ -66,7 +66,7 @@ def replay(
     ] = None,
     table: Annotated[
         Path | None,
-        typer.Option(help="The table, where it is not in the data directory any more.", show_default=False),
+        typer.Option(help="The table, if it is no longer in the data directory.", show_default=False),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -108,7 +108,7 @@ def empirical(
     ] = "3x3",
     records: Annotated[int, typer.Option(help="How many records the table has.")] = 100,
     analysts: Annotated[int, typer.Option(help="How many analysts; the first is the one that changes.")] = 3,
-    statements: Annotated[int, typer.Option(help="How many conditions each of them asks about.")] = 1,
+    statements: Annotated[int, typer.Option(help="How many conditions each analyst asks about.")] = 1,
     unit: Unit = "query",
     play: Play = None,
     eps_data: EpsData = 1.0,
@@ -121,22 +121,24 @@ def empirical(
         typer.Option("--set", help="NAME=VALUE forces a parameter, such as rounds=8; repeat for several."),
     ] = None,
     runs: Annotated[
-        int, typer.Option(help="How many runs of each input choose what to look at; as many again test it.")
+        int, typer.Option(help="How many runs of each input choose the statistic; as many again test it.")
     ] = 500,
     level: Annotated[
-        float, typer.Option(help="With which probability a sound mechanism may be refuted by chance.")
+        float, typer.Option(help="The probability with which a sound mechanism may be refuted by chance.")
     ] = 0.001,
     chart: Annotated[
         Path | None,
-        typer.Option(help="Draw certified bounds beside claims, into this .svg or .png file.", show_default=False),
+        typer.Option(
+            help="Draw the certified bounds beside the claims into this .svg or .png file.", show_default=False
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a mechanism on neighbouring inputs, and certify what its outcomes alone prove of its epsilons.
+    """Run a mechanism on neighbouring inputs, and certify lower bounds of its epsilons.
 
-    Needs no table and no server: the inputs are tiny and public, made from the options. One record moves, and
-    everybody looks; one statement or analyst changes, and all others look together. Every run has a fresh seed.
-    Exits with 1 where more is certified than the mechanism claims. That little is certified proves nothing.
+    Needs no table and no server: the inputs are tiny and public, made from the options. For the data one record
+    changes, for the analysts one statement or one analyst; the others' answers are looked at together.
+    Every run has a fresh seed. Exits with 1 if a bound exceeds the claim. A small bound proves nothing.
     """
     if chart is not None:
         check_chart(chart)

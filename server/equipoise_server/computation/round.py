@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 
 from equipoise.errors import DataLoss
 from equipoise.model.rounds import MechanismPlan
@@ -22,7 +23,7 @@ from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.source import Source
 from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.online.interface import play
-from equipoise_server.mechanisms.registry import SESSION_MECHANISMS, mechanism, session_mechanism
+from equipoise_server.mechanisms.registry import SEPARATE, SESSION_MECHANISMS, mechanism, session_mechanism
 
 
 @dataclass(frozen=True)
@@ -55,13 +56,17 @@ def compute_round(job: Job, progress: OnStep) -> Outcome:
     schema = Schema.from_json(job.schema)
     data = load_data(job.source, schema, job.setting.records, job.data_digest)
     progress("load", 1, 1)
-    seed = bound_seed(job.seed, job.audit_nonce, data.digest, job.setting, job.plan)
-    if job.plan.mechanism in SESSION_MECHANISMS:
+    session = job.plan.mechanism in SESSION_MECHANISMS
+    # Else streams are bound one by one: of a session to its statements, of an analyst alone to its own workload.
+    bound = {} if session or job.plan.mechanism in SEPARATE else job.workloads
+    seed = bound_seed(job.seed, job.audit_nonce, data.digest, job.setting, job.plan, bound)
+    if session:
         return _session(job, schema, data.counts, seed, progress)
     workloads = {}
     for done, (analyst, workload) in enumerate(job.workloads.items()):
         progress("compile", done, len(job.workloads))
-        workloads[analyst] = compile_workload(workload_from_bytes(workload), schema)
+        compiled = compile_workload(workload_from_bytes(workload), schema)
+        workloads[analyst] = replace(compiled, digest=sha256(workload).digest())
     progress("compile", len(workloads), len(workloads))
     if not workloads:
         # The round's analysts must not see that nobody has asked: there is a synopsis, of a game without questions.
@@ -77,6 +82,6 @@ def _session(job: Job, schema: Schema, data: Counts, seed: bytes, progress: OnSt
     outcome = play(played, job.setting, job.plan, data, asked, seed, progress)
     for analyst, chain in job.told.items():
         if analyst not in asked:
-            raise DataLoss("what was asked in the session is not in the store")
+            raise DataLoss("the statements of the session are missing from the store")
         check_live_answers(chain, job.workloads[analyst], asked[analyst], outcome.answers[analyst])
     return outcome

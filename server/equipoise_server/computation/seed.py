@@ -1,8 +1,9 @@
-"""What a mechanism draws from: the committed seed of a round, bound to its data and its public parameters."""
+"""What a mechanism draws from: a round's committed seed, bound to its data, public parameters and workloads."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -16,20 +17,36 @@ from equipoise_server.mechanisms.interface import PublicParameters
 
 
 def bound_seed(
-    seed: bytes, nonce: bytes | None, digest: bytes, setting: PublicParameters, plan: MechanismPlan
+    seed: bytes,
+    nonce: bytes | None,
+    digest: bytes,
+    setting: PublicParameters,
+    plan: MechanismPlan,
+    workloads: Mapping[str, bytes],
 ) -> bytes:
-    """What the mechanism draws from, 32 bytes: the committed seed, under a nonce, for one table and plan.
+    """Derive what the mechanism draws from, 32 bytes: the committed seed, for one nonce, table, plan and workloads.
 
-    HKDF-SHA256 (RFC 5869) of the seed; salt: the nonce, or zeros; info: the data's `digest` and that of the public
-    parameters. Assumption: HMAC-SHA256 is a pseudorandom function, also where its message is the secret (Krawczyk,
-    Crypto 2010). Then, for a seed that is uniform and drawn without regard to the rest, the results for any nonces,
-    tables and parameters cannot feasibly be told from uniform bytes drawn apart for each. So every guarantee of a
-    mechanism is unchanged, and noise under one seed never cancels between two tables or two plans. Once seed, table
-    and plan are committed to, nobody but the auditor has a choice left. The round's id, times and workloads have no
-    part in it; `docs/decisions/0005-seed-binding.md` says why.
+    HKDF-SHA256 (RFC 5869) of the seed; salt: the nonce, or zeros; info: the data's `digest`, that of the public
+    parameters and that of the workloads. Assumption: HMAC-SHA256 is a pseudorandom function, also where its
+    message is the secret (Krawczyk, Crypto 2010). Then, for a seed that is uniform and drawn without regard to the
+    rest, the results for any nonces, tables, parameters and workloads cannot feasibly be told from uniform bytes
+    drawn apart for each. So every guarantee of a mechanism is unchanged, and noise under one seed never cancels
+    between two tables, two plans, or two rounds' workloads. The round's id and times have no part in it;
+    `docs/decisions/0005-seed-binding.md` says why.
+
+    Args:
+        seed: 32 bytes, as they were committed to.
+        nonce: 32 bytes of the auditor's, None where it gave none.
+        digest: The table's SHA-256, 32 bytes (`datasets.digest`).
+        setting: The round's public parameters.
+        plan: The round's plan.
+        workloads: The sealed workloads' exact bytes, by analyst. None of a session, whose streams are bound to its
+            statements (`mechanisms.online.streams`), nor of a mechanism that answers each analyst alone, from
+            streams that are bound to its own workload (`mechanisms.own_stream`).
     """
     public = canonical_json({"plan": PLAN.encode(plan), "public_parameters": setting_fields(setting)})
-    info = b"equipoise round v1\n" + digest + hashlib.sha256(public).digest()
+    asked = canonical_json({name: hashlib.sha256(workload).hexdigest() for name, workload in workloads.items()})
+    info = b"equipoise round v1\n" + digest + hashlib.sha256(public).digest() + hashlib.sha256(asked).digest()
     return HKDF(SHA256(), SEED_BYTES, salt=nonce or bytes(NONCE_BYTES), info=info).derive(seed)
 
 

@@ -61,7 +61,7 @@ def start_session(job: SessionJob, schema: Schema) -> Session:
     """A session that has answered nothing. Raises as `load_data` does."""
     data = load_data(job.source, schema, job.setting.records, job.data_digest)
     # No auditor adds to the seed of a session, which answers as soon as it is open.
-    seed = bound_seed(job.seed, None, data.digest, job.setting, job.plan)
+    seed = bound_seed(job.seed, None, data.digest, job.setting, job.plan, {})
     return session_mechanism(job.plan.mechanism).start(job.setting, job.plan, data.counts, seed)
 
 
@@ -70,7 +70,8 @@ def answer(session: Session, schema: Schema, questions: Sequence[Question], stop
     for question in questions:
         if stops and session.used_up_at(question.slot):
             return
-        yield session.answer(question.slot, compile_statement(question.statement, schema))
+        compiled = compile_statement(question.statement, schema)
+        yield session.answer(question.slot, compiled, question.statement)
 
 
 def check_live_answers(live: AnswerChain, workload: bytes, questions: SessionWorkload, answers: Answers) -> None:
@@ -86,4 +87,4 @@ def check_live_answers(live: AnswerChain, workload: bytes, questions: SessionWor
             chain, sequence, slot, statement, answers.values[cells], answers.methods[cells], answers.bounds[cells]
         )
     if chain != live.end:
-        raise DataLoss("computed again, the session's answers are not those that were given")
+        raise DataLoss("the final run of the session does not reproduce the answers that were given")

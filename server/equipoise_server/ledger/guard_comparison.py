@@ -13,7 +13,7 @@ from equipoise_server.ledger.guard_snapshot import Snapshot
 from equipoise_server.ledger.journal import Head
 from equipoise_server.ledger.seen_digests import SeenDigests
 from equipoise_server.storage import tree_heads
-from equipoise_server.storage.idempotency import remembered
+from equipoise_server.storage.idempotency import count_requests
 from equipoise_server.storage.tables.session import sessions
 from equipoise_server.storage.tree_heads import TreeHead
 
@@ -42,7 +42,7 @@ def compare(connection: Connection, snapshot: Snapshot | None, seen: SeenDigests
     if snapshot is None:
         return Finding.MISSING if head.sequence or tree_heads.newest(connection).size else Finding.CONTAINED
     contained = journal.digest_at(connection, snapshot.sequence) == snapshot.digest
-    counted = remembered(connection) >= snapshot.requests and count_answers(connection) >= snapshot.answered
+    counted = count_requests(connection) >= snapshot.requests and count_answers(connection) >= snapshot.answered
     if contained and counted and _in_log(connection, snapshot.log):
         return Finding.CONTAINED
     # A crash came between the write-off and the setting of the guard: nothing happened in between.
@@ -87,13 +87,13 @@ def problem(connection: Connection, snapshot: Snapshot | None, finding: Finding,
             f"the log's first {snapshot.log.size} entries are not those that had been shown (see the guard): the "
             "store is a copy that went another way, and records may be missing"
         )
-    if (given := count_answers(connection)) < snapshot.answered:
+    if (answers := count_answers(connection)) < snapshot.answered:
         return (
-            f"the store has {given} answers of sessions, but {snapshot.answered} had been given (see the guard): "
+            f"the store has {answers} answers of sessions, but {snapshot.answered} had been given (see the guard): "
             "it was restored from an older copy, and randomness would be used again"
         )
     return (
-        f"the store remembers {remembered(connection)} requests, but {snapshot.requests} had been answered "
+        f"the store counts {count_requests(connection)} requests, but {snapshot.requests} had been answered "
         "(see the guard): it was restored from an older copy, and workloads or revocations may be missing"
     )
 
@@ -110,4 +110,4 @@ def _in_log(connection: Connection, log: TreeHead) -> bool:
 def resolved(connection: Connection, snapshot: Snapshot) -> bool:
     """Whether the journal says that what this snapshot knew, and the store did not, was written off."""
     known = [json.loads(entry.events) for entry in journal.of_account(connection, "", 0, None)]
-    return any((each["sequence"], each["digest"]) == (snapshot.sequence, snapshot.digest.hex()) for each in known)
+    return any((loss["sequence"], loss["digest"]) == (snapshot.sequence, snapshot.digest.hex()) for loss in known)

@@ -17,8 +17,8 @@ VERSION = 1
 class Snapshot:
     """The journal's entry `sequence` with its digest (0 and zeros: none yet), and what was committed then.
 
-    `orders`: the Renyi orders of the accounts to which rounds add. `requests`: how many were remembered. `log`: how
-    far the log had come. `answered`: how many statements sessions had answered.
+    `orders`: the Renyi orders of the accounts to which rounds add. `requests`: how many were carried out. `log`:
+    how far the log had come. `answered`: how many statements sessions had answered.
     """
 
     sequence: int

@@ -13,10 +13,10 @@ Order matters, and makes a crash at any point harmless:
 It holds the size and the root of the log, too. A checkpoint is signed only of what the guard knows, so no copy of
 the store from before one that was shown is accepted, and no size of the log ever has two roots.
 
-It also counts the requests that were remembered, which no store ever forgets: a copy from before a workload was
-accepted is refused, too, from about a second after that (`rounds.schedule`), though no budget is missing from it.
-And it counts the statements that sessions have answered: a copy from before an answer would let another statement
-be answered with the same randomness. An answer is told only when the guard counts it.
+It also counts the requests that were carried out, a number that never falls in a store: a copy from before
+a workload was accepted is refused, too, from about a second after that (`rounds.schedule`), though no budget is
+missing from it. And it counts the statements that sessions have answered: a copy from before an answer would let
+another statement be answered with the same randomness. An answer is told only when the guard counts it.
 
 A crash between 1 and 2 leaves a guard that the journal extends: the next start accepts and advances it. If
 instead a copy from before 1 is restored, that reservation is lost, but nothing was done upon it. After 2 the copy
@@ -50,7 +50,7 @@ from equipoise_server.ledger.seen_digests import SeenDigests
 from equipoise_server.storage import tree_heads
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.durable import sync_directory, sync_file
-from equipoise_server.storage.idempotency import remembered
+from equipoise_server.storage.idempotency import count_requests
 from equipoise_server.storage.store import Store
 
 GUARD_FILE = "guard"
@@ -145,7 +145,7 @@ class Guard:
 
     def _move(self, connection: Connection) -> None:
         # The head first: amounts that are newer than it can only count more.
-        head, kept, log = journal.head(connection), remembered(connection), tree_heads.newest(connection)
+        head, kept, log = journal.head(connection), count_requests(connection), tree_heads.newest(connection)
         snapshot, now = self.read(), (head.sequence, head.digest, kept, log, count_answers(connection))
         if (
             snapshot is None

@@ -30,6 +30,9 @@ MECHANISMS: dict[str, Mechanism] = {
     "projection": Projection(),
     "multiplicative_weights": MultiplicativeWeights(),
 }
+# Those that answer each analyst from its own workload, or all from one table of noisy counts: what they draw is
+# bound to no other workload. Whatever is not named here is bound to all workloads of its round.
+SEPARATE = frozenset({"laplace", "gaussian", "histogram", "small_db", "projection", "multiplicative_weights"})
 AUTO = Auto(MECHANISMS)
 SESSION_MECHANISMS: dict[str, SessionMechanism] = {
     "online": Online(),

@@ -11,7 +11,7 @@ noisy score itself told where it is positive, no charge that does not grow with 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -104,17 +104,18 @@ class SequentialSparseVector:
     """A sparse vector whose scores come one at a time; each may be chosen by who has seen all earlier signs.
 
     A threshold's noise is drawn from a stream that its number names, a test's from one that its slot names: so the
-    sign in a slot is a function of the seed, the slot, the score and the positives before it, and of nothing that
-    was drawn and lost. The guarantee is that of `SparseVector`, whose proof lets the scores be chosen so.
+    sign in a slot is a function of the streams, the slot, the score and the positives before it, and of nothing
+    that was drawn and lost. A threshold is drawn at the first test that needs it, from the streams as they are
+    then. The guarantee is that of `SparseVector`, whose proof lets the scores be chosen so.
     """
 
-    def __init__(self, vector: SparseVector, seed: bytes, purpose: str) -> None:
-        """`purpose`: the first label of all its streams, used for nothing else under this seed."""
-        self._vector, self._seed, self._purpose = vector, seed, purpose
+    def __init__(self, vector: SparseVector, derive: Callable[..., KeyedStream], purpose: str) -> None:
+        """`derive`: the stream of some labels. `purpose`: the first label, which nothing else has among them."""
+        self._vector, self._derive, self._purpose = vector, derive, purpose
         self._threshold_noise, self._test_noise = vector.threshold_noise, vector.test_noise
         self._last_slot = -1
         self.positives = 0
-        self._threshold = self._fresh_threshold()
+        self._threshold: int | None = None
 
     @property
     def used_up(self) -> bool:
@@ -128,11 +129,13 @@ class SequentialSparseVector:
         if slot <= self._last_slot:
             raise ValueError("each slot has one test, and slots ascend")
         self._last_slot = slot
+        if self._threshold is None:
+            self._threshold = self._fresh_threshold()
         noise = int(self._test_noise.draw(1, self._stream("tests", slot))[0])
         positive = score + noise >= self._threshold
         if positive:
             self.positives += 1
-            self._threshold = self._fresh_threshold()
+            self._threshold = None
         return positive
 
     def _fresh_threshold(self) -> int:
@@ -140,7 +143,7 @@ class SequentialSparseVector:
         return self._vector.threshold + int(noise[0])
 
     def _stream(self, purpose: str, place: int) -> KeyedStream:
-        return KeyedStream.derive(self._seed, self._purpose, purpose, str(place))
+        return self._derive(self._purpose, purpose, str(place))
 
 
 def first_positives(

@@ -21,7 +21,7 @@ from equipoise.model.rounds import RoundState
 from equipoise.model.times import to_microseconds
 from equipoise.records.record import Audience
 from equipoise_server.identity.registry import check_there, mark_deleted
-from equipoise_server.storage.idempotency import make_request
+from equipoise_server.storage.idempotency import forget_caller, make_request
 from equipoise_server.storage.operations import Operations, no_answer
 from equipoise_server.storage.tables.round import result_chunks, rounds, runs, shares, stream_digests, submissions
 from equipoise_server.storage.tables.session import asked, attached
@@ -59,6 +59,8 @@ def _remove(connection: Connection, name: str, now: datetime) -> None:
         connection.execute(brought.delete().where(brought.c.round_id.in_(shared), brought.c.analyst == name))
     for results in (result_chunks, stream_digests):
         connection.execute(results.delete().where(results.c.run_id.in_(answered), results.c.analyst == name))
+    # Their answers are receipts, with the salts and digests of workloads.
+    forget_caller(connection, f"analyst/{name}")
     # The hashes stay, and with them every record's root.
     about = (record_items.c.analyst == name) & (record_items.c.audience == Audience.ANALYST.value)
     connection.execute(record_items.update().where(about).values(salt=None, content=None))

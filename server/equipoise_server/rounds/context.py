@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from equipoise_server.clock import Clock
+from equipoise_server.rounds.clock_watch import ClockWatch
 from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.storage.store import Store
 from equipoise_server.transparency.signing import Signer
@@ -12,7 +13,10 @@ from equipoise_server.transparency.signing import Signer
 
 @dataclass(frozen=True)
 class Context:
-    """The dependencies of one server's services. `storage_key` opens the seeds that the store holds."""
+    """The dependencies of one server's services.
+
+    `storage_key` opens the seeds that the store holds; `watch` says whether the clock is trusted.
+    """
 
     store: Store
     tables: Datasets
@@ -20,3 +24,4 @@ class Context:
     signer: Signer
     deployment: str
     storage_key: bytes = field(repr=False)
+    watch: ClockWatch

@@ -106,7 +106,9 @@ class Lifecycle:
                 query = select(rounds.c.id).where(rounds.c.state == RoundState.RUNNING.value)
                 running = list(connection.execute(query.order_by(rounds.c.position)).scalars())
             self._runner.keep_only(running)
-            self._problems = {each: problem for each, problem in self._problems.items() if each in running}
+            self._problems = {
+                running_id: problem for running_id, problem in self._problems.items() if running_id in running
+            }
             for round_id in running:
                 if self._runner.progress(round_id) is not None:
                     continue
@@ -142,10 +144,12 @@ class Lifecycle:
             or self._runner.active(record.id)
             or not self._runner.claim(record.id)
         ):
-            raise WrongState("the round is being run, or has been, and waits for its release")
+            raise WrongState("the round is running, or has run and waits for its release")
         return {}
 
     def _release(self, connection: Connection, record: RoundRecord) -> Mapping[str, object]:
+        # When its streams open is the clock's next point of the grid, and stays so.
+        self._context.watch.check(connection)
         run_id, peak_memory_bytes = completed_run(connection, record.id)
         discard(connection, record.id, but=run_id)
         grid = record.terms.release_grid_seconds or self._grid

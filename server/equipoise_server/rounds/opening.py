@@ -71,10 +71,10 @@ class Opening:
         with self.operations.store.read() as connection:
             dataset = read_dataset(connection, terms.dataset)
             if dataset.retire_time is not None:
-                raise WrongState("the dataset is retired: no new rounds")
+                raise WrongState("the dataset is retired; it takes no new rounds")
             _check_registered(connection, terms)
         if terms.close_time is not None and terms.close_time <= self.operations.clock():
-            raise InvalidArgument("close_time", "has passed already")
+            raise InvalidArgument("close_time", "must be in the future")
         return make_plan(with_defaults(terms, self.operations.clock()), dataset)
 
     def charges(self, terms: Terms, plan: MechanismPlan) -> tuple[AccountCharge, ...]:
@@ -98,7 +98,7 @@ class Opening:
             # Asked again, now that nothing else can be written.
             _check_registered(connection, terms)
             if read_dataset(connection, terms.dataset).retire_time is not None:
-                raise WrongState("the dataset is retired: no new rounds")
+                raise WrongState("the dataset is retired; it takes no new rounds")
             open_accounts(connection, terms, now)
             check_accounts(connection, terms, plan)
             round_id = self._insert(connection, with_defaults(terms, now), plan, now)
@@ -147,7 +147,9 @@ class Opening:
             connection.execute(sessions.insert().values(round_id=round_id, answered=0))
         if seed.for_auditors:
             sealed = seed.for_auditors.items()
-            rows = [{"round_id": round_id, "key_id": key_id, "sealed": each} for key_id, each in sealed]
+            rows = [
+                {"round_id": round_id, "key_id": key_id, "sealed": sealed_seed} for key_id, sealed_seed in sealed
+            ]
             connection.execute(sealed_seeds.insert(), rows)
         return round_id
 

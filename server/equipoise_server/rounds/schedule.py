@@ -15,12 +15,13 @@ from sqlalchemy import Connection, select
 from equipoise.errors import BudgetExhausted, EquipoiseError
 from equipoise.model.rounds import RoundState
 from equipoise.model.times import from_microseconds, to_microseconds
+from equipoise_server.rounds.clock_watch import ClockWatch
 from equipoise_server.rounds.lifecycle import Lifecycle
 from equipoise_server.rounds.seeds import Seeds, kept_too_long
 from equipoise_server.rounds.state_machine import Action, due
 from equipoise_server.rounds.store.results import completed, expire, kept_since_before
 from equipoise_server.rounds.store.rounds import session_from_json
-from equipoise_server.storage.idempotency import Request, make_request
+from equipoise_server.storage.idempotency import Request, forget_until, make_request, outlived
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.tables.round import rounds
 from equipoise_server.transparency.sequencing import Sequencer
@@ -42,17 +43,27 @@ class Schedule:
     sequencer: Sequencer
     retention: timedelta
     audit_window: timedelta
+    watch: ClockWatch
 
     def keep(self) -> None:
         """Do what is due now: steps of rounds whose closing time has come, the log, and the removal of old results.
 
-        Raises `Unavailable`, `DataLoss`.
+        Only the log goes on where the clock is not trusted: the rest cannot be undone. Raises `Unavailable`,
+        `DataLoss`.
         """
         now, store = self.operations.clock(), self.operations.store
+        with store.read() as connection:
+            trusted = self.watch.problem(connection) is None
+        if not trusted:
+            self.operations.catch_up()
+            self.sequencer.sequence(now)
+            return
+        self.watch.record(store)
         with store.read() as connection:
             steps = due_steps(connection, now)
             old = kept_since_before(connection, now - self.retention) if self.retention else []
             unneeded = kept_too_long(connection, now, self.audit_window)
+            forgettable = outlived(connection, now)
         self.operations.catch_up()
         for round_id, step in steps:
             self._take_due_step(round_id, step)
@@ -61,6 +72,9 @@ class Schedule:
             with store.write() as connection:
                 expire(connection, round_id)
             log.info("results_expired", round_id=round_id)
+        if forgettable is not None:
+            with store.write() as connection:
+                forget_until(connection, forgettable)
         for round_id in unneeded:
             self.seeds.destroy(round_id)
             log.info("seed_destroyed", round_id=round_id)

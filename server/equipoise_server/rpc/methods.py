@@ -80,9 +80,10 @@ def _handler(method: MethodDescriptor, answer: Any, row: MethodPolicy, serving: 
     request_class = GetMessageClass(method.input_type)
     threads = serving.threads.of(row.rate)
 
-    async def unary(raw: bytes, _: Context) -> bytes:
+    async def unary(raws: AsyncIterator[bytes], _: Context) -> bytes:
         caller = current_caller()
         with recorded(row, caller) as entry:
+            raw = await _receive_one(raws, serving.stall_seconds)
 
             def answered() -> bytes:
                 request = _parse(request_class, raw)
@@ -93,9 +94,10 @@ def _handler(method: MethodDescriptor, answer: Any, row: MethodPolicy, serving: 
 
             return await threads.run(caller.name, answered)
 
-    async def stream(raw: bytes, context: Context) -> None:
+    async def stream(raws: AsyncIterator[bytes], context: Context) -> None:
         caller = current_caller()
         with recorded(row, caller) as entry:
+            raw = await _receive_one(raws, serving.stall_seconds)
             request = await threads.run(caller.name, _parse, request_class, raw)
             entry.note(request)
             await written(answer(caller, request), caller, context)
@@ -134,9 +136,11 @@ def _handler(method: MethodDescriptor, answer: Any, row: MethodPolicy, serving: 
         return _build_handler(grpc.stream_stream_rpc_method_handler, conversation)
     if method.client_streaming:
         return _build_handler(grpc.stream_unary_rpc_method_handler, upload)
+    # The wire is the same for one request as for many. gRPC itself would read the one before any guard runs, wait
+    # for it for ever, and never answer a call that ends without it.
     if method.server_streaming:
-        return _build_handler(grpc.unary_stream_rpc_method_handler, stream)
-    return _build_handler(grpc.unary_unary_rpc_method_handler, unary)
+        return _build_handler(grpc.stream_stream_rpc_method_handler, stream)
+    return _build_handler(grpc.stream_unary_rpc_method_handler, unary)
 
 
 def _build_handler(make: Any, behaviour: Any) -> Handler:
@@ -154,7 +158,7 @@ async def _written(context: Context, message: bytes, seconds: float) -> bool:
     return True
 
 
-async def _receive(messages: AsyncIterator[bytes], seconds: float) -> AsyncIterator[bytes]:
+async def _receive(messages: AsyncIterator[bytes], seconds: float) -> AsyncGenerator[bytes]:
     """The messages, as long as each comes in time; else `Unavailable`."""
     received = aiter(messages)
     while True:
@@ -166,6 +170,15 @@ async def _receive(messages: AsyncIterator[bytes], seconds: float) -> AsyncItera
         if message is None:
             return
         yield message
+
+
+async def _receive_one(messages: AsyncIterator[bytes], seconds: float) -> bytes:
+    """The one message of a request. Raises `InvalidArgument` where none comes, `Unavailable` not in time."""
+    async with aclosing(_receive(messages, seconds)) as received:
+        message = await anext(received, None)
+    if message is None:
+        raise InvalidArgument("request", "is missing: the call ended without a message")
+    return message
 
 
 def _parse(request_class: type[Message], raw: bytes) -> Message:

@@ -39,7 +39,7 @@ class OpenSession:
     schedule: AnswerSchedule
 
     def compile(self, statement: bytes) -> CompiledStatement:
-        """What a statement asks for. Raises `TooLarge`, and `InvalidArgument` naming `statement...`."""
+        """Return what a statement asks for. Raises `TooLarge`, and `InvalidArgument` naming `statement...`."""
         if len(statement) > MAX_STATEMENT:
             raise TooLarge(f"the statement is larger than {MAX_STATEMENT:,} bytes")
         compiled = compile_statement(statement, self.schema)
@@ -79,12 +79,12 @@ def read_open_session(context: Context, record: RoundRecord) -> OpenSession:
 
 
 def by_turns(record: RoundRecord) -> bool:
-    """Whether a session answers by turns."""
+    """Return whether a session answers by turns."""
     return record.terms.session is not None and record.terms.session.turn_seconds > 0
 
 
 def schedule_of(record: RoundRecord) -> AnswerSchedule:
-    """How a session's statements are taken."""
+    """Return how a session's statements are taken."""
     session, close_time = record.terms.session, record.terms.close_time
     assert session is not None
     if not session.turn_seconds:

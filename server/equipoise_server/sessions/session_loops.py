@@ -47,7 +47,7 @@ class SessionLoops:
         self._stopped = False
 
     def loop(self, record: RoundRecord) -> SessionLoop:
-        """The session's loop, started where it has none. Raises `Unavailable`, `DataLoss`."""
+        """Return the session's loop, started where it has none. Raises `Unavailable`, `DataLoss`."""
         with self._lock:
             known = self._loops.get(record.id)
             if known is not None and isinstance(known.problem, DataLoss):
@@ -68,7 +68,7 @@ class SessionLoops:
             return started
 
     def has_room_for_turns(self) -> bool:
-        """Whether one more session by turns can be opened. Other sessions take none of their room."""
+        """Return whether one more session by turns can be opened. Other sessions take none of their room."""
         with self._context.store.read() as connection:
             return sum(seconds > 0 for seconds in self._open_sessions(connection).values()) < self._max_workers
 
@@ -98,7 +98,7 @@ class SessionLoops:
         self._claims.close()
 
     def process_id(self, session_id: str) -> int | None:
-        """The process id of the session's worker, where this server has one."""
+        """Return the process id of the session's worker, where this server has one."""
         with self._lock:
             known = self._loops.get(session_id)
             return None if known is None or known.ended else known.process_id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -11,10 +12,15 @@ from harness.round_job import TABLE, round_job
 
 from equipoise.errors import DataLoss, InvalidArgument
 from equipoise.model.synopsis import Synopsis
+from equipoise.queries.predicates import attribute
+from equipoise.queries.statements import Marginal
 from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.computation.round import Job, compute_round
 from equipoise_server.computation.streams import StreamPart, stream_parts
 from equipoise_server.mechanisms.interface import Answers, Outcome
+from equipoise_server.mechanisms.registry import MECHANISMS, SEPARATE, mechanism
+from equipoise_server.randomness.stream import KeyedStream
 
 
 def silent(*_: object) -> None:
@@ -73,3 +79,40 @@ def test_records_that_the_schema_refuses_stop_the_run(job: Job, tmp_path: Path) 
     (tmp_path / TABLE).write_text("colour\n" + "red\n" * 99 + "blue\n")
     with pytest.raises(InvalidArgument, match="colour"):
         compute_round(job, lambda *_: None)
+
+
+def drawn(job: Job) -> set[tuple[bytes, tuple[str, ...]]]:
+    """Every stream that a round draws from: its seed and its labels."""
+    found = set()
+    derive = KeyedStream.derive
+
+    def noted(seed: bytes, *labels: str) -> KeyedStream:
+        found.add((seed, labels))
+        return derive(seed, *labels)
+
+    with patch.object(KeyedStream, "derive", noted):
+        compute_round(job, silent)
+    return found
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_no_two_workloads_of_an_analyst_share_a_stream(job: Job, name: str) -> None:
+    """The same bytes do, and so does the one table of `histogram`, whose noise any workload may look at."""
+    options = {"small_db": {"database_size": 3}}
+    setting = replace(job.setting, options=options.get(name, {}), attributes=(2,))
+    job = replace(job, setting=setting, plan=mechanism(name).plan(setting))
+    red = attribute("colour") == "red"
+    other = replace(job, workloads={"ann": workload_to_bytes((~red, Marginal(("colour",))))})
+    assert drawn(job)
+    assert drawn(job) == drawn(replace(job))
+    assert (drawn(job) & drawn(other) == set()) == (name != "histogram")
+
+
+@pytest.mark.parametrize("name", sorted(SEPARATE))
+def test_where_each_analyst_is_answered_alone_no_other_workload_moves_its_noise(job: Job, name: str) -> None:
+    options = {"small_db": {"database_size": 3}}
+    setting = replace(job.setting, options=options.get(name, {}), attributes=(2,))
+    job = replace(job, setting=setting, plan=mechanism(name).plan(setting))
+    beside = replace(job, workloads={**job.workloads, "bob": workload_to_bytes((attribute("colour") == "green",))})
+    one, two = (compute_round(each, silent).answers["ann"] for each in (job, beside))
+    assert (one.values.tolist(), one.bounds.tolist()) == (two.values.tolist(), two.bounds.tolist())

@@ -400,7 +400,7 @@ def test_a_copy_from_before_a_request_is_refused_until_that_is_written_off(
     guard.advance(store)
     store.close()
     restore(store_url, copy)
-    with pytest.raises(DataLoss, match=r"remembers 0 requests, but 1 had been answered .* older copy"):
+    with pytest.raises(DataLoss, match=r"counts 0 requests, but 1 had been answered .* older copy"):
         guard.advance(store)
     snapshot = guard.read()
     with store.write() as connection:

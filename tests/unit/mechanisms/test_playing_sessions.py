@@ -51,7 +51,7 @@ class SlotsSeen:
     def used_up_at(self, slot: int) -> bool:  # noqa: ARG002
         return False
 
-    def answer(self, slot: int, statement: CompiledStatement) -> Answers:
+    def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"") -> Answers:  # noqa: ARG002
         self.slots.append(slot)
         cells = statement.query_count
         return Answers(self.data.count(linear(statement)), np.ones(cells, np.uint8), np.full(cells, slot, np.int64))

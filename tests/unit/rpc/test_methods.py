@@ -47,6 +47,12 @@ def serving() -> Iterator[Serving]:
     threads.close()
 
 
+async def sent(*messages: bytes) -> AsyncIterator[bytes]:
+    """What a caller sends before it ends its side of the call."""
+    for message in messages:
+        yield message
+
+
 def handler_of(method: str, implementation: object, policy: dict[str, MethodPolicy], serving: Serving) -> Any:
     (service,) = bind({SERVICE: implementation}, serving, policy)
 
@@ -62,10 +68,14 @@ async def test_a_request_is_parsed_answered_and_serialized_inside_the_handler(se
     authentication._CALLER.set(Caller("eve", Role.AUDITOR))
     handler = handler_of("ListAuditRounds", Answers(), ROWS, serving)
     assert handler.request_deserializer is None
-    raw = await handler.unary_unary(auditor_pb2.ListAuditRoundsRequest(page_size=7).SerializeToString(), CONTEXT)
+    raw = await handler.stream_unary(
+        sent(auditor_pb2.ListAuditRoundsRequest(page_size=7).SerializeToString()), CONTEXT
+    )
     assert auditor_pb2.ListAuditRoundsResponse.FromString(raw).next_page_token == "eve 7"
     with pytest.raises(InvalidArgument, match="is not a ListAuditRoundsRequest"):
-        await handler.unary_unary(b"\xff\xff", CONTEXT)
+        await handler.stream_unary(sent(b"\xff\xff"), CONTEXT)
+    with pytest.raises(InvalidArgument, match=r"^request: is missing"):
+        await handler.stream_unary(sent(), CONTEXT)
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import event, func, select
 
 from equipoise.errors import AlreadyExists, InvalidArgument
-from equipoise_server.storage.idempotency import Request, first_answer, keep_answer, make_request
+from equipoise_server.storage.idempotency import (
+    LAST_TIME,
+    MAX_REQUESTS,
+    REQUEST_LIFE,
+    Request,
+    count_requests,
+    first_answer,
+    forget_caller,
+    forget_until,
+    keep_answer,
+    last_time,
+    make_request,
+    outlived,
+)
 from equipoise_server.storage.store import Store, open_store
+from equipoise_server.storage.tables.identity import callers, requests
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -63,3 +80,80 @@ def test_callers_do_not_share_ids(store: Store) -> None:
 def test_ids_have_a_length(wrong: str) -> None:
     with pytest.raises(InvalidArgument, match=r"^request_id: "):
         make_request("ann", wrong, "open")
+
+
+def kept(store: Store, caller: str) -> int:
+    with store.read() as connection:
+        own = select(func.count()).where(requests.c.caller == caller)
+        return int(connection.execute(own.select_from(requests)).scalar_one())
+
+
+def test_a_caller_s_newest_requests_are_kept_and_no_more(store: Store) -> None:
+    more = 25
+    keep(store, make_request("bob", "0", "open"), "bob's")
+    with store.write() as connection:
+        for number in range(MAX_REQUESTS + more):
+            keep_answer(connection, make_request("ann", str(number), "open"), str(number), NOW)
+    assert (kept(store, "ann"), kept(store, "bob")) == (MAX_REQUESTS, 1)
+    assert look_up(store, make_request("ann", str(more - 1), "open")) is None
+    assert look_up(store, make_request("ann", str(more), "open")) == str(more)
+    assert look_up(store, make_request("bob", "0", "open")) == "bob's"
+    # The rollback guard counts what was carried out, whatever is forgotten of it.
+    with store.read() as connection:
+        assert count_requests(connection) == MAX_REQUESTS + more + 1
+
+
+def test_requests_are_forgotten_after_their_life(store: Store) -> None:
+    with store.write() as connection:
+        for day in range(10):
+            request = make_request(f"caller {day % 2}", str(day), "open")
+            keep_answer(connection, request, "", NOW + timedelta(days=day))
+    with store.write() as connection:
+        assert outlived(connection, NOW + REQUEST_LIFE) is None
+        assert outlived(connection, NOW + REQUEST_LIFE + timedelta(days=2, hours=1)) == NOW + timedelta(days=2)
+        forget_until(connection, NOW + timedelta(days=2))
+        assert outlived(connection, NOW + REQUEST_LIFE + timedelta(days=2, hours=1)) is None
+        times = connection.execute(select(requests.c.request_id).order_by(requests.c.time)).scalars().all()
+        assert times == [str(day) for day in range(3, 10)]
+        # The number and the last time of a caller outlive its requests.
+        forget_caller(connection, "caller 1")
+        assert last_time(connection, "caller 1") == NOW + timedelta(days=9)
+        assert last_time(connection, "nobody") is None
+        assert count_requests(connection) == 10
+
+
+def test_the_last_time_stays_where_the_clock_is_set_back(store: Store) -> None:
+    for hours in (0, 5, -3):
+        with store.write() as connection:
+            request = make_request("ann", str(hours), "open")
+            keep_answer(connection, request, "", NOW + timedelta(hours=hours))
+    with store.read() as connection:
+        assert last_time(connection, "ann") == NOW + timedelta(hours=5)
+
+
+def test_an_answer_is_kept_by_statements_that_read_no_other_callers_rows(tmp_path: Path) -> None:
+    """Each statement finds its rows by a key. So one caller's requests never make another's slower."""
+    store = open_store(f"sqlite:///{tmp_path / 'equipoise.db'}")
+    statements: list[tuple[str, Any]] = []
+    with store.write() as connection:
+        event.listen(
+            connection, "before_cursor_execute", lambda _, __, sql, values, *___: statements.append((sql, values))
+        )
+        for number in ("1", "2"):
+            request = make_request("ann", number, "open")
+            assert first_answer(connection, request) is None
+            last_time(connection, "ann")
+            keep_answer(connection, request, "", NOW)
+        last_time(connection, "ann")
+        outlived(connection, NOW)
+    searched = [(sql, values) for sql, values in statements if not sql.startswith("INSERT")]
+    assert len(searched) == 11
+    with store.read() as connection:
+        for sql, values in searched:
+            steps = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", values)]
+            assert not any(step.startswith("SCAN requests") or step.startswith("SCAN callers") for step in steps), (
+                sql
+            )
+        assert connection.execute(LAST_TIME, {"name": "ann"}).all() == [(1_704_067_200_000_000,)]
+        assert connection.execute(select(callers.c.caller, callers.c.requests)).all() == [("ann", 2)]
+    store.close()

@@ -7,8 +7,9 @@ drawn from what was learnt: so none shows much of any one statement. Nor does th
 of `repair_places`: after *every* slot, asked in or not, the epoch ends if the number of statements answered afresh,
 with fresh noise, has reached a target with noise of the epoch's own; and certainly at a hard cap.
 
-All noise is named by its slot or epoch, and what is learnt is a function of published answers. So a session is a
-function of its seed and of what was asked, however often it was interrupted.
+All noise is named by its slot or epoch, by what was learnt so far, and that of a slot by its statement
+(`online.streams`). What is learnt is a function of published answers. So a session is a function of its seed and of
+what was asked, however often it was interrupted.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from equipoise_server.mechanisms.epochs.question import Question, Scale
 from equipoise_server.mechanisms.interface import Answers, alike
 from equipoise_server.mechanisms.noise_calibration import GAUSSIAN_NOISE, GaussianNoise, NoiseDistribution
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS
+from equipoise_server.mechanisms.online.streams import SessionStreams
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.repair.private_weights import answer_scores
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, UNCERTIFIED
@@ -33,7 +35,7 @@ from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.randomness.weighted import draw_exponential
 
-BLOCK = 1 << 8  # slots whose count noise is drawn together
+BLOCK = 1 << 8  # slots whose count noise is drawn together, and again after each that is answered afresh
 
 
 @canonical_object
@@ -81,24 +83,28 @@ class Epochs:
     """A session before its first slot, over a universe of `universe` elements, with `slots` slots."""
 
     def __init__(self, parameters: EpochParameters, universe: int, slots: int, seed: bytes) -> None:
-        self._parameters, self._slots, self._seed = parameters, slots, seed
+        self._parameters, self._slots, self._streams = parameters, slots, SessionStreams(seed)
         self._next, self._epoch, self._afresh = 0, 1, 0  # afresh: of this epoch
         self._exponents = np.zeros(universe, dtype=np.int64)
         self._learnt = np.zeros(universe, dtype=np.int64)
         self._multiset = np.ones(universe, dtype=np.int64)
         self._target = self._drawn_target()
-        self._block, self._block_noise = -1, np.zeros(0, dtype=np.int64)
+        self._block, self._block_noise = (-1, b""), np.zeros(0, dtype=np.int64)
 
     @property
     def used_up(self) -> bool:
         """Whether all epochs have ended: from here on everything is answered from the last hypothesis, untested."""
         return self._epoch > self._parameters.epochs
 
-    def answer(self, slot: int, question: Question) -> Answers:
-        """The answer in this slot; those between it and the last one are passed as empty. Slots ascend."""
+    def answer(self, slot: int, question: Question, encoded: bytes = b"") -> Answers:
+        """The answer in this slot; those between it and the last one are passed as empty. Slots ascend.
+
+        `encoded`: the statement's exact bytes, to which the noise is bound.
+        """
         if not self._next <= slot < self._slots:
             raise ValueError(f"slot {slot} is over, or there is none")
         self.pass_to(slot)
+        self._streams.ask(slot, encoded)
         expected = question.held(self._multiset)
         answers = alike(expected, UNCERTIFIED, NO_BOUND) if self.used_up else self._tested(slot, question, expected)
         self.pass_to(slot + 1)
@@ -118,6 +124,7 @@ class Epochs:
         noisy = truth + self._answer_noise(slot, parameters.answer_noise(question.l1_sensitivity), len(truth))
         answers = on_grid(np.clip(noisy, 0, units), units)
         self._afresh += 1
+        self._streams.learn()
         self._learnt += question.direction(pulls(answers - expected, parameters.guard))
         return alike(answers, parameters.noise.method, parameters.noise_bounds[question.l1_sensitivity - 1])
 
@@ -146,11 +153,11 @@ class Epochs:
         self._target = self._drawn_target()
 
     def _positive(self, slot: int, score: int) -> bool:
-        noise = self._parameters.test_noise.draw(1, self._stream("test", slot))
+        noise = self._parameters.test_noise.draw(1, self._asked_stream("test", slot))
         return score + int(noise[0]) >= self._parameters.threshold
 
     def _answer_noise(self, slot: int, law: NoiseDistribution, cells: int) -> NDArray[np.int64]:
-        return law.draw(cells, self._stream("answer", slot))
+        return law.draw(cells, self._asked_stream("answer", slot))
 
     def _drawn_records(self) -> NDArray[np.int64]:
         stream = self._stream("records", self._epoch)
@@ -161,13 +168,17 @@ class Epochs:
         return self._parameters.target + int(noise[0])
 
     def _count_noise(self, block: int) -> NDArray[np.int64]:
-        if block != self._block:
-            self._block = block
+        drawn = block, self._streams.history
+        if drawn != self._block:
+            self._block = drawn
             self._block_noise = self._parameters.count_noise.draw(BLOCK, self._stream("counts", block))
         return self._block_noise
 
     def _stream(self, purpose: str, number: int) -> KeyedStream:
-        return KeyedStream.derive(self._seed, f"epochs/{purpose}", str(number))
+        return self._streams.derive(f"epochs/{purpose}", str(number))
+
+    def _asked_stream(self, purpose: str, number: int) -> KeyedStream:
+        return self._streams.derive_asked(f"epochs/{purpose}", str(number))
 
 
 def pulls(gaps: NDArray[np.int64], guard: int) -> NDArray[np.int64]:

@@ -27,7 +27,7 @@ from equipoise_server.mechanisms.calibration import (
 from equipoise_server.mechanisms.checking import planned_workloads
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters, plan_noise
 from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, PublicParameters, alike
-from equipoise_server.randomness.stream import KeyedStream
+from equipoise_server.mechanisms.own_stream import own_stream
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def noisy_counts(
     noisy, start = dict[str, NDArray[np.int64]](), 0
     for analyst, workload in present.items():
         own = counts[start : (start := start + workload.query_count)]
-        noisy[analyst] = own + law.draw(own.size, KeyedStream.derive(seed, "noise/answers", analyst))
+        noisy[analyst] = own + law.draw(own.size, own_stream(seed, workload, "noise/answers", analyst))
     return noisy
 
 

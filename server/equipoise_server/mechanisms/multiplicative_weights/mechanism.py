@@ -21,6 +21,7 @@ from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, OnStep, Outcome, PublicParameters, alike
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters, data_parts, plan_weights
+from equipoise_server.mechanisms.own_stream import own_stream
 from equipoise_server.mechanisms.repair.private_weights import (
     answer_scores,
     rounding_error,
@@ -91,7 +92,7 @@ class MultiplicativeWeights:
         answers = {}
         progress("learning", 0, max(1, len(present)))
         for done, (analyst, workload) in enumerate(present.items(), 1):
-            stream = KeyedStream.derive(seed, "weights/learning", analyst)
+            stream = own_stream(seed, workload, "weights/learning", analyst)
             answers[analyst] = learn(parameters, workload, data, setting.records, stream)
             progress("learning", done, len(present))
         return Outcome(answers)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, SynopsisCounts, score
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector, SparseVector
+from equipoise_server.randomness.stream import KeyedStream
 
 
 def detectable_difference(epsilon: Fraction, statements: int, failure: Fraction) -> int:
@@ -49,7 +51,8 @@ def distinguish(
     """
     threshold = 2 * detectable_difference(epsilon, len(statements), failure)
     vector = SparseVector(epsilon, 1 << SCORE_BITS, threshold, 1)
-    tests, records = SequentialSparseVector(vector, seed, "distinguisher"), data.records
+    derive, records = partial(KeyedStream.derive, seed), data.records
+    tests = SequentialSparseVector(vector, derive, "distinguisher")
     for place, statement in enumerate(statements):
         expected = SynopsisCounts(statement.counts(other), int(other.sum()))
         if tests.positive(place, int(score(data.count(statement), records, expected).max())):

@@ -20,11 +20,11 @@ from equipoise_server.mechanisms.noise_calibration import fresh_answers
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS, linear
 from equipoise_server.mechanisms.online.parameters import OnlineParameters
 from equipoise_server.mechanisms.online.plan import data_parts, plan_online, uncertified
+from equipoise_server.mechanisms.online.streams import SessionStreams
 from equipoise_server.mechanisms.repair.private_weights import answer_scores, rounding_error
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
 from equipoise_server.mechanisms.running_time import fitting_bytes, online_seconds
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector
-from equipoise_server.randomness.stream import KeyedStream
 
 
 class Online:
@@ -90,17 +90,18 @@ class OnlineSession:
 
     def __init__(self, setting: PublicParameters, parameters: OnlineParameters, data: Counts, seed: bytes) -> None:
         self._parameters, self._records = parameters, setting.records
-        self._data, self._seed = data, seed
+        self._data, self._streams = data, SessionStreams(seed)
         slack = gain_slack(rounding_error(setting.records, setting.universe_size))
         self._hypothesis = Hypothesis(setting.universe_size, parameters.reach / 2.0**GRID_BITS, slack)
-        self._tests = SequentialSparseVector(parameters.vector, seed, "online")
+        self._tests = SequentialSparseVector(parameters.vector, self._streams.derive_asked, "online")
 
     def used_up_at(self, slot: int) -> bool:  # noqa: ARG002
         """Whether the last update is made: from here on the table is not read any more."""
         return self._tests.used_up
 
-    def answer(self, slot: int, statement: CompiledStatement) -> Answers:
+    def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"") -> Answers:
         """The answer to the statement in this slot; slots ascend."""
+        self._streams.ask(slot, encoded)
         asked = linear(statement)
         expected = self._hypothesis.answers(asked)
         if self.used_up_at(slot):
@@ -110,8 +111,9 @@ class OnlineSession:
         if not self._tests.positive(slot, score):
             return alike(expected, HYPOTHESIS, self._parameters.certified_bound)
         noise, l1_sensitivity = self._parameters.noise, asked.statement_sensitivity(0)
-        stream = KeyedStream.derive(self._seed, "online", "answers", str(slot))
+        stream = self._streams.derive_asked("online", "answers", str(slot))
         published = fresh_answers(noise, l1_sensitivity, counts, self._records, stream)
+        self._streams.learn()
         self._hypothesis.measured(asked, 0, published / 2.0**GRID_BITS)
         return alike(published, noise.method, self._parameters.noise_bounds[l1_sensitivity - 1])
 

@@ -66,9 +66,9 @@ class LinearSession:
         self.epochs.pass_to(slot)
         return self.epochs.used_up
 
-    def answer(self, slot: int, statement: CompiledStatement) -> Answers:
+    def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"") -> Answers:
         """The answer in this slot."""
-        return self.epochs.answer(slot, LinearQuestion(linear(statement), self.data, self.records))
+        return self.epochs.answer(slot, LinearQuestion(linear(statement), self.data, self.records), encoded)
 
     def finish(self) -> Synopsis:
         """The records of the last hypothesis."""

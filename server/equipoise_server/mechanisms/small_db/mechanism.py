@@ -19,6 +19,7 @@ from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import planned_workloads
 from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters, alike
+from equipoise_server.mechanisms.own_stream import own_stream
 from equipoise_server.mechanisms.small_db.plan import (
     DEEPEST,
     SmallDatabaseParameters,
@@ -26,7 +27,6 @@ from equipoise_server.mechanisms.small_db.plan import (
     units_of_score,
 )
 from equipoise_server.randomness.exponential import UNIT_BITS
-from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.randomness.weighted import draw_exponential
 
 METHOD = AnswerMethod.SMALL_DB
@@ -71,7 +71,7 @@ class SmallDatabase:
             values = np.zeros(0, dtype=np.int64)
             if not workload.empty:
                 errors = scores(workload, data, databases)
-                stream = KeyedStream.derive(seed, "small database", analyst)
+                stream = own_stream(seed, workload, "small database", analyst)
                 drawn = draw_exponential(exponents(errors, parameters), 1, stream)
                 values = on_grid(workload.record_counts(databases[drawn[0]]), parameters.size)
             answers[analyst] = alike(values, METHOD, parameters.bound)

@@ -141,7 +141,7 @@ def has_share(connection: Connection, dataset: str, analyst: str) -> bool:
 
 
 def _share(row: Row[Any]) -> Share:
-    return Share(**{place: getattr(row, name) for name, place in SHARE.keys.items()})
+    return Share(**{attribute: getattr(row, name) for name, attribute in SHARE.keys.items()})
 
 
 def check_token(connection: Connection, page_token: str, analyst: str | None = None) -> None:

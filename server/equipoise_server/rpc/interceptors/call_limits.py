@@ -50,7 +50,7 @@ class _Account:
 def call_limit(
     limits: CallLimits, policy: Mapping[str, MethodPolicy] = POLICY, clock: Callable[[], float] = time.monotonic
 ) -> Guard:
-    """The guard that refuses a call, with `TooFast`, beyond the limits of its caller."""
+    """Return the guard that refuses a call, with `TooFast`, beyond the limits of its caller."""
     accounts: dict[str, _Account] = {}
 
     def account(name: str) -> _Account:
@@ -62,12 +62,15 @@ def call_limit(
             )
         return accounts[name]
 
+    def uploads(call: Call) -> bool:
+        return policy[call.method].rate is Rate.UPLOAD
+
     def check(own: _Account, call: Call, peer: str) -> None:
         # The rate first: calls that are refused for another reason cost the server, too.
         wait = own.buckets[policy[call.method].rate].take(clock())
         if wait:
             raise TooFast(TOO_OFTEN, retry_seconds=wait)
-        if own.calls >= limits.calls or (call.uploads and own.uploads >= limits.uploads):
+        if own.calls >= limits.calls or (uploads(call) and own.uploads >= limits.uploads):
             raise TooFast(TOO_MANY)
         if peer not in own.connections and len(own.connections) >= limits.connections:
             raise TooFast(TOO_SPREAD)
@@ -83,13 +86,13 @@ def call_limit(
                 _log.warning("limited", caller=name, problem=refusal.message)
             raise
         own.calls += 1
-        own.uploads += call.uploads
+        own.uploads += uploads(call)
         own.connections[peer] += 1
         try:
             yield
         finally:
             own.calls -= 1
-            own.uploads -= call.uploads
+            own.uploads -= uploads(call)
             own.connections[peer] -= 1
             if not own.connections[peer]:
                 del own.connections[peer]

@@ -22,10 +22,9 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"  # not subscriptable at r
 
 @dataclass(frozen=True)
 class Call:
-    """One call as guards see it: the method's full name, whether it brings an upload, and gRPC's context."""
+    """One call as guards see it: the method's full name, and gRPC's context."""
 
     method: str
-    uploads: bool
     context: Context
 
 
@@ -43,19 +42,18 @@ class GuardInterceptor(aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """The method's handler inside the guard; None, where there is no such method, stays None."""
+        """Return the method's handler inside the guard; None, where there is no such method, stays None."""
         handler = await continuation(handler_call_details)
         return None if handler is None else surround(handler, self._guard, handler_call_details.method)
 
 
 def surround(handler: Handler, guard: Guard, method: str) -> Handler:
-    """A handler of the same kind that runs inside `guard`: a coroutine, also where it writes a stream."""
+    """Return a handler of the same kind that runs inside `guard`: a coroutine, also where it writes a stream."""
     # grpc's stubs describe the synchronous API; what aio hands over is what the code below expects.
     inner: Any = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
-    uploads = handler.request_streaming and not handler.response_streaming
 
     async def behaviour(request: Any, context: Context) -> Any:
-        async with guard(Call(method, uploads, context)):
+        async with guard(Call(method, context)):
             return await inner(request, context)
 
     make: Any = {

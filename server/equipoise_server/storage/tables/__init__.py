@@ -7,9 +7,10 @@ store reads every analyst's questions; private data are not.
 
 from __future__ import annotations
 
-from equipoise_server.storage.tables import identity, ledger, round, session, transparency
+from equipoise_server.storage.tables import clock, identity, ledger, round, session, transparency
 from equipoise_server.storage.tables.metadata import metadata
 
-MODULES = (identity, ledger, round, session, transparency)  # imported so that `metadata` has the tables of all
+# Imported so that `metadata` has the tables of all.
+MODULES = (clock, identity, ledger, round, session, transparency)
 
 __all__ = ["MODULES", "metadata"]

@@ -29,7 +29,18 @@ certificates = Table(
     Index("ix_certificates_name", "name"),
 )
 
-# The first answer to each request, so that the same request again gets it, also after a restart.
+# What is kept of every caller for ever. `requests`: how many of its requests were carried out; `last_time`: the
+# time of the newest. One row holds it, so that no transaction that writes has to look at all requests of a caller.
+callers = Table(
+    "callers",
+    metadata,
+    Column("caller", Text, primary_key=True),
+    Column("requests", BigInteger, nullable=False),
+    Column("last_time", BigInteger, nullable=False),
+)
+
+# The first answers to each caller's newest requests, so that the same request again gets the same answer, also
+# after a restart. `number` counts the caller's requests.
 requests = Table(
     "requests",
     metadata,
@@ -39,4 +50,7 @@ requests = Table(
     Column("content", LargeBinary, nullable=False),
     Column("answer", Text, nullable=False),
     Column("time", BigInteger, nullable=False),
+    Column("number", BigInteger, nullable=False),
+    Index("ix_requests_number", "caller", "number", unique=True),
+    Index("ix_requests_time", "time"),
 )

@@ -59,7 +59,7 @@ async def enter(
 ) -> None:
     # What the authentication guard does for a call.
     authentication._CALLER.set(Caller(name, Role.ANALYST))
-    call = Call(f"/x/{rate}", rate is Rate.UPLOAD, cast(Context, FakeContext(connection)))
+    call = Call(f"/x/{rate}", cast(Context, FakeContext(connection)))
     await stack.enter_async_context(limit(call))
 
 

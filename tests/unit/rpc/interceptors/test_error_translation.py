@@ -41,7 +41,7 @@ async def fail(
 ) -> tuple[grpc.StatusCode, str, dict[str, str]]:
     context = FakeContext()
     with pytest.raises(Aborted):
-        async with hide_errors(Call(method, True, cast(Context, context))):
+        async with hide_errors(Call(method, cast(Context, context))):
             raise error
     (ended,) = context.ended
     return ended
@@ -119,7 +119,7 @@ async def test_cancellation_and_aborts_pass_through() -> None:
     for error in (asyncio.CancelledError(), aio.AbortError()):
         context = FakeContext()
         with pytest.raises(type(error)):
-            async with hide_errors(Call("/x/Y", False, cast(Context, context))):
+            async with hide_errors(Call("/x/Y", cast(Context, context))):
                 raise error
         assert context.ended == []
 
@@ -130,7 +130,7 @@ async def test_a_call_that_the_server_s_end_cut_off_is_no_error_of_the_program()
 
     context = FakeContext()
     with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
-        async with hide_errors(Call("/x/Y", True, cast(Context, context))):
+        async with hide_errors(Call("/x/Y", cast(Context, context))):
             raise Stopped
     assert (context.ended, logs) == ([], [])
     for error in (aio.UsageError(), aio.InternalError()):
@@ -143,5 +143,5 @@ async def test_a_call_whose_end_is_on_its_way_gets_no_second_one() -> None:
             raise aio.UsageError("Abort already called!")
 
     with pytest.raises(asyncio.CancelledError):
-        async with hide_errors(Call("/x/Y", False, cast(Context, Ending()))):
+        async with hide_errors(Call("/x/Y", cast(Context, Ending()))):
             raise errors.NotAuthenticated("revoked")

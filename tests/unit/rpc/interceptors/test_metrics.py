@@ -38,7 +38,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 async def counted(metrics: Metrics, method: str, error: BaseException | None = None) -> None:
     with suppress(type(error or KeyError())):
-        async with metrics.guard()(Call(method, False, cast(Context, None))):
+        async with metrics.guard()(Call(method, cast(Context, None))):
             if error is not None:
                 raise error
 

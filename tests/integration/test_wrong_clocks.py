@@ -1,0 +1,158 @@
+"""A clock that steps by a year and back: nothing that cannot be undone is done while it is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from harness.rounds_bench import ANN, SALT, TERMS, Bench, HandClock
+from sqlalchemy import func, select
+
+from equipoise.errors import Unavailable
+from equipoise.model.rounds import RoundState
+from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.rounds import clock_watch
+from equipoise_server.storage.tables.identity import requests
+from equipoise_server.storage.tables.round import result_chunks
+from equipoise_server.storage.tables.transparency import sealed_seeds
+
+YEAR = timedelta(days=365)
+CLOSE = datetime(2024, 1, 2, tzinfo=UTC)
+
+
+@dataclass
+class Machine:
+    """A server whose clock can be wrong: `wrong` is by how much, and time passes beside it."""
+
+    bench: Bench
+    seconds: float = 0.0
+
+    def passes(self, time: timedelta) -> None:
+        """Let time pass, and do what is due by the clock, as often as a server would."""
+        self.seconds += time.total_seconds()
+        self.bench.clock.now += time
+        self.bench.rounds.schedule.keep()
+
+    def steps(self, by: timedelta) -> None:
+        """Set the clock, and do what is due by it."""
+        self.bench.clock.now += by
+        self.bench.rounds.schedule.keep()
+
+    def held(self) -> dict[str, int]:
+        """How many rows there are of what a clock can destroy."""
+        with self.bench.store.read() as connection:
+            return {
+                table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
+                for table in (result_chunks, sealed_seeds, requests)
+            }
+
+    def trusted(self) -> bool:
+        """Whether the clock is, and what cannot be undone is done."""
+        with self.bench.store.read() as connection:
+            return self.bench.rounds.context.watch.problem(connection) is None
+
+
+@pytest.fixture
+def machine(tmp_path: Path, store_url: str) -> Iterator[Machine]:
+    seconds: list[Machine] = []
+    bench = Bench(
+        tmp_path,
+        store_url,
+        clock=HandClock(),
+        audit_window_days=30,
+        retention_days=1,
+        absence_days=7,
+        elapsed=lambda: seconds[0].seconds if seconds else 0.0,
+    )
+    machine = Machine(bench)
+    seconds.append(machine)
+    yield machine
+    bench.stop()
+
+
+def test_a_clock_that_steps_by_a_year_and_back_loses_nothing(machine: Machine) -> None:
+    bench = machine.bench
+    released = bench.released()
+    machine.passes(timedelta(seconds=60))
+    waiting = bench.opened(replace(TERMS, close_time=CLOSE))
+    bench.rounds.submissions.submit("ann", waiting, "1", workload_to_bytes(ANN), SALT)
+    complete = bench.completed()
+    before, results = machine.held(), bench.rounds.analyst_views.results("ann", released.id, 0, 10)
+    for _ in range(3):
+        machine.steps(YEAR)
+        assert not machine.trusted()
+        # A release by hand would open its streams a year from now.
+        with pytest.raises(
+            Unavailable, match=r"the server's clock says 2024-12-31 .* but 2024-01-01 .* was expected"
+        ):
+            bench.rounds.lifecycle.release(complete, "release")
+        machine.steps(-YEAR)
+        assert machine.trusted()
+    # A server that is started while the clock is wrong has the store's word for it.
+    bench.clock.now += YEAR
+    bench.restart()
+    bench.rounds.schedule.keep()
+    assert not machine.trusted()
+    machine.steps(-YEAR)
+    assert machine.trusted()
+    assert machine.held() == before
+    assert bench.rounds.analyst_views.results("ann", released.id, 0, 10) == results
+    assert [bench.state(each) for each in (waiting, complete)] == [RoundState.OPEN, RoundState.RUNNING]
+    assert bench.rounds.lifecycle.release(complete, "release").state is RoundState.RELEASED
+    # By a clock that is right, all goes on as it was due.
+    machine.passes(timedelta(days=2))
+    assert bench.state(waiting) is not RoundState.OPEN
+    machine.passes(timedelta(days=40))
+    after = machine.held()
+    assert (after["result_chunks"], after["sealed_seeds"]) == (0, 1)
+    assert after["requests"] < before["requests"]
+
+
+def test_a_clock_that_is_confirmed_is_believed_and_what_is_due_is_done(machine: Machine) -> None:
+    bench = machine.bench
+    bench.released()
+    machine.passes(timedelta(seconds=60))
+    machine.steps(YEAR)
+    before = machine.held()
+    assert before["result_chunks"] > 0
+    with bench.store.write() as connection:
+        clock_watch.confirm(connection, bench.clock.now)
+    machine.passes(timedelta(seconds=1))
+    assert machine.trusted()
+    assert machine.held() == {"result_chunks": 0, "sealed_seeds": 0, "requests": 0}
+
+
+@pytest.mark.parametrize(("days", "trusted"), [(6.9, True), (7.1, False), (-0.01, True), (-0.1, False)])
+def test_at_its_start_a_server_believes_a_clock_that_went_on_for_a_week_at_most(
+    machine: Machine, days: float, trusted: bool
+) -> None:
+    machine.passes(timedelta(seconds=1))
+    machine.bench.clock.now += timedelta(days=days)
+    machine.bench.restart()
+    assert machine.trusted() == trusted
+
+
+@pytest.mark.parametrize(("minutes", "trusted"), [(59, True), (61, False), (-59, True), (-61, False)])
+def test_a_running_server_believes_steps_of_an_hour_at_most_taken_together(
+    machine: Machine, minutes: int, trusted: bool
+) -> None:
+    machine.passes(timedelta(seconds=1))
+    machine.passes(timedelta(days=100))
+    assert machine.trusted()
+    for _ in range(minutes if minutes > 0 else -minutes):
+        machine.steps(timedelta(minutes=1 if minutes > 0 else -1))
+    assert machine.trusted() == trusted
+    machine.passes(timedelta(days=1))
+    assert machine.trusted() == trusted
+
+
+def test_a_copy_that_no_server_has_run_on_is_compared_with_its_newest_record(machine: Machine) -> None:
+    with machine.bench.store.read() as connection:
+        recorded = clock_watch.read_recorded(connection)
+    assert recorded is not None
+    assert recorded.time == machine.bench.clock.now
+    machine.bench.clock.now += YEAR
+    assert not machine.trusted()
