@@ -28,9 +28,11 @@ from equipoise_lab.options import (
     in_words_of_options,
 )
 from equipoise_lab.simulation.progress import RunsProgress
+from equipoise_server.clock import system_clock
 from equipoise_server.commands.printing import DEFAULT_STATE, ERR, OUT, AsJson, State, print_json
 from equipoise_server.config_file import load_config
 from equipoise_server.datasets.source import source_at
+from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
 from equipoise_server.replay.replay import Replay
 from equipoise_server.replay.report import as_json as replay_as_json
 from equipoise_server.replay.report import lines
@@ -72,7 +74,8 @@ def replay(
 ) -> None:
     """Compute a released round again from its data and seed, and compare every message with what was released.
 
-    Reads the state directory and writes nothing to it; a server may run meanwhile. All that noise decides is
+    A server may run meanwhile. That a seed was opened with a key is put on record, as when an auditor reads it;
+    with --seed-file nothing is written to the state directory. All that noise decides is
     compared byte for byte, and what is fitted to noisy answers in floating point to 2^-20. Takes as long as the
     round did. Exits with 1 and names the first difference, if there is one.
     """
@@ -86,7 +89,8 @@ def replay(
             if seed_file is not None:
                 return seed_in(seed_file, commitment)
             private = read_seed_key(auditor_key or state / "profiles" / Role.AUDITOR.value / SEED_KEY)
-            return unsealed(store, round_id, private, commitment)
+            guard = Guard(state.absolute() / GUARD_FILE)
+            return unsealed(config.store_url(state), guard, round_id, private, commitment, system_clock())
 
         stored = StoredRound(store, round_id)
         replayed = Replay(

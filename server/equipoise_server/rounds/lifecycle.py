@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 
 import structlog
@@ -137,7 +138,7 @@ class Lifecycle:
                 then(round_id)
         return record
 
-    def _check_idle(self, connection: Connection, record: RoundRecord) -> Mapping[str, object]:
+    def _check_idle(self, connection: Connection, record: RoundRecord, _: datetime) -> Mapping[str, object]:
         # Claimed before it shows as RUNNING: other servers look for such rounds that nobody has.
         if (
             completed(connection, record.id) is not None
@@ -147,7 +148,7 @@ class Lifecycle:
             raise WrongState("the round is running, or has run and waits for its release")
         return {}
 
-    def _release(self, connection: Connection, record: RoundRecord) -> Mapping[str, object]:
+    def _release(self, connection: Connection, record: RoundRecord, now: datetime) -> Mapping[str, object]:
         # When its streams open is the clock's next point of the grid, and stays so.
         self._context.watch.check(connection)
         run_id, peak_memory_bytes = completed_run(connection, record.id)
@@ -155,7 +156,7 @@ class Lifecycle:
         grid = record.terms.release_grid_seconds or self._grid
         return {
             "run_id": run_id,
-            "release_time": to_microseconds(next_grid_point(self._context.clock(), grid)),
+            "release_time": to_microseconds(next_grid_point(now, grid)),
             "peak_memory_bytes": peak_memory_bytes,
         }
 
@@ -181,10 +182,10 @@ class Lifecycle:
             log.error("round_not_recovered", round_id=round_id, problem=problem)
 
 
-def _abort(reason: str, connection: Connection, record: RoundRecord) -> Mapping[str, object]:
+def _abort(reason: str, connection: Connection, record: RoundRecord, now: datetime) -> Mapping[str, object]:
     """A session that was open has answered: what was asked becomes its workloads, as when it is sealed."""
     if record.state is RoundState.OPEN:
         # Whatever is damaged does not keep it from ending; whose answers are missing will show by its receipts.
         with suppress(DataLoss):
-            collected(connection, record)
+            collected(connection, record, now)
     return discarded(reason, connection, record)

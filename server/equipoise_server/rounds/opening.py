@@ -18,6 +18,7 @@ from equipoise.model.terms_checks import check_terms
 from equipoise.model.times import to_microseconds
 from equipoise.records.canonical import canonical_json
 from equipoise.records.public_facts import SHARE, TERMS
+from equipoise.records.sealed_seeds import fingerprint
 from equipoise_server.rounds.account_room import check_accounts, open_accounts, planned_charges
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import lifecycle_of
@@ -101,16 +102,19 @@ class Opening:
                 raise WrongState("the dataset is retired; it takes no new rounds")
             open_accounts(connection, terms, now)
             check_accounts(connection, terms, plan)
-            round_id = self._insert(connection, with_defaults(terms, now), plan, now)
+            seed = self.seeds()
+            round_id = self._insert(connection, with_defaults(terms, now), plan, seed, now)
             opened = read_round(connection, round_id)
             for settlement in lifecycle_of(terms).opening:
                 settle(connection, opened, settlement, now)
-            round_opened(connection, opened, now)
+            round_opened(connection, opened, fingerprint(seed), now)
             return round_id
 
         return self.operations.carry_out(request, work, _as_opened)
 
-    def _insert(self, connection: Connection, terms: Terms, plan: MechanismPlan, now: datetime) -> str:
+    def _insert(
+        self, connection: Connection, terms: Terms, plan: MechanismPlan, drawn: bytes, now: datetime
+    ) -> str:
         """A crash before the commit means: no round; its seed is lost, and a new one will be drawn.
 
         After it: the commitment is fixed before any workload can be seen. A round has charged nothing yet, a
@@ -120,7 +124,7 @@ class Opening:
         # Random, so that an id says nothing about how many rounds there are.
         round_id = os.urandom(ID_BYTES).hex()
         auditors = {key.id: key.public for key in in_force(connection, Purpose.AUDITOR)}
-        seed = seal_seed(round_id, self.seeds(), self.storage_key, auditors)
+        seed = seal_seed(round_id, drawn, self.storage_key, auditors)
         connection.execute(
             rounds.insert().values(
                 id=round_id,

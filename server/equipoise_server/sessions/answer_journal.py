@@ -21,6 +21,7 @@ from equipoise_server.computation.session import Question
 from equipoise_server.ledger.guard_comparison import count_answers
 from equipoise_server.mechanisms.interface import Answers
 from equipoise_server.rounds.context import Context
+from equipoise_server.rounds.store.rounds import read_audit_nonce
 from equipoise_server.rounds.store.step_records import recorded_promise
 from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.answer_store import StoredAnswer
@@ -31,6 +32,10 @@ from equipoise_server.workers.session_process import NOT_NOW, SessionProcess
 
 CLOSED = "the session no longer answers"
 DAMAGED = "the session's stored answers are damaged"
+
+
+class NonceChangedError(Exception):
+    """Nothing was answered yet, and what was computed was not drawn under the nonce that is in force."""
 
 
 class AnswerJournal:
@@ -108,10 +113,13 @@ class AnswerJournal:
         Raises:
             WrongState: The session was sealed or aborted.
             Unavailable: Another server has answered it, or the guard cannot count the answers.
+            NonceChangedError: An auditor has set the nonce since the worker was started.
         """
         with committing(self._context.store, "answers") as connection:
             due = self._session.schedule.due(self._context.clock())
             self._check_open(connection)
+            if read_audit_nonce(connection, self._id) != self._session.job.audit_nonce:
+                raise NonceChangedError
             stored: list[StoredAnswer] = []
             after = {analyst: replace(own) for analyst, own in progress.items()}
             for (slot, pending), computed in zip(statements, answers, strict=True):

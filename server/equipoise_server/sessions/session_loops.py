@@ -75,15 +75,24 @@ class SessionLoops:
     def look_after(self) -> None:
         """Start and end workers as the store says; to be called about twice a second. Raises `Unavailable`."""
         with self._context.store.read() as connection:
-            going = self._open_sessions(connection)
+            going, nonces = self._open_sessions(connection), _nonces(connection)
         lost = self._claims.lost()
         with self._lock:
             over = [session_id for session_id in self._loops if session_id not in going]
             gone = [session_id for session_id in self._loops if _claim(session_id) in lost]
+            stale = [
+                session_id
+                for session_id, loop in self._loops.items()
+                if not loop.ended and loop.audit_nonce != nonces.get(session_id, loop.audit_nonce)
+            ]
         for session_id in over:
             self._end(session_id, None)
         for session_id in gone:
             self._end(session_id, Unavailable(OTHER_SERVER))
+        for session_id in stale:
+            # Whoever is attached comes again, and is answered under the nonce: whether or not anybody has asked.
+            self._end(session_id, Unavailable(NOT_NOW))
+            self._not_before.pop(session_id, None)
         for session_id, turn_seconds in going.items():
             if turn_seconds:
                 self._start_by_turns(session_id)
@@ -154,6 +163,13 @@ class SessionLoops:
         if loop is not None:
             loop.end(problem)
             self._claims.give_back(_claim(session_id))
+
+
+def _nonces(connection: Connection) -> dict[str, bytes]:
+    """The auditors' nonces of the open sessions that have one."""
+    query = select(rounds.c.id, rounds.c.audit_nonce).where(rounds.c.state == RoundState.OPEN.value, IS_SESSION)
+    rows = connection.execute(query.where(rounds.c.audit_nonce.is_not(None)))
+    return {row.id: row.audit_nonce for row in rows}
 
 
 def _claim(session_id: str) -> str:

@@ -115,7 +115,10 @@ def stored_tiles(connection: Connection) -> Tiles:
 
 
 def check_log(connection: Connection) -> TreeHead:
-    """Compute the whole tree from its leaves again, and compare every tile and every root. Raises `DataLoss`."""
+    """Compute the whole tree from its leaves again, and compare every tile and every root. Raises `DataLoss`.
+
+    Whose signatures checkpoints have, `Signer.check_checkpoints` finds out.
+    """
     head = tree_heads.newest(connection)
     computed: dict[Place, bytes] = {}
     size = 0
@@ -138,7 +141,7 @@ def check_log(connection: Connection) -> TreeHead:
 
 
 def _says(note: bytes, size: int, root: bytes) -> bool:
-    """Whether a note is about this size and root; whose signatures it has, every reader looks at."""
+    """Whether a note is about this size and root, whoever has signed it."""
     try:
         claim = claimed(note)
     except VerificationFailed:

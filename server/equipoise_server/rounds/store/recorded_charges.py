@@ -1,12 +1,12 @@
-"""What records say of a round's charges, and of the journal that they are in."""
+"""What records say of a round's charges."""
 
 from __future__ import annotations
 
 from sqlalchemy import Connection
 
 from equipoise.accounting import Cost
-from equipoise.records.item_parts import AccountCharge, JournalHead
-from equipoise_server.ledger import charges, journal
+from equipoise.records.item_parts import AccountCharge
+from equipoise_server.ledger import charges
 from equipoise_server.ledger.accounts import analyst_account
 from equipoise_server.rounds.records import RoundRecord
 
@@ -24,9 +24,3 @@ def charges_by_analyst(connection: Connection, moved: RoundRecord) -> dict[str, 
         for share in moved.terms.shares
     }
     return {analyst: charge_of[account] for analyst, account in accounts.items() if account in charge_of}
-
-
-def journal_head(connection: Connection) -> JournalHead:
-    """Return the journal's last entry, the step's own included."""
-    head = journal.head(connection)
-    return JournalHead(head.sequence, head.digest)

@@ -101,6 +101,12 @@ def _row(connection: Connection, round_id: str, *, locked: bool) -> Row[Any]:
     return row
 
 
+def has_answered(connection: Connection, session_id: str) -> bool:
+    """Whether any statement of the session has an answer."""
+    query = select(sessions.c.answered).where(sessions.c.round_id == session_id)
+    return bool(connection.execute(query).scalar_one())
+
+
 def read_audit_nonce(connection: Connection, round_id: str) -> bytes | None:
     """The auditor's part of a round's randomness; None where no auditor has given any."""
     query = select(rounds.c.audit_nonce).where(rounds.c.id == round_id)

@@ -47,7 +47,7 @@ from equipoise.records.record import Audience, Item, Kind, synopsis_digest, work
 from equipoise.records.record_layouts import make_item, read_item
 from equipoise_server.ledger import charges
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
-from equipoise_server.rounds.store.recorded_charges import charges_by_analyst, charges_of_round, journal_head
+from equipoise_server.rounds.store.recorded_charges import charges_by_analyst, charges_of_round
 from equipoise_server.rounds.store.results import read_stream_digests, read_synopsis
 from equipoise_server.rounds.store.rounds import (
     read_audit_nonce,
@@ -56,7 +56,7 @@ from equipoise_server.rounds.store.rounds import (
 from equipoise_server.rounds.terms.checks import adds
 from equipoise_server.storage.tables.round import datasets, submissions
 from equipoise_server.storage.tables.transparency import record_items, records
-from equipoise_server.transparency.record_writer import find_root, record, record_root
+from equipoise_server.transparency.record_writer import find_root, journal_head, record, record_root
 
 # What auditors see of every dataset's table, which is written once.
 _TABLES = (
@@ -95,8 +95,8 @@ def registered_digests(connection: Connection) -> dict[str, bytes]:
     return {row.dataset: read_item(row.content, DataItem).digest for row in connection.execute(_TABLES)}
 
 
-def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> None:
-    """The public parameters, the plan, and each analyst's share, with the commitment to the seed."""
+def round_opened(connection: Connection, opened: RoundRecord, seed_fingerprint: bytes, now: datetime) -> None:
+    """The public parameters, the plan, and each analyst's share, with the seed's commitment and fingerprint."""
     terms, plan = opened.terms, opened.plan
     order = select(datasets.c.analyst_order).where(datasets.c.name == terms.dataset)
     recorded, session = recorded_terms(terms), terms.session
@@ -115,6 +115,7 @@ def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> 
         analyst_events=json.loads(plan.analyst_events),
         analyst_order=connection.execute(order).scalar_one() if adds(terms.unit) else None,
         seed_commitment=opened.seed_commitment,
+        seed_fingerprint=seed_fingerprint,
         open_time=to_microseconds(opened.open_time),
         close_time=None if terms.close_time is None else to_microseconds(terms.close_time),
         release_grid_seconds=terms.release_grid_seconds,
