@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
-from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+from equipoise.queries.workload_parts import concatenate
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.game.query_player import DenseMultiplicativeWeights, Units, action_weights, unit_weights

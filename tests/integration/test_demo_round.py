@@ -21,8 +21,8 @@ from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan, RoundDetail, Share
 from equipoise.profile.profile import Profile
 from equipoise.queries.statements import Statement
-from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+from equipoise.queries.workload_parts import concatenate
 from equipoise.v1 import analyst_pb2
 from equipoise.v1.analyst_pb2_grpc import AnalystServiceStub
 from equipoise.wire.results import results_to_chunks

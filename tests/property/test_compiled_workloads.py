@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from equipoise.queries.predicates import Predicate
 from equipoise.queries.statements import Marginal
-from equipoise.queries.workload_builder import concatenate, some_statements
 from equipoise.queries.workload_compiler import compile_workload
+from equipoise.queries.workload_parts import concatenate, some_statements
 
 
 @given(workloads, seeds)

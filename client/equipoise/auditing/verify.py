@@ -23,7 +23,7 @@ from equipoise.auditing.seed_checks import check_seeds
 from equipoise.auditing.session_checks import unprotected
 from equipoise.auditing.steps import Step, open_steps
 from equipoise.errors import InvalidArgument, VerificationFailed
-from equipoise.records.items import KeyItem, RestorationItem
+from equipoise.records.log_items import KeyItem, RestorationItem
 from equipoise.records.signed_notes import Checkpoint, VerifierKey
 
 QUESTIONS = {

@@ -1,16 +1,15 @@
-"""Builds compiled workloads: from statements one by one, from several workloads, from some statements of one."""
+"""Builds compiled workloads from statements, one by one."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
-from equipoise.queries.box_terms import Terms, Vectors
+from equipoise.queries.box_terms import Terms, Vectors, join_terms
 from equipoise.queries.boxes import EVERYTHING, Boxes
 from equipoise.queries.compiled_workload import MAX_WEIGHT, CompiledWorkload
 from equipoise.queries.marginal_tables import Axes
@@ -135,7 +134,7 @@ class WorkloadBuilder:
         if not added:
             return group
         more = [Terms(axes, each, np.ones(len(each), dtype=np.int64), vectors) for each, vectors in added]
-        joined = _one_group([group, *more])
+        joined = join_terms([group, *more])
         order = np.argsort(joined.queries, kind="stable")
         return Terms(axes, joined.queries[order], joined.coefficients[order], joined.vectors[order])
 
@@ -158,116 +157,3 @@ def check_weight(boxes: Boxes, path: str) -> None:
     """Raises `InvalidArgument` where sums over the boxes might not be exact."""
     if sum(map(abs, boxes.values())) > MAX_WEIGHT:
         raise InvalidArgument(path, "is too complex; split it into several statements")
-
-
-def concatenate(workloads: Sequence[CompiledWorkload]) -> CompiledWorkload:
-    """Returns the statements of several workloads over the same schema, in order, as one workload."""
-    if not workloads or any(each.schema_sizes != workloads[0].schema_sizes for each in workloads):
-        raise ValueError("there must be workloads, all over the same schema")
-    vectors, renumberings = zip(
-        *(_joined([each.vectors[axis] for each in workloads]) for axis in range(len(workloads[0].schema_sizes))),
-        strict=True,
-    )
-    shifts = np.concatenate([[0], np.cumsum([each.query_count for each in workloads])])
-    groups_of: dict[Axes, list[Terms]] = {}
-    restricted: dict[tuple[Axes, Axes], list[RestrictedTables]] = {}
-    marginals: list[MarginalRange] = []
-    for i, each in enumerate(workloads):
-        shift = int(shifts[i])
-        marginals.extend(MarginalRange(shift + part.first_query, part.axes) for part in each.marginals)
-        for group in each.groups:
-            numbers = _renumbered(group.vectors, group.axes, renumberings, i)
-            groups_of.setdefault(group.axes, []).append(
-                Terms(group.axes, group.queries + shift, group.coefficients, numbers)
-            )
-        for table in each.restricted:
-            numbers = _renumbered(table.vectors, table.box_axes, renumberings, i)
-            restricted.setdefault((table.axes, table.box_axes), []).append(
-                replace(table, first_queries=table.first_queries + shift, vectors=numbers)
-            )
-    offsets = [each.statement_offsets[1:] + shift for each, shift in zip(workloads, shifts[:-1], strict=True)]
-    return CompiledWorkload(
-        workloads[0].schema_sizes,
-        np.concatenate([np.zeros(1, dtype=np.int64), *offsets]),
-        np.concatenate([each.statement_sensitivities for each in workloads]),
-        tuple(marginals),
-        tuple(_one_group(groups) for groups in groups_of.values()),
-        vectors,
-        tuple(
-            replace(
-                tables[0],
-                first_queries=np.concatenate([each.first_queries for each in tables]),
-                coefficients=np.concatenate([each.coefficients for each in tables]),
-                vectors=np.concatenate([each.vectors for each in tables]),
-            )
-            for tables in restricted.values()
-        ),
-    )
-
-
-def some_statements(workload: CompiledWorkload, chosen: Sequence[int]) -> CompiledWorkload:
-    """Returns the workload of some of the statements, in the order given, which ascends."""
-    sizes = np.diff(workload.statement_offsets)[list(chosen)]
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    number = np.full(workload.query_count, -1, dtype=np.int64)
-    for start, statement in zip(offsets.tolist(), chosen, strict=False):
-        first, last = workload.statement_offsets[statement : statement + 2].tolist()
-        number[first:last] = np.arange(start, start + last - first)
-    groups = []
-    for group in workload.groups:
-        rows = np.flatnonzero(number[group.queries] >= 0)
-        if rows.size:
-            queries = number[group.queries[rows]]
-            groups.append(Terms(group.axes, queries, group.coefficients[rows], group.vectors[rows]))
-    restricted = []
-    for table in workload.restricted:
-        rows = np.flatnonzero(number[table.first_queries] >= 0)
-        if rows.size:
-            restricted.append(
-                replace(
-                    table,
-                    first_queries=number[table.first_queries[rows]],
-                    coefficients=table.coefficients[rows],
-                    vectors=table.vectors[rows],
-                )
-            )
-    return CompiledWorkload(
-        workload.schema_sizes,
-        offsets,
-        workload.statement_sensitivities[list(chosen)],
-        tuple(
-            MarginalRange(int(number[each.first_query]), each.axes)
-            for each in workload.marginals
-            if number[each.first_query] >= 0
-        ),
-        tuple(groups),
-        workload.vectors,
-        tuple(restricted),
-    )
-
-
-def _renumbered(
-    vectors: NDArray[np.int32], axes: Axes, renumberings: Sequence[list[NDArray[np.int64]]], part: int
-) -> NDArray[np.int32]:
-    numbers = np.empty_like(vectors)
-    for place, axis in enumerate(axes):
-        numbers[:, place] = renumberings[axis][part][vectors[:, place]]
-    return numbers
-
-
-def _joined(parts: list[Vectors]) -> tuple[Vectors, list[NDArray[np.int64]]]:
-    """Returns the different vectors of all parts, and for each part the new numbers of its vectors."""
-    stacked = np.concatenate([part.bits for part in parts])
-    if not len(stacked):
-        return parts[0], [np.zeros(0, dtype=np.int64) for _ in parts]
-    bits, numbers = np.unique(stacked, axis=0, return_inverse=True)
-    return Vectors(parts[0].size, bits), np.split(numbers.reshape(-1), np.cumsum([len(p.bits) for p in parts])[:-1])
-
-
-def _one_group(groups: list[Terms]) -> Terms:
-    return Terms(
-        groups[0].axes,
-        np.concatenate([group.queries for group in groups]),
-        np.concatenate([group.coefficients for group in groups]),
-        np.concatenate([group.vectors for group in groups]),
-    )

@@ -18,8 +18,8 @@ from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Pre
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.schema_checks import bin_labels
 from equipoise.queries.statements import Marginal, Statement
-from equipoise.queries.workload_builder import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+from equipoise.queries.workload_parts import concatenate
 from equipoise.wire.workloads import workload_from_bytes, workload_to_bytes
 
 EDGES = (0.0, 15.0, 60.0)
