@@ -20,9 +20,9 @@ from equipoise.clients.operator import Operator
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan, RoundDetail, Share
 from equipoise.profile.profile import Profile
+from equipoise.queries.joined_workloads import concatenate
 from equipoise.queries.statements import Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
-from equipoise.queries.workload_parts import concatenate
 from equipoise.v1 import analyst_pb2
 from equipoise.v1.analyst_pb2_grpc import AnalystServiceStub
 from equipoise.wire.results import results_to_chunks

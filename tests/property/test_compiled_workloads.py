@@ -8,10 +8,10 @@ from harness.naive_workloads import RECORDS, SCHEMA, Linear, naive_matrix, names
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from equipoise.queries.joined_workloads import concatenate, some_statements
 from equipoise.queries.predicates import Predicate
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
-from equipoise.queries.workload_parts import concatenate, some_statements
 
 
 @given(workloads, seeds)

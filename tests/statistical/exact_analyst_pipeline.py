@@ -21,7 +21,7 @@ from statistical.exact_repair_places import places_law
 from statistical.exact_sparse_vector import at_least
 
 from equipoise.model.synopsis import Synopsis
-from equipoise.queries.workload_parts import concatenate
+from equipoise.queries.joined_workloads import concatenate
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.mechanisms.equilibrium.mechanism import repair_all, units_of
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters

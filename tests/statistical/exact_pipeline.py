@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from statistical.exact_sparse_vector import POSITIVE, UNTESTED, pattern_law
 
 from equipoise.model.rounds import MechanismPlan
+from equipoise.queries.joined_workloads import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise.queries.workload_parts import concatenate
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.mechanisms.equilibrium.mechanism import units_of
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters

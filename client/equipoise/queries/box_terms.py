@@ -192,13 +192,3 @@ def check_total(numbers: NDArray[np.int64], limit: int) -> None:
         total = total + int(sizes.sum()) if fits else limit + 1
         if total > limit:
             raise ValueError(f"the absolute values sum to more than {limit}; the result might not be exact")
-
-
-def join_terms(groups: Sequence[Terms]) -> Terms:
-    """Returns the terms of all groups, which constrain the same axes, one group after another."""
-    return Terms(
-        groups[0].axes,
-        np.concatenate([group.queries for group in groups]),
-        np.concatenate([group.coefficients for group in groups]),
-        np.concatenate([group.vectors for group in groups]),
-    )

@@ -1,4 +1,4 @@
-"""Builds compiled workloads from statements, one by one."""
+"""Builds compiled workloads from statements, one by one or many at once."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
-from equipoise.queries.box_terms import Terms, Vectors, join_terms
+from equipoise.queries.box_terms import Terms, Vectors
 from equipoise.queries.boxes import EVERYTHING, Boxes
 from equipoise.queries.compiled_workload import MAX_WEIGHT, CompiledWorkload
+from equipoise.queries.joined_workloads import one_group
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.marginals import MarginalRange
 from equipoise.queries.restricted_tables import RestrictedTables
@@ -134,7 +135,7 @@ class WorkloadBuilder:
         if not added:
             return group
         more = [Terms(axes, each, np.ones(len(each), dtype=np.int64), vectors) for each, vectors in added]
-        joined = join_terms([group, *more])
+        joined = one_group([group, *more])
         order = np.argsort(joined.queries, kind="stable")
         return Terms(axes, joined.queries[order], joined.coefficients[order], joined.vectors[order])
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from equipoise.model.accounts import Budget
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import RoundDetail
+from equipoise.queries.joined_workloads import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
-from equipoise.queries.workload_parts import concatenate
 from equipoise.results import UNIT
 from equipoise_lab.demo.play import DATA_BUDGET, Played, Workloads
 from equipoise_lab.demo.table import SCHEMA

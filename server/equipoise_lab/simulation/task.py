@@ -13,11 +13,11 @@ import numpy as np
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.rounds import Share
+from equipoise.queries.joined_workloads import concatenate
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.statements_file import statements_from_json
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
-from equipoise.queries.workload_parts import concatenate
 from equipoise_lab.simulation.demand import draw_demand
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.source import source_at

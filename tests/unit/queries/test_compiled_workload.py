@@ -13,13 +13,13 @@ import pytest
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.compiled_workload import MAX_COEFFICIENTS
+from equipoise.queries.joined_workloads import concatenate
 from equipoise.queries.predicate_compiler import MAX_BOXES, MAX_DEPTH, PredicateCompiler
 from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate, attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.schema_checks import bin_labels
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
-from equipoise.queries.workload_parts import concatenate
 from equipoise.wire.workloads import workload_from_bytes, workload_to_bytes
 
 EDGES = (0.0, 15.0, 60.0)

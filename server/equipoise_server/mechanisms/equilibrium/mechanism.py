@@ -23,9 +23,9 @@ from equipoise.model.results import NO_BOUND
 from equipoise.model.rounds import MechanismPlan, PlanNumbers
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.joined_workloads import concatenate
 from equipoise.queries.workload_builder import WorkloadBuilder
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise.queries.workload_parts import concatenate
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.query_player import Units

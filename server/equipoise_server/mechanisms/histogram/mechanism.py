@@ -13,8 +13,8 @@ import numpy as np
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.joined_workloads import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise.queries.workload_parts import concatenate
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.calibration import (
     noise_distribution,

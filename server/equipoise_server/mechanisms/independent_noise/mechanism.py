@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.joined_workloads import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise.queries.workload_parts import concatenate
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.calibration import (
     Calibration,

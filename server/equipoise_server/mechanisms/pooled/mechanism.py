@@ -19,9 +19,9 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.results import NO_BOUND
 from equipoise.model.rounds import MechanismPlan
 from equipoise.model.synopsis import Synopsis
+from equipoise.queries.joined_workloads import concatenate, some_statements
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise.queries.workload_parts import concatenate, some_statements
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import planned_workloads
 from equipoise_server.mechanisms.interface import GRID_BITS, Answers, OnStep, Outcome, PublicParameters

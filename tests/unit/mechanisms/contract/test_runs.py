@@ -26,10 +26,10 @@ from harness.mechanism_cases import (
 
 from equipoise.accounting import Cost
 from equipoise.model.results import NO_BOUND, AnswerMethod
+from equipoise.queries.joined_workloads import concatenate
 from equipoise.queries.predicates import Among, attribute
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
-from equipoise.queries.workload_parts import concatenate
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import GRID_BITS
 from equipoise_server.mechanisms.registry import MECHANISMS, check_workload

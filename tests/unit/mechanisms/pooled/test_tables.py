@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from equipoise import accounting
+from equipoise.queries.joined_workloads import some_statements
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.predicates import Among, attribute
 from equipoise.queries.schema import MAX_ATTRIBUTES, Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
-from equipoise.queries.workload_parts import some_statements
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.pooled.allocation import cube_root, shares_of
 from equipoise_server.mechanisms.pooled.demand import votes_of

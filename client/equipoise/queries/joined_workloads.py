@@ -1,4 +1,4 @@
-"""Compiled workloads joined, and some statements taken out of one."""
+"""Workloads made of others: several as one, or some statements of one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.queries.box_terms import Terms, Vectors, join_terms
+from equipoise.queries.box_terms import Terms, Vectors
 from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.marginals import MarginalRange
@@ -46,7 +46,7 @@ def concatenate(workloads: Sequence[CompiledWorkload]) -> CompiledWorkload:
         np.concatenate([np.zeros(1, dtype=np.int64), *offsets]),
         np.concatenate([each.statement_sensitivities for each in workloads]),
         tuple(marginals),
-        tuple(join_terms(groups) for groups in groups_of.values()),
+        tuple(one_group(groups) for groups in groups_of.values()),
         vectors,
         tuple(
             replace(
@@ -117,3 +117,13 @@ def _joined(parts: list[Vectors]) -> tuple[Vectors, list[NDArray[np.int64]]]:
         return parts[0], [np.zeros(0, dtype=np.int64) for _ in parts]
     bits, numbers = np.unique(stacked, axis=0, return_inverse=True)
     return Vectors(parts[0].size, bits), np.split(numbers.reshape(-1), np.cumsum([len(p.bits) for p in parts])[:-1])
+
+
+def one_group(groups: list[Terms]) -> Terms:
+    """Returns the terms of several groups over the same axes as one group."""
+    return Terms(
+        groups[0].axes,
+        np.concatenate([group.queries for group in groups]),
+        np.concatenate([group.coefficients for group in groups]),
+        np.concatenate([group.vectors for group in groups]),
+    )
