@@ -18,12 +18,11 @@ app = lazy_app(
     {
         "enroll": LazyCommand(
             "equipoise.commands.enrolment:enroll",
-            "Get a profile: make a key here and a request for your operator, then install the bundle that comes "
-            "back.",
+            "Make a profile: a key and a signing request for your operator, then the bundle that comes back.",
         ),
         "whoami": LazyCommand(
             "equipoise.commands.enrolment:whoami",
-            "Say who the server takes you for, and until when your certificate is good. A way to try a new "
+            "Show your name and role on the server, and when your certificate expires. Use it to try a new "
             "profile.",
         ),
         "rounds": LazyCommand(
@@ -36,7 +35,7 @@ app = lazy_app(
         ),
         "schema": LazyCommand(
             "equipoise.commands.analyst:schema",
-            "Show what can be asked about: the attributes of a dataset and their categories.",
+            "Show the schema of a dataset: its attributes and their categories.",
         ),
         "dry-run": LazyCommand(
             "equipoise.commands.analyst:dry_run",
@@ -48,7 +47,7 @@ app = lazy_app(
         ),
         "withdraw": LazyCommand(
             "equipoise.commands.analyst:withdraw",
-            "Take your workload back, as long as the round accepts workloads. Nobody learns that there was one.",
+            "Withdraw your workload, as long as the round is open. No other analyst learns that there was one.",
         ),
         "wait": LazyCommand(
             "equipoise.commands.analyst:wait",
@@ -60,7 +59,7 @@ app = lazy_app(
         ),
         "synopsis": LazyCommand(
             "equipoise.commands.results:synopsis",
-            "Download the synopsis of a released round as a table of made-up records, to ask further questions of.",
+            "Download the synopsis of a released round: a table of synthetic records, for further questions.",
         ),
         "sessions": LazyCommand(
             "equipoise.commands.asking:sessions",
@@ -68,17 +67,16 @@ app = lazy_app(
         ),
         "ask": LazyCommand(
             "equipoise.commands.asking:ask",
-            "Ask in a session, one statement after the other; each answer is printed as it comes.",
+            "Ask statements in a session, one after the other; each answer is printed as it arrives.",
         ),
         "bundle": LazyCommand(
             "equipoise.commands.verification:bundle",
-            "Write your part in a round that has ended to one file, and verify it against what your profile has "
-            "kept.",
+            "Write all evidence of your part in an ended round to one file, and verify it with what your "
+            "profile keeps.",
         ),
         "verify": LazyCommand(
             "equipoise.commands.verification:verify_bundle",
-            "Verify a bundle, without any server: thirteen numbered checks, each a line, up to the first that "
-            "fails.",
+            "Verify a bundle offline by thirteen numbered checks, one a line, up to the first that fails.",
         ),
         "operator": LazyCommand(
             "equipoise.commands.operator:operator_app",
@@ -86,7 +84,7 @@ app = lazy_app(
         ),
         "audit": LazyCommand(
             "equipoise.commands.audit:audit_app",
-            "For auditors: download every record, verify it offline, have a part in rounds' randomness.",
+            "For auditors: download every record, verify it offline, add randomness to rounds.",
         ),
     },
 )

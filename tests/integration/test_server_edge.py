@@ -8,18 +8,17 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterator
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
+from harness.callers_at_the_edge import crafted, identity, identity_refusal, raw_refusal, record, uploaded
 from harness.server_process import (
     Credentials,
     Refusal,
@@ -33,22 +32,13 @@ from harness.server_process import (
 
 from equipoise.model.identities import Role
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.records.record import SALT_BYTES
-from equipoise.v1 import (
-    analyst_pb2,
-    analyst_pb2_grpc,
-    operator_pb2,
-    operator_pb2_grpc,
-    types_pb2,
-)
+from equipoise.v1 import operator_pb2, operator_pb2_grpc, types_pb2
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.clock import system_clock
-from equipoise_server.identity.authority import Authority, certificate_to_pem
-from equipoise_server.identity.credential import serial_of
+from equipoise_server.identity.authority import Authority
 from equipoise_server.identity.names import identity_uri
 from equipoise_server.identity.policy import POLICY
 from equipoise_server.memory import HEAPS
-from equipoise_server.storage.tables.identity import certificates
 
 WORKLOAD_LIMIT = 100_000
 HEAP_BYTES = 1 << 26  # of addresses, as glibc takes them on 64 bits
@@ -64,63 +54,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 @pytest.fixture(scope="module")
 def authority(server: ServerProcess) -> Authority:
     return open_deployment(server.state, system_clock()).authority
-
-
-def crafted(
-    authority: Authority,
-    uris: list[str],
-    until: datetime,
-    usages: Sequence[x509.ObjectIdentifier] = (ExtendedKeyUsageOID.CLIENT_AUTH,),
-) -> Credentials:
-    """A certificate that the authority itself would never issue, signed with its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "operator")])
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(authority.certificate.subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(system_clock() - timedelta(days=2))
-        .not_valid_after(until)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-    )
-    if usages:
-        builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
-    if uris:
-        alternatives = [x509.UniformResourceIdentifier(uri) for uri in uris]
-        builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-    certificate = builder.sign(authority.key, hashes.SHA256())
-    return Credentials(authority.pem, certificate_to_pem(certificate), key_to_pem(key))
-
-
-def record(server: ServerProcess, credentials: Credentials) -> None:
-    """Put a certificate into the registry as the operator's, so that only what is wrong with it keeps it out."""
-    assert credentials.certificate is not None
-    certificate = x509.load_pem_x509_certificate(credentials.certificate)
-    store = open_deployment(server.state, system_clock()).open_store()
-    with store.write() as connection:
-        connection.execute(
-            certificates.insert().values(
-                serial=serial_of(certificate), name="operator", certificate=credentials.certificate, created=0
-            )
-        )
-    store.close()
-
-
-async def identity_refusal(server: ServerProcess, credentials: Credentials) -> Refusal:
-    async with server.channel(credentials) as channel:
-        call = analyst_pb2_grpc.AnalystServiceStub(channel).GetIdentity(
-            analyst_pb2.GetIdentityRequest(), timeout=10
-        )
-        return await refusal_of(call)
-
-
-async def identity(server: ServerProcess, credentials: Credentials) -> tuple[str, int]:
-    async with server.channel(credentials) as channel:
-        stub = analyst_pb2_grpc.AnalystServiceStub(channel)
-        response = await stub.GetIdentity(analyst_pb2.GetIdentityRequest(), timeout=10)
-        return response.name, response.role
 
 
 async def test_everyone_may_ask_who_they_are(server: ServerProcess) -> None:
@@ -172,16 +105,6 @@ async def test_the_servers_own_certificate_lets_nobody_in(server: ServerProcess,
     keys = server.state / "keys"
     credentials = Credentials(authority.pem, (keys / "server.pem").read_bytes(), (keys / "server.key").read_bytes())
     assert (await identity_refusal(server, credentials)).status in ("UNAVAILABLE", "UNAUTHENTICATED")
-
-
-def raw_refusal(channel: grpc.Channel, method: str, requests: Iterable[bytes]) -> Refusal | None:
-    """Calls any method with any bytes: on the wire, every kind of call is a stream each way."""
-    call: Any = channel.stream_stream(method)
-    try:
-        list(call(iter(requests), timeout=10))
-    except grpc.RpcError as error:
-        return Refusal.of(error)
-    return None
 
 
 @pytest.mark.parametrize("role", list(Role))
@@ -281,15 +204,6 @@ def test_calls_beyond_the_role_are_limited_as_others_are(tmp_path: Path) -> None
         calls = [stub.SealRound.future(operator_pb2.SealRoundRequest(), timeout=60) for _ in range(100)]
         assert all(call.exception() is not None for call in calls)
         assert {Refusal.of(call).reason for call in calls} == {"ROLE", "RATE"}
-
-
-def uploaded(piece: bytes, count: int) -> Iterator[bytes]:
-    header = analyst_pb2.SubmitHeader(
-        round_id="r", request_id="q", workload_bytes=count * len(piece), commitment_salt=bytes(SALT_BYTES)
-    )
-    yield analyst_pb2.SubmitWorkloadRequest(header=header).SerializeToString()
-    for _ in range(count):
-        yield analyst_pb2.SubmitWorkloadRequest(piece=piece).SerializeToString()
 
 
 async def test_oversize_uploads_are_refused(server: ServerProcess) -> None:

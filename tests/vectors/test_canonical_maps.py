@@ -31,7 +31,7 @@ from equipoise.accounting import (
 from equipoise.model.accounts import Account, Budget
 from equipoise.model.rounds import Ending, MechanismPlan, SessionTerms, Share, Terms
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.records import item_parts, items
+from equipoise.records import item_parts, items, log_items
 from equipoise.records.canonical import canonical_json
 from equipoise.records.codec import Codec, codec_of
 from equipoise.records.record_layouts import ITEMS, NAMES, read_item
@@ -126,9 +126,9 @@ CHARGES = (item_parts.AccountCharge("data/flights", Cost(rho=7)),)
 SETTLED = (item_parts.SettledCharge("data/flights", Cost(rho=7), "spent"),)
 RECORDED_TERMS = recorded_terms(TERMS)
 ITEM_VALUES: list[Any] = [
-    items.StartItem(HEAD, 5),
-    items.KeyItem("log", DIGEST, b"\4" * 8, 5),
-    items.RestorationItem(6, ROOT, 7),
+    log_items.StartItem(HEAD, 5),
+    log_items.KeyItem("log", DIGEST, b"\4" * 8, 5),
+    log_items.RestorationItem(6, ROOT, 7),
     items.DatasetItem("flights", {"attributes": [], "version": 1}, 100, 5),
     items.DataItem("flights", DIGEST, HEAD),
     items.RoundItem(

@@ -17,7 +17,7 @@ class Cost:
 
     Means: `rho`-zCDP composed with an (`epsilon`, `delta`) pair. A plain rho has `epsilon` 0 and the small
     `delta` that truncated samplers cost. On an account that counts at a Renyi order it means: but for a
-    probability of `delta`, a Renyi divergence of at most `divergence` at that order (`parts.charge_at`); `rho`
+    probability of `delta`, a Renyi divergence of at most `divergence` at that order (`events.charge_at`); `rho`
     and `epsilon` are 0.
     """
 
@@ -40,7 +40,21 @@ class Cost:
 
 
 def rounded_up(amount: float | Fraction, unit: int) -> int:
-    """`amount` in whole units of `1/unit`, rounded up. Raises `ValueError` if it is not finite or negative."""
+    """Returns an amount in whole units of `1/unit`, rounded up.
+
+    Args:
+        amount: rho, epsilon, delta or a divergence, not in units.
+        unit: `RHO_UNIT` or `DELTA_UNIT`.
+
+    Raises:
+        ValueError: the amount is negative, infinite or NaN.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> from equipoise.accounting.cost import RHO_UNIT, rounded_up
+        >>> rounded_up(Fraction(1, 3), RHO_UNIT)
+        333333333334
+    """
     if not (0 <= amount < math.inf):
         raise ValueError(f"a cost must be finite and not negative, not {amount}")
     return math.ceil(Fraction(amount) * unit)

@@ -176,7 +176,9 @@ def charge_of(parts: Iterable[PrivacyEvent]) -> Cost:
 
 
 def charge_at(parts: Iterable[PrivacyEvent], order: float) -> Cost:
-    """What a charge counts on an account of one Renyi order: divergence and delta, rounded up once to whole units.
+    """Returns what a charge counts on an account of one Renyi order: divergence and delta, in whole units.
+
+    The sum is rounded up once.
 
     Both add over successive mechanisms, also where what each is was chosen after seeing earlier results, as long as
     the order and both limits were fixed before: Theorem 1 of `docs/privacy-filter.md`, whose core is the

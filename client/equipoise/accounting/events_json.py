@@ -22,13 +22,13 @@ _WRITTEN = re.compile(r"[0-9]{1,2000}/[1-9][0-9]{0,1999}", re.ASCII)
 
 
 def events_to_json(mechanism: str, parts: Iterable[PrivacyEvent]) -> str:
-    """Canonical JSON with the mechanism's name; fractions as `numerator/denominator`."""
+    """Returns canonical JSON with the mechanism's name; fractions are written as `numerator/denominator`."""
     fields = {"mechanism": mechanism, "events": [_fields(part) for part in parts]}
     return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
 
 def events_from_json(text: str) -> tuple[PrivacyEvent, ...]:
-    """Read the parts that `events_to_json` wrote.
+    """Returns the parts that `events_to_json` wrote.
 
     Raises:
         ValueError: the text is another, even if it means the same: two readers might take it for different charges.
@@ -97,7 +97,7 @@ def _part(fields: dict[str, Any]) -> PrivacyEvent:
 
 
 def _amount(text: Any) -> Fraction:
-    """As it was written, and nothing else: a decimal of ten letters can stand for gigabytes of digits."""
+    """Reads `numerator/denominator` only: a decimal of ten letters can stand for gigabytes of digits."""
     if type(text) is not str or not _WRITTEN.fullmatch(text):
         raise ValueError("events: not what a charge is made of")
     return Fraction(text)

@@ -18,7 +18,7 @@ DRAW_BITS = 30  # integer weights of a draw are within a factor 1 +- 2^-30 of th
 
 
 def rounding_slack(units: int, queries: int) -> float:
-    """At most how far the range of a mixed action's payoff is moved by rounding, over a pair of runs.
+    """Returns by how much, at most, rounding moves the range of a mixed action's payoff, over a pair of runs.
 
     A mixed action's coefficients are computed in doubles with a relative error of at most
     `(units + 64) 2^-51` (table exponentials, exact sums, a few products: the share of the units is to spare) and
@@ -40,6 +40,17 @@ def mixed_play_data_rho(
     data player's exponents therefore differ by a range `R_t = data_rate (sum_{j<t} 2 tanh(a_j / 2) + slack)`,
     and each of the `batch` records drawn then costs `R_t^2 / 8`. (Derivation: docs/mechanisms/equilibrium.md,
     nothing else of the game is released.)
+
+    Args:
+        rounds: the rounds of the game.
+        batch: the records that are drawn in each round.
+        data_rate: the data player's learning rate.
+        query_rate: the query player's learning rate.
+        records: the records of the table, n.
+        slack: `rounding_slack`.
+
+    Returns:
+        Rho of zCDP, rounded outwards.
     """
     moves = 2 * np.tanh(query_rate * np.arange(1, rounds) / records / 2) + slack
     ranges = data_rate * (np.concatenate([[0.0], np.cumsum(moves)]) + _potential_rounding(rounds))
@@ -53,13 +64,23 @@ def sampled_play_data_rho(rounds: int, draws: int, query_rate: float, records: i
     unit, then the action inside it), each of range `2 a_j` with `a_j = query_rate j / n`: the projection adds
     nothing, as `log c` moves by at most `a_j` and the total is fixed. Integer weights add `4 g` to each range.
     So a draw costs `(2 a_j + 4 g)^2 / 8` twice, and `draws` are made after each of the payoffs `1..rounds-1`.
+
+    Args:
+        rounds: the rounds of the game.
+        draws: the actions that are drawn after each payoff.
+        query_rate: the query player's learning rate.
+        records: the records of the table, n.
+        units: the protected units, statements or analysts.
+
+    Returns:
+        Rho of zCDP, rounded outwards.
     """
     ranges = 2 * query_rate * np.arange(1, rounds) / records + 4 * draw_slack(units)
     return float(draws * np.sum(2 * ranges**2 / 8) * OUTWARD)
 
 
 def draw_slack(units: int) -> float:
-    """`g`: integer weights of a draw are within `exp(+-g)` of the ideal ones, up to a common factor."""
+    """Returns `g`: integer weights of a draw are within `exp(+-g)` of the ideal ones, up to a common factor."""
     return (units + 64) * 2.0**-51 + 2.0**-DRAW_BITS
 
 

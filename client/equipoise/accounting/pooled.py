@@ -9,7 +9,7 @@ from equipoise.accounting.repair import gaussian_rho
 
 
 def votes_l1_sensitivity(votes: int, sets: int) -> int:
-    """By how much all vote counts together move when one unit's content is replaced by any other.
+    """Returns by how much all vote counts together move, at most, when one unit's content is replaced by any other.
 
     `votes`: how many sets the unit votes for at most, for each at most once (one for a statement; for an analyst
     its public share of statements). The counts are sums over units of 0/1 vectors, one place a set, with at most
@@ -22,7 +22,7 @@ def votes_l1_sensitivity(votes: int, sets: int) -> int:
 
 
 def tables_rho(variances: Iterable[Fraction]) -> Fraction:
-    """Tables counted once each, with discrete Gaussian noise of these variances on every cell.
+    """Returns the rho of tables that are each counted once, with discrete Gaussian noise of these variances.
 
     Replacing a record moves two cells of a table by 1, or none: squared L2 sensitivity 2, so a table costs
     `1 / variance` in zCDP (`gaussian_rho`). Rhos add, also where the variances are drawn beforehand, from

@@ -61,7 +61,7 @@ def mixture_curve(mixture: BinomialMixture) -> RenyiCurve:
 
 @lru_cache(maxsize=1024)
 def mixture_divergence(mixture: BinomialMixture, order: float) -> float:
-    """`D_order` of the curve above, at any order above 1."""
+    """Returns `D_order` of `mixture_curve`, in nats, at any order above 1."""
     most = order * mixture.trials**2 * mixture.rho_of_one * OUTWARD
     if not 0 < mixture.probability < 1 or mixture.trials > MAX_TRIALS:
         return most if mixture.probability > 0 else 0.0

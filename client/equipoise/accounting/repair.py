@@ -9,12 +9,19 @@ from equipoise.accounting.cost import OUTWARD
 
 
 def pure_rho(epsilon: Fraction, times: int = 1) -> Fraction:
-    """`times` mechanisms, each `epsilon`-DP: `times epsilon^2 / 2` (Bun & Steinke 2016, Proposition 1.4)."""
+    """Returns the rho of `times` mechanisms, each `epsilon`-DP (Bun & Steinke 2016, Proposition 1.4).
+
+    Example:
+        >>> from fractions import Fraction
+        >>> from equipoise.accounting.repair import pure_rho
+        >>> pure_rho(Fraction(1, 10), times=4)
+        Fraction(1, 50)
+    """
     return times * epsilon * epsilon / 2
 
 
 def sparse_vector_rho(epsilon: Fraction, positives: int) -> Fraction:
-    """A sparse vector that stops after `positives`, each stretch between them one AboveThreshold.
+    """Returns the rho of a sparse vector that stops after `positives`, each stretch one AboveThreshold.
 
     AboveThreshold with threshold noise Lap(2/epsilon) and test noise Lap(4/epsilon) on statements of
     sensitivity 1 is epsilon-DP however many statements are tested (Dwork & Roth 2014, Theorem 3.23); fresh
@@ -25,7 +32,7 @@ def sparse_vector_rho(epsilon: Fraction, positives: int) -> Fraction:
 
 
 def laplace_rho(epsilon: Fraction, answers: int) -> Fraction:
-    """`answers` statements, each answered whole by discrete Laplace noise of scale (its L1 sensitivity)/epsilon.
+    """Returns the rho of `answers` statements, each with discrete Laplace noise of scale (L1 sensitivity)/epsilon.
 
     Each is epsilon-DP (Ghosh, Roughgarden, Sundararajan 2012 for the discrete law).
     """
@@ -33,7 +40,7 @@ def laplace_rho(epsilon: Fraction, answers: int) -> Fraction:
 
 
 def gaussian_rho(squared_sensitivity: Fraction, variance: Fraction, answers: int) -> Fraction:
-    """`answers` statements, each answered whole by discrete Gaussian noise of parameter `variance` on its counts.
+    """Returns the rho of `answers` statements, each with discrete Gaussian noise of this variance on its counts.
 
     Let replacing a record move the counts of a statement by an integer vector of squared L2 norm at most
     `squared_sensitivity`: 1 for a predicate, 2 for a marginal, one of whose cells loses the record while another
@@ -47,7 +54,7 @@ def gaussian_rho(squared_sensitivity: Fraction, variance: Fraction, answers: int
 
 
 def exponential_mechanism_rho(epsilon: Fraction, draws: int) -> Fraction:
-    """`draws` selections, each drawn with exponents `epsilon score / (2 sensitivity)`.
+    """Returns the rho of `draws` selections, each with exponents `epsilon score / (2 sensitivity)`.
 
     Between neighbours each exponent moves by at most `epsilon / 2`, so the law has range `epsilon` and costs
     `epsilon^2 / 8` (McSherry & Talwar 2007 for the mechanism, Cesar & Rogers 2021 for the range).
@@ -56,7 +63,9 @@ def exponential_mechanism_rho(epsilon: Fraction, draws: int) -> Fraction:
 
 
 def analyst_tests_rho(epsilon: Fraction, analysts: int) -> Fraction:
-    """Every analyst's largest error tested once against a public threshold, with noise of its own.
+    """Returns the rho of one test of every analyst's largest error against a public threshold.
+
+    Each test has noise of its own.
 
     The largest error over any set of queries moves by at most `1/n` when a record is replaced, so one test with
     discrete Laplace noise of scale `1/(n epsilon)` is epsilon-DP. All analysts are tested, so all are charged.
@@ -67,7 +76,7 @@ def analyst_tests_rho(epsilon: Fraction, analysts: int) -> Fraction:
 def private_weights_rho(
     select_epsilon: Fraction, measure_epsilon: Fraction, certify_epsilon: Fraction, rounds: int, places: int
 ) -> Fraction:
-    """`places` analysts answered by private multiplicative weights, each on its own workload.
+    """Returns the rho of `places` analysts answered by private multiplicative weights, each on its own workload.
 
     A run is `rounds` selections by the exponential mechanism and `rounds` counts (sensitivity 1) with discrete
     Laplace noise, and one noisy largest error at the end; the hypotheses between them are functions of what

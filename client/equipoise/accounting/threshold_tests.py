@@ -34,7 +34,14 @@ from equipoise.accounting.renyi import ORDERS, RenyiCurve
 
 
 def threshold_tests_divergence(epsilon: float, positives: int, answer_rho: float, order: float) -> float:
-    """`D_order` of the theorem, the answers being `answer_rho`-zCDP each; infinite where it says nothing."""
+    """Returns `D_order` of the theorem, in nats; infinite where it says nothing.
+
+    Args:
+        epsilon: of the sign of each test.
+        positives: how many positive tests end the whole, C.
+        answer_rho: the zCDP of the answer after each positive test.
+        order: the Renyi order, above 1.
+    """
     if not positives:
         return 0.0
     below = (order - 1) * epsilon
@@ -52,6 +59,6 @@ def threshold_tests_divergence(epsilon: float, positives: int, answer_rho: float
 
 
 def threshold_tests_curve(epsilon: float, positives: int, answer_rho: float) -> RenyiCurve:
-    """Returns the same at every order of the list."""
+    """Returns `threshold_tests_divergence` at every order of `ORDERS`."""
     divergences = (threshold_tests_divergence(epsilon, positives, answer_rho, order) for order in ORDERS)
     return RenyiCurve(tuple(divergences))

@@ -115,7 +115,7 @@ class Accounts:
         name, events = entry.account, json.loads(entry.events, object_pairs_hook=_once)
         match entry.action:
             case "open-account" if name not in self.by_name:
-                self.by_name[name] = self._opened(name, events)
+                self.by_name[name] = self._open_account(name, events)
             case "set-cap":
                 self.by_name[name].cap = _cap(events)
             case "reserve":
@@ -140,7 +140,7 @@ class Accounts:
             case _:
                 raise ValueError
 
-    def _opened(self, name: str, events: Mapping[str, Any]) -> Account:
+    def _open_account(self, name: str, events: Mapping[str, Any]) -> Account:
         composition, order = events["composition"], events.get("order")
         if composition not in (SUM, WORST) or not _suits(order, composition):
             raise ValueError

@@ -129,7 +129,18 @@ ENTRY: Codec[JournalEntry] = object_codec(
 
 @dataclass(frozen=True)
 class Archive:
-    """All of it. `time`: when it was downloaded; `checkpoint` and `earlier` are signed notes."""
+    """Every record of a deployment, as an auditor downloaded it.
+
+    Attributes:
+        time: when the download began.
+        checkpoint: the log's newest checkpoint, a signed note.
+        earlier: the checkpoint that the auditor had before, a signed note; None: none.
+        leaves: the log's leaves in their order.
+        records: the opened records in the order of the log.
+        rounds: what the server lists, newest first.
+        journal: the budget journal from its first entry on.
+        own: what the auditor itself has done and noted.
+    """
 
     time: datetime
     checkpoint: bytes
@@ -142,7 +153,11 @@ class Archive:
 
 
 def write_archive(archive: Archive, directory: Path) -> None:
-    """Write the files into a directory that is new or empty. Raises `InvalidArgument` where it is neither."""
+    """Writes the archive's files into a directory that is new or empty.
+
+    Raises:
+        InvalidArgument: the directory is not empty, or cannot be written.
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True)
         if next(directory.iterdir(), None) is not None:
@@ -164,7 +179,9 @@ def write_archive(archive: Archive, directory: Path) -> None:
 def read_archive(directory: Path) -> Archive:
     """Returns the archive in a directory.
 
-    Raises `InvalidArgument` where a file is missing, or `VerificationFailed`.
+    Raises:
+        InvalidArgument: a file is missing or cannot be read.
+        VerificationFailed: a file holds other bytes than `write_archive` writes.
     """
     header = _only(_read(directory / "archive.json", HEADER), "archive.json")
     earlier = directory / EARLIER

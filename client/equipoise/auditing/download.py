@@ -25,12 +25,18 @@ PAUSE_SECONDS = 0.5
 
 
 def download(auditor: Auditor, earlier: bytes | None = None, own: AuditorLog | None = None) -> Archive:
-    """Returns the archive of a deployment, as it is now. `earlier`: the checkpoint that was seen last.
+    """Downloads every record of a deployment.
 
-    Where the log does not catch up with the rounds, the archive says what there is, and its checks say what is not.
+    Waits up to 30 seconds until the log has caught up with the rounds. If it has not, the archive holds what there
+    is, and its checks say what is missing.
+
+    Args:
+        auditor: the auditor's client.
+        earlier: the checkpoint that the auditor has from before, a signed note; None: none.
+        own: what the auditor itself has done and noted; None: nothing.
     """
     now = datetime.now(UTC)
-    rounds = tuple(map(_listed, auditor.rounds()))
+    rounds = tuple(map(_listed_round, auditor.rounds()))
     given_up = time.monotonic() + PATIENCE_SECONDS
     while True:
         checkpoint, leaves, records = _log(auditor)
@@ -60,7 +66,7 @@ def _lags(
     return any(behind(each, recorded, now) for each in rounds)
 
 
-def _listed(detail: RoundDetail) -> ListedRound:
+def _listed_round(detail: RoundDetail) -> ListedRound:
     shown = detail.round
     release = None if shown.release_time is None else to_microseconds(shown.release_time)
     return ListedRound(shown.id, shown.terms.dataset, shown.state.value, to_microseconds(shown.open_time), release)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
-from equipoise.records.items import KeyItem
+from equipoise.records.log_items import KeyItem
 from equipoise.records.merkle import leaf_hash, root_of
 from equipoise.records.signed_notes import Checkpoint, VerifierKey, open_checkpoint
 

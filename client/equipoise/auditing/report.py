@@ -21,7 +21,7 @@ VERSION = 2
 
 
 def as_json(audit: Audit) -> dict[str, Any]:
-    """Returns the object that `--json` prints."""
+    """Returns the report as an object that is ready for JSON, which `--json` prints."""
     checkpoint = audit.checkpoint
     return {
         "version": VERSION,
@@ -42,7 +42,7 @@ def as_json(audit: Audit) -> dict[str, Any]:
 
 
 def as_markdown(audit: Audit) -> str:
-    """Returns the report."""
+    """Returns the report in Markdown."""
     failed = [each for each in audit.checks if each.outcome is Outcome.FAILED]
     verdict = (
         "**Everything that was checked is in order.**"

@@ -23,7 +23,7 @@ from equipoise.auditing.seed_checks import check_seeds
 from equipoise.auditing.session_checks import unprotected
 from equipoise.auditing.steps import Step, open_steps
 from equipoise.errors import InvalidArgument, VerificationFailed
-from equipoise.records.items import KeyItem, RestorationItem
+from equipoise.records.log_items import KeyItem, RestorationItem
 from equipoise.records.signed_notes import Checkpoint, VerifierKey
 
 QUESTIONS = {
@@ -64,7 +64,13 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Check:
-    """One check. `detail`: the first difference, or why it was not made; empty where it passed."""
+    """One check.
+
+    Attributes:
+        number: its number in docs/auditing.md, such as "A5".
+        outcome: what came of it.
+        detail: the first difference, or why the check was not made; empty where it passed.
+    """
 
     number: str
     outcome: Outcome
@@ -72,13 +78,13 @@ class Check:
 
     @property
     def question(self) -> str:
-        """What it answers."""
+        """The question that the check answers."""
         return QUESTIONS[self.number]
 
 
 @dataclass
 class Audit:
-    """All that came of it. What could not be established is None or empty."""
+    """The results of an audit. What could not be established is None or empty."""
 
     archive: Archive
     checks: list[Check] = field(default_factory=list)
@@ -110,13 +116,20 @@ def verify(
     seen: Sequence[bytes] = (),
     receipts: Sequence[bytes] = (),
 ) -> Audit:
-    """Returns every check. `trusted`: the custodian's keys, had from elsewhere; `seen`: checkpoints from anywhere.
+    """Makes every check of an archive and returns their results. A check that fails raises nothing.
 
-    `receipts`: envelopes that analysts were given. Raises `InvalidArgument` where the keys are not of one log.
+    Args:
+        archive: what was downloaded.
+        trusted: the custodian's keys, from a source that the auditor trusts.
+        seen: checkpoints that anybody saw at any time, signed notes.
+        receipts: envelopes that analysts received.
+
+    Raises:
+        InvalidArgument: there are no keys, or they are not of one log.
     """
     if len({key.name for key in trusted}) != 1:
         raise InvalidArgument("key", "needs the custodian's verifier keys, all of one log")
-    return _Verification(archive, trusted, seen, receipts).made()
+    return _Verification(archive, trusted, seen, receipts).run()
 
 
 @dataclass
@@ -126,10 +139,10 @@ class _Verification:
     seen: Sequence[bytes]
     receipts: Sequence[bytes]
 
-    def made(self) -> Audit:
+    def run(self) -> Audit:
         audit = self.audit = Audit(self.archive)
         # The log names its own keys, so the records are opened before the signatures are looked at.
-        opened = self._tried("A4", self._open)
+        opened = self._run_check("A4", self._open)
         self._make("A1", self._signatures)
         self._make("A2", self._root)
         self._make("A3", self._continuation)
@@ -145,9 +158,9 @@ class _Verification:
         return audit
 
     def _make(self, number: str, check: Callable[[], None]) -> None:
-        self.audit.checks.append(self._tried(number, check))
+        self.audit.checks.append(self._run_check(number, check))
 
-    def _tried(self, number: str, check: Callable[[], None]) -> Check:
+    def _run_check(self, number: str, check: Callable[[], None]) -> Check:
         try:
             check()
         except VerificationFailed as error:

@@ -15,7 +15,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.profile.enrolment import Bundle, authority_fingerprint, key_fingerprint
 from equipoise.profile.profile import read_file
 
-analyst_app = typer.Typer(help="Who may ask.", no_args_is_help=True)
+analyst_app = typer.Typer(help="Analysts: admit, renew, revoke, delete, list.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="The analyst's name: letters, digits, '.', '-' and '_'.")]
 Target = Annotated[
@@ -31,7 +31,7 @@ def add(
     name: Name,
     request: Annotated[
         Path | None,
-        typer.Option(help="The request that the analyst made with equipoise enroll, and sent to you."),
+        typer.Option(help="The signing request that the analyst made with equipoise enroll and sent to you."),
     ] = None,
     to: Annotated[
         Path | None,
@@ -47,7 +47,7 @@ def add(
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """Admit an analyst: certify the key of its request under a name. A name is given once, for ever.
+    """Admit an analyst: issue a certificate for its signing request. A name is used once, for ever.
 
     Compare the fingerprint with the analyst over a channel you trust. Without --request, the key is made on this
     machine, and a whole profile is written: for trials, and where you are the analyst yourself.
@@ -69,7 +69,9 @@ def add(
 @analyst_app.command("renew")
 def renew(
     name: Name,
-    request: Annotated[Path, typer.Option(help="The request that the analyst made with equipoise enroll --renew.")],
+    request: Annotated[
+        Path, typer.Option(help="The signing request that the analyst made with equipoise enroll --renew.")
+    ],
     to: Annotated[
         Path | None,
         typer.Option("--out", help="The bundle to write. [default: NAME.json]", show_default=False),
@@ -79,7 +81,7 @@ def renew(
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """Give an analyst another certificate, for a new key. Those it has stay good until they expire.
+    """Issue another certificate to an analyst, for a new key. Earlier ones stay valid until they expire.
 
     Also lets in again who was revoked, but not with a key whose certificate was revoked.
     """
@@ -92,7 +94,7 @@ def renew(
 def revoke(
     name: Name, request_id: RequestId = None, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False
 ) -> None:
-    """Keep an analyst out: its certificates are refused at once, and what it has open ends within a minute.
+    """Revoke all certificates of an analyst: new calls are refused, and open ones end within a minute.
 
     What it submitted stays, and is answered and charged: abort the round if it must not be. To let it in again,
     with a new key: equipoise operator analyst renew.
@@ -109,7 +111,7 @@ def revoke(
 def delete(
     name: Name, request_id: RequestId = None, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False
 ) -> None:
-    """Remove an analyst for ever, with all that it asked and was answered. Refused while it is in a round.
+    """Delete an analyst with its workloads and results. Refused while it has a share in an unfinished round.
 
     What was charged stays charged, and nobody is ever admitted under the name again. The rounds in which it asked
     can no longer be computed again for an audit. To keep somebody out, revoking is enough.
@@ -124,7 +126,7 @@ def delete(
 
 @analyst_app.command("list")
 def list_analysts(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    """List the analysts, and until when they can come in without renewing."""
+    """List the analysts, and when their certificates expire."""
     with Operator.from_profile(profile) as operator:
         analysts = list(operator.analysts())
     if as_json:

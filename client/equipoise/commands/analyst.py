@@ -44,7 +44,7 @@ def schema(
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """Show what can be asked about: the attributes of a dataset and their categories.
+    """Show the schema of a dataset: its attributes and their categories.
 
     With --json the schema file itself, as `equipoise-server data check` reads it.
     """
@@ -114,7 +114,7 @@ def submit(
 def withdraw(
     round_id: RoundId, request_id: RequestId = None, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False
 ) -> None:
-    """Take your workload back, as long as the round accepts workloads. Nobody learns that there was one."""
+    """Withdraw your workload, as long as the round is open. No other analyst learns that there was one."""
     with Client.from_profile(profile) as client:
         client.withdraw(round_id, request_id)
     if as_json:

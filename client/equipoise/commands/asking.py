@@ -45,8 +45,8 @@ def ask(
         int | None,
         typer.Option(
             min=0,
-            help="How many statements of yours come before these. [default: 0 with a file, whose statements get "
-            "their answers again if they have any; else all that you have asked]",
+            help="How many of your statements in this session come before these. [default: 0 with a file, whose "
+            "statements get their answers again if they have any; else all that you have asked]",
             show_default=False,
         ),
     ] = None,
@@ -56,7 +56,7 @@ def ask(
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """Ask in a session, one statement after the other; each answer is printed as it comes.
+    """Ask statements in a session, one after the other; each answer is printed as it arrives.
 
     What is typed, or piped in, is one statement a line, as in a statements file:
 

@@ -30,7 +30,7 @@ from equipoise.records.record import key_id
 from equipoise.records.sealed_seeds import open_committed
 
 audit_app = typer.Typer(
-    help="For auditors: download every record, verify it offline, have a part in rounds' randomness.",
+    help="For auditors: download every record, verify it offline, add randomness to rounds.",
     no_args_is_help=True,
 )
 
@@ -46,7 +46,8 @@ KeyFile = Annotated[
     Path | None,
     typer.Option(
         "--key",
-        help="A file of the custodian's verifier keys, one a line, had from elsewhere. [default: the profile's]",
+        help="A file with the custodian's verifier keys, one a line, from a source that you trust. "
+        "[default: the profile's]",
         show_default=False,
     ),
 ]
@@ -54,13 +55,15 @@ Checkpoints = Annotated[
     list[Path] | None,
     typer.Option(
         "--checkpoint",
-        help="A checkpoint of the log that was seen anywhere, or an analyst's bundle; again for each.",
+        help="A checkpoint of the log from elsewhere, or an analyst's bundle. Repeat the option for each.",
         show_default=False,
     ),
 ]
 Receipts = Annotated[
     list[Path] | None,
-    typer.Option("--receipt", help="A receipt that an analyst got; again for each.", show_default=False),
+    typer.Option(
+        "--receipt", help="A receipt that an analyst received. Repeat the option for each.", show_default=False
+    ),
 ]
 Report = Annotated[
     Path | None, typer.Option("--report", help="Write the report here, in Markdown.", show_default=False)
@@ -76,14 +79,14 @@ def rounds(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
 
 @audit_app.command("journal")
 def journal(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    """Show the budget journal: every reservation and charge, each line covering all before it by its digest."""
+    """Show the budget journal: every reservation and charge. Each line's digest covers all lines before it."""
     with Auditor.from_profile(profile) as auditor:
         print_list("entries", list(auditor.journal()), JOURNAL, as_json)
 
 
 @audit_app.command("export")
 def export(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    """Write an account's charges as JSON, part by part, for another accountant such as dp_accounting.
+    """Write the privacy events of an account's charges as JSON, for an accountant such as dp_accounting.
 
     docs/mechanisms/equilibrium.md has ten lines that add them up again.
     """
@@ -123,7 +126,7 @@ def verify_archive(
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """Check all that is on record: the log, the budget journal, every round. Exits with 1 where anything is wrong.
+    """Check all records: the log, the budget journal, every round. Exits with 1 if a check fails.
 
     docs/auditing.md says what each check answers, and what none can. No private data are needed, and, with an
     archive, no server. What was found in order is remembered in the profile, and compared with the next time.
@@ -155,7 +158,7 @@ def verify_archive(
 def nonce(
     round_id: RoundId, request_id: RequestId = None, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False
 ) -> None:
-    """Add randomness of your own to a round that is open, so that the custodian cannot have chosen all of it.
+    """Add randomness to an open round, so that the custodian cannot have chosen all of it.
 
     It is drawn once, kept in the profile, and looked for on record by the next audit. A session takes it until its
     first answer.
@@ -181,7 +184,7 @@ def seed(
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """Open a round's seed, which with the data is all that a replay needs. That you did enters the log.
+    """Decrypt a round's seed, with which and the data a round can be replayed. Your access is recorded in the log.
 
     Whoever holds it can remove the noise from the round's answers: destroy it after the replay.
     """

@@ -14,7 +14,7 @@ from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, Request
 from equipoise.commands.printing import print_json, print_list, print_rows
 from equipoise.model.accounts import Budget
 
-budget_app = typer.Typer(help="What is spent and what is left.", no_args_is_help=True)
+budget_app = typer.Typer(help="Budgets: what is spent, what is left, and caps.", no_args_is_help=True)
 
 AccountName = Annotated[str, typer.Argument(help="The account's name, as budget show prints it.")]
 
@@ -25,7 +25,7 @@ def show_budgets(
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """Show both ledgers of a table: what the people in it and each analyst have spent, and their caps.
+    """Show the budget accounts of a dataset: its data account and each analyst's, with their caps.
 
     "committed" is what is spent or reserved by rounds that are sealed. Epsilons are at the cap's delta. "counted"
     says how much divergence and how much delta is committed where rounds add, of which limits, and at which Renyi
@@ -37,14 +37,14 @@ def show_budgets(
 
 @budget_app.command("history")
 def history(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    """Show every journal entry of one account: its caps, and what each round reserved, spent or gave back."""
+    """Show every journal entry of one account: its caps, and what each round reserved, spent or released."""
     with Operator.from_profile(profile) as operator:
         print_list("entries", list(operator.account_history(account)), JOURNAL, as_json)
 
 
 @budget_app.command("export")
 def export(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    """Write an account's charges as JSON, part by part, for another accountant such as dp_accounting.
+    """Write the privacy events of an account's charges as JSON, for an accountant such as dp_accounting.
 
     docs/mechanisms/equilibrium.md has ten lines that add them up again.
     """
@@ -59,13 +59,13 @@ def export(account: AccountName, profile: Profile = DEFAULT_PROFILE, as_json: As
 @budget_app.command("set-cap")
 def set_cap(
     account: AccountName,
-    epsilon: Annotated[float, typer.Option(help="The most that all rounds together may cost.")],
-    delta: Annotated[float, typer.Option(help="Its delta.")],
+    epsilon: Annotated[float, typer.Option(help="The largest epsilon that all rounds together may cost.")],
+    delta: Annotated[float, typer.Option(help="The delta of that epsilon.")],
     request_id: RequestId = None,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """Change the cap of an account; the journal keeps who could spend how much, and from when on.
+    """Change the cap of an account. The journal keeps every cap and the time from which it holds.
 
     A cap below what is spent or reserved already is refused, and so is one too small for the rounds that are open.
     """

@@ -20,7 +20,7 @@ dataset_app = typer.Typer(help="Tables that rounds may be run on.", no_args_is_h
 
 @dataset_app.command("register")
 def register(
-    name: Annotated[str, typer.Argument(help="The name under which rounds and analysts will know it.")],
+    name: Annotated[str, typer.Argument(help="The dataset's name, which rounds and analysts use.")],
     source: Annotated[
         str,
         typer.Option(
@@ -29,10 +29,14 @@ def register(
         ),
     ],
     schema: Annotated[Path, typer.Option(help="The schema file, JSON; try it with: equipoise-server data check.")],
-    data_epsilon: Annotated[float, typer.Option(help="The most all rounds may cost the people in the table.")],
-    data_delta: Annotated[float, typer.Option(help="Its delta; well below 1 / records.")],
-    analyst_epsilon: Annotated[float, typer.Option(help="The most all rounds may cost any analyst.")],
-    analyst_delta: Annotated[float, typer.Option(help="Its delta.")] = 1e-6,
+    data_epsilon: Annotated[
+        float, typer.Option(help="The largest epsilon that all rounds together may cost the people in the table.")
+    ],
+    data_delta: Annotated[float, typer.Option(help="The delta of that epsilon; well below 1 / records.")],
+    analyst_epsilon: Annotated[
+        float, typer.Option(help="The largest epsilon that all rounds together may cost any one analyst.")
+    ],
+    analyst_delta: Annotated[float, typer.Option(help="The delta of that epsilon.")] = 1e-6,
     data_order: Annotated[
         float,
         typer.Option(
@@ -50,7 +54,7 @@ def register(
         bool,
         typer.Option(
             "--new-budgets",
-            help="The table is, or may be, another dataset's, too: give its records budgets besides.",
+            help="Give the records budgets of their own although another dataset has, or may have, the same table.",
         ),
     ] = False,
     request_id: RequestId = None,
@@ -89,7 +93,7 @@ def retire(
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """Allow no new rounds on a table. Rounds that are open go on; results and budgets stay as they are."""
+    """Retire a dataset: no new rounds on it. Open rounds continue; results and budgets stay as they are."""
     with Operator.from_profile(profile) as operator:
         retired = operator.retire_dataset(name, request_id)
     if as_json:

@@ -30,13 +30,15 @@ SOON = timedelta(days=30)
 
 def enroll(
     bundle: Annotated[
-        Path | None, typer.Option(help="The bundle that your operator sent back: makes the profile complete.")
+        Path | None, typer.Option(help="The bundle that your operator sent back; it completes the profile.")
     ] = None,
-    renew: Annotated[bool, typer.Option(help="Ask for a new certificate, for a new key, of a profile.")] = False,
+    renew: Annotated[
+        bool, typer.Option(help="Make a new key and a request for its certificate, for a profile that exists.")
+    ] = False,
     profile: ProfileOption = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """Get a profile: make a key here and a request for your operator, then install the bundle that comes back.
+    """Make a profile: a key and a signing request for your operator, then the bundle that comes back.
 
     The key never leaves this machine. The request holds nothing secret, but must reach your operator as it is:
     compare the fingerprint by telephone, for one. The same again with --renew before the certificate expires; the
@@ -60,7 +62,7 @@ def enroll(
 
 
 def whoami(profile: ProfileOption = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    """Say who the server takes you for, and until when your certificate is good. A way to try a new profile."""
+    """Show your name and role on the server, and when your certificate expires. Use it to try a new profile."""
     until = Profile.load(profile).expire_time
     with Client.from_profile(profile) as client:
         identity = client.identity()

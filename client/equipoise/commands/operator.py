@@ -13,7 +13,7 @@ operator_app = lazy_app(
         ),
         "analyst": LazyCommand(
             "equipoise.commands.admission:analyst_app",
-            "Who may ask.",
+            "Analysts: admit, renew, revoke, delete, list.",
         ),
         "round": LazyCommand(
             "equipoise.commands.rounds:round_app",
@@ -27,7 +27,7 @@ operator_app = lazy_app(
         ),
         "budget": LazyCommand(
             "equipoise.commands.budgets:budget_app",
-            "What is spent and what is left.",
+            "Budgets: what is spent, what is left, and caps.",
         ),
     },
 )

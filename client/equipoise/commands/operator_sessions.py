@@ -24,7 +24,7 @@ session_app = typer.Typer(
 @session_app.command("plan")
 @with_fields
 def plan(options: SessionOptions, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    """Show what a session would cost, count on its accounts and promise. Nothing is opened, nothing is spent.
+    """Show what a session would cost, charge its accounts and promise. Nothing is opened, nothing is spent.
 
     Exits with 1 where an account does not admit the session now, and says what still fits.
     """
@@ -57,7 +57,7 @@ def close_session(
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """Close a session: no more statements are taken. What was asked is its workload from now on."""
+    """Close a session: no more statements are accepted. Those that were asked become its workload."""
     act(profile, as_json, lambda operator: operator.close_session(session_id, request_id))
 
 

@@ -16,7 +16,7 @@ Profile = Annotated[
     typer.Option(
         "--profile",
         envvar="EQUIPOISE_PROFILE",
-        help="The profile directory: where the server is, and the certificate and key that let you in.",
+        help="The profile directory, with the server's address and your certificate and key.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
@@ -25,14 +25,14 @@ SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="The session's
 RequestId = Annotated[
     str | None,
     typer.Option(
-        help="A string of your own that makes repeating safe: the same one gets the first answer again. "
+        help="Any string that makes the command safe to repeat: the same one gets the first answer again. "
         "[default: a fresh one]",
         show_default=False,
     ),
 ]
 Statements = Annotated[
     Path,
-    typer.Argument(metavar="STATEMENTS", help="A JSON file of statements: what is asked, in order."),
+    typer.Argument(metavar="STATEMENTS", help="A JSON file with the statements, in order."),
 ]
 
 DEFAULT_PROFILE = Path("profile")

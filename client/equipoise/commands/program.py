@@ -104,11 +104,11 @@ def lazy_app(summary: str, commands: Mapping[str, LazyCommand]) -> typer.Typer:
     group = type("Group", (LazyGroup,), {"lazy": commands})
     app = typer.Typer(help=summary, cls=group, no_args_is_help=True, pretty_exceptions_enable=False)
     for name, command in commands.items():
-        app.command(name, help=command.summary)(_listed)
+        app.command(name, help=command.summary)(_placeholder)
     return app
 
 
-def _listed() -> None:
+def _placeholder() -> None:
     """Stands in the list of commands for one that is not imported; `LazyGroup` calls that one instead."""
 
 

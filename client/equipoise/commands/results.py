@@ -75,7 +75,7 @@ def synopsis(
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """Download the synopsis of a released round as a table of made-up records, to ask further questions of.
+    """Download the synopsis of a released round: a table of synthetic records, for further questions.
 
     A CSV file with the labels of the schema. It is a private output already, so whatever is computed from it costs
     nothing; it carries no error bound. Mechanisms that answer each analyst alone make none.

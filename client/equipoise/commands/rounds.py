@@ -24,7 +24,7 @@ round_app = typer.Typer(
 @round_app.command("plan")
 @with_fields
 def plan(options: RoundOptions, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    """Show what a round would do, cost, count on its accounts and promise. Nothing is opened, nothing is spent.
+    """Show what a round would do, cost, charge its accounts and promise. Nothing is opened, nothing is spent.
 
     A plan depends on public things only: the number of records, the schema, shares and budgets. Exits with 1 where
     an account does not admit the round now, and says which limit it exceeds and what still fits.
@@ -62,7 +62,7 @@ def show(round_id: RoundId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson 
 def seal(
     round_id: RoundId, request_id: RequestId = None, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False
 ) -> None:
-    """Fix the workloads and reserve both budgets. Late work is refused from now on.
+    """Seal a round: fix the workloads and reserve both budgets. Later workloads are refused.
 
     A round in which nobody has asked goes on like any other, at the same price: its analysts must not see that.
     """
@@ -77,7 +77,7 @@ def run(
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """Compute the answers in a worker process; a run that was interrupted can be started again."""
+    """Compute the answers in a worker process. A run that was interrupted can be started again."""
 
     def start(operator: Operator) -> RoundDetail:
         if not follow:
@@ -90,7 +90,7 @@ def run(
 
 @round_app.command("watch")
 def watch(round_id: RoundId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    """Follow a round until it has ended, and say what it waits for. With --json one object for every change."""
+    """Follow a round until it has ended, and show what it waits for. With --json one object for every change."""
     last = None
     with Operator.from_profile(profile) as operator:
         if as_json:
@@ -109,24 +109,26 @@ def watch(round_id: RoundId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson
 def release(
     round_id: RoundId, request_id: RequestId = None, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False
 ) -> None:
-    """Store the answers, spend both budgets, and open every analyst's stream at the same moment."""
+    """Release a round: store the answers, spend both budgets, and open all analysts' results at one moment."""
     act(profile, as_json, lambda operator: operator.release(round_id, request_id))
 
 
 @round_app.command("abort")
 def abort(
     round_id: RoundId,
-    reason: Annotated[str, typer.Option(help="Shown to every analyst of the round: give public things only.")],
+    reason: Annotated[
+        str, typer.Option(help="The reason, shown to every analyst of the round: write public facts only.")
+    ],
     request_id: RequestId = None,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """End a round without answers. If it ran already, its budgets count as spent."""
+    """Abort a round: end it without answers. If it has run, its budgets count as spent."""
     act(profile, as_json, lambda operator: operator.abort(round_id, reason, request_id))
 
 
 def show_plan(terms: Terms, profile: Path, as_json: bool) -> None:
-    """Show what a round, or a session, of these terms would cost and promise, and whether it is admitted now."""
+    """Show what a round or session with these terms would cost and promise, and whether it could be opened now."""
     with Operator.from_profile(profile) as operator:
         planned = operator.plan(terms)
     if as_json:

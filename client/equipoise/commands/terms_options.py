@@ -18,17 +18,17 @@ from equipoise.queries.strict_json import parse_json
 
 Dataset = Annotated[str, typer.Argument(help="The dataset's name.")]
 SHARE = "ANALYST=STATEMENTS[/QUERIES[/SENSITIVITY[/SUPPORT]]]"
-DataDelta = Annotated[float, typer.Option(help="Its delta.")]
-AnalystDelta = Annotated[float, typer.Option(help="Its delta.")]
+DataDelta = Annotated[float, typer.Option(help="The delta of the data epsilon.")]
+AnalystDelta = Annotated[float, typer.Option(help="The delta of the analyst epsilon.")]
 Unit = Annotated[
     str,
     typer.Option(
-        help="What stays hidden from the other analysts: one statement (query), or all of one's (analyst)."
+        help="What is protected from other analysts: one statement (query), or all of an analyst (analyst)."
     ),
 ]
-Beta = Annotated[float, typer.Option(help="The probability with which any stated bound may fail.")]
+Beta = Annotated[float, typer.Option(help="The probability that any stated error bound fails.")]
 ReleaseGrid = Annotated[
-    int, typer.Option(help="Results open at multiples of this many seconds since 1970; 0: as the server is set.")
+    int, typer.Option(help="Results open at multiples of this many seconds since 1970; 0: the server's setting.")
 ]
 
 
@@ -56,9 +56,13 @@ class RoundOptions:
             "whichever are fewer; left out or 0, half of the universe, and histogram promises less for it.",
         ),
     ]
-    data_epsilon: Annotated[float, typer.Option(help="The most the round may cost the people in the table.")]
+    data_epsilon: Annotated[
+        float, typer.Option(help="The largest epsilon that the round may cost the people in the table.")
+    ]
     data_delta: DataDelta
-    analyst_epsilon: Annotated[float, typer.Option(help="The most it may cost any analyst.")]
+    analyst_epsilon: Annotated[
+        float, typer.Option(help="The largest epsilon that the round may cost any one analyst.")
+    ]
     analyst_delta: AnalystDelta = 1e-6
     unit: Unit = "query"
     beta: Beta = 0.05
@@ -105,12 +109,15 @@ class SessionOptions:
             "low_sensitivity: so, and medians, variances and the like can be asked."
         ),
     ]
-    data_epsilon: Annotated[float, typer.Option(help="The most the session may cost the people in the table.")]
+    data_epsilon: Annotated[
+        float, typer.Option(help="The largest epsilon that the session may cost the people in the table.")
+    ]
     data_delta: DataDelta
     analyst_epsilon: Annotated[
         float | None,
         typer.Option(
-            help="The most the session may cost any analyst. [default: none, where analysts are not protected]",
+            help="The largest epsilon that the session may cost any one analyst. "
+            "[default: none, where analysts are not protected]",
             show_default=False,
         ),
     ] = None

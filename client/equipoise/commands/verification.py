@@ -28,7 +28,7 @@ def bundle(
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """Write your part in a round that has ended to one file, and verify it against what your profile has kept.
+    """Write all evidence of your part in an ended round to one file, and verify it with what your profile keeps.
 
     The file holds everything that `equipoise verify` needs, now and in ten years, without any server: what you
     asked, what you got, and the custodian's signed records of both. Exits with 1 where a check fails; the file is
@@ -62,19 +62,19 @@ def verify_bundle(
         ),
     ] = None,
     receipt: Annotated[
-        Path | None, typer.Option(help="The receipt that you got yourself: its workload must be the one used.")
+        Path | None, typer.Option(help="Your receipt: its workload must be the one that was used.")
     ] = None,
     statements: Annotated[
-        Path | None, typer.Option(help="The statements file that you submitted: it must be what was used.")
+        Path | None, typer.Option(help="The statements file that you submitted: it must be the one that was used.")
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="A checkpoint of the log, or a bundle, from before or after: both must be of one log."),
+        typer.Option(help="A checkpoint of the log, or another bundle, earlier or later: both must be of one log."),
     ] = None,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """Verify a bundle, without any server: thirteen numbered checks, each a line, up to the first that fails.
+    """Verify a bundle offline by thirteen numbered checks, one a line, up to the first that fails.
 
     docs/verification.md says what each of them means and what none of them proves. Exits with 0 where all hold,
     else with 1.

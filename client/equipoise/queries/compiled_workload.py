@@ -38,8 +38,8 @@ class CompiledWorkload:
     Query numbers run through the statements in order; those of statement i are `statement_offsets[i]` to
     `statement_offsets[i + 1]`. `statement_sensitivities`, int64[statements]: by how much a statement's counts move
     together, at most, when one record is replaced; its kind says it (`equipoise.queries.statements`). Universe
-    cells number the records with the last attribute varying fastest. `digest`: the SHA-256 of the exact bytes that
-    were submitted, to which noise is bound; empty where there are none.
+    cells number the records with the last attribute varying fastest. `digest`: the SHA-256 of the submitted bytes,
+    to which noise is bound; empty where there are none.
     """
 
     schema_sizes: tuple[int, ...]
@@ -88,9 +88,8 @@ class CompiledWorkload:
         if len(cells) and not 0 <= int(cells.min()) <= int(cells.max()) < math.prod(self.schema_sizes):
             raise ValueError("a record is outside the universe")
         if len(cells) > MANY_RECORDS and math.prod(self.schema_sizes) <= EXACT >> 20:
-            return self.counts(
-                np.bincount(cells, minlength=math.prod(self.schema_sizes)).astype(np.int64, copy=False)
-            )
+            histogram = np.bincount(cells, minlength=math.prod(self.schema_sizes))
+            return self.counts(histogram.astype(np.int64, copy=False))
         result = np.zeros(self.query_count, dtype=np.int64)
         categories = np.unravel_index(cells, self.schema_sizes) if len(cells) else ()
         for start in range(0, len(cells), WORD):
@@ -212,9 +211,7 @@ class CompiledWorkload:
         Every query moves by 0 or 1, so L2 is the root of L1, here rounded up.
         """
         l1 = self.l1_sensitivity
-        if l1 == 0:
-            return 0.0, 0.0, 0.0
-        return float(l1), math.nextafter(math.sqrt(l1), math.inf), 1.0
+        return (float(l1), math.nextafter(math.sqrt(l1), math.inf), 1.0) if l1 else (0.0, 0.0, 0.0)
 
     @cached_property
     def _marginals(self) -> Marginals:

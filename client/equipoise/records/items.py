@@ -20,7 +20,6 @@ from equipoise.records.codec import (
     TEXT,
     canonical_object,
     codec_of,
-    hex_of,
     key,
     list_of,
     one_of,
@@ -42,35 +41,6 @@ from equipoise.records.item_parts import (
     SettledCharge,
 )
 from equipoise.records.public_facts import BUDGET, COST, PLAN, SHARE, TERMS, RecordedTerms
-
-KEY_ID_BYTES = 8
-
-
-@canonical_object
-class KeyItem:
-    """A key in force, or retired. `purpose` is "log" or "auditor"."""
-
-    purpose: str = key("purpose", one_of("log", "auditor"))
-    public: bytes = key("public", HASH)
-    id: bytes = key("id", hex_of(KEY_ID_BYTES))
-    time: int = key("time", COUNT)
-
-
-@canonical_object
-class StartItem:
-    """That the log begins, and what the budget journal was then."""
-
-    journal: JournalHead = key("journal", HEAD)
-    time: int = key("time", COUNT)
-
-
-@canonical_object
-class RestorationItem:
-    """The log as it was known before the store was restored."""
-
-    lost_size: int = key("lost_size", COUNT)
-    lost_root: bytes = key("lost_root", HASH)
-    time: int = key("time", COUNT)
 
 
 @canonical_object

@@ -51,7 +51,7 @@ def open_record(leaf: bytes, items: Sequence[ItemOpening], padding: Sequence[byt
     if len(items) < len(layout.first) or (layout.each is None and len(items) > len(layout.first)):
         raise VerificationFailed(f"{what} has {len(items)} items")
     classes = [*layout.first, *[layout.each] * (len(items) - len(layout.first))]
-    opened = [_opened(item, cls, what) for item, cls in zip(items, classes, strict=True) if cls is not None]
+    opened = [_read_opening(item, cls, what) for item, cls in zip(items, classes, strict=True) if cls is not None]
     return ReadRecord(read.kind, read.root, tuple(opened))
 
 
@@ -82,7 +82,7 @@ def _called(kind: Kind, place: int) -> str:
     return f"item {place}" if cls is None else f"the item {NAMES[cls]}"
 
 
-def _opened(item: ItemOpening, cls: type, what: str) -> object | None:
+def _read_opening(item: ItemOpening, cls: type, what: str) -> object | None:
     if not item.content and not item.salt:
         if cls in OF_ANALYSTS:
             return None

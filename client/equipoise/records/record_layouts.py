@@ -19,20 +19,18 @@ from equipoise.records.items import (
     DataItem,
     DatasetItem,
     DestructionItem,
-    KeyItem,
     PlanItem,
     ReleaseItem,
     ReservationItem,
-    RestorationItem,
     ResultItem,
     RoundItem,
     SealItem,
     SettlementItem,
     ShareItem,
     SpendingItem,
-    StartItem,
     WorkloadItem,
 )
+from equipoise.records.log_items import KeyItem, RestorationItem, StartItem
 from equipoise.records.record import SALT_BYTES, VERSION, Audience, Item, Kind
 
 AnyItem = TypeVar("AnyItem")

@@ -132,10 +132,10 @@ def check_charge(proven: ProvenRound) -> str:
     if state == NOTHING_CHARGED:
         expected = Cost()
     if charged != expected:
-        raise VerificationFailed(f"{_shown(charged)} is charged where {_shown(expected)} was announced")
+        raise VerificationFailed(f"{_describe(charged)} is charged where {_describe(expected)} was announced")
     if unprotected:
         return "nothing: the session does not protect its analysts from one another"
-    return "nothing: the round was not sealed" if state == NOTHING_CHARGED else f"{_shown(charged)}, {state}"
+    return "nothing: the round was not sealed" if state == NOTHING_CHARGED else f"{_describe(charged)}, {state}"
 
 
 def _expected_charge(proven: ProvenRound) -> Cost:
@@ -145,7 +145,9 @@ def _expected_charge(proven: ProvenRound) -> Cost:
     """
     announced, parts = proven.round.analyst_cost or Cost(), events_from_json(proven.announced_parts)
     if proven.round.analyst_events.get("mechanism") != proven.round.mechanism or charge_of(parts) != announced:
-        raise VerificationFailed(f"the announced cost, {_shown(announced)}, is not the sum of the announced parts")
+        raise VerificationFailed(
+            f"the announced cost, {_describe(announced)}, is not the sum of the announced parts"
+        )
     if not pairs_hold(parts):
         raise VerificationFailed("the pair of an announced part does not follow from what the part is made of")
     if proven.round.analyst_budget is None and proven.round.session is None:
@@ -154,7 +156,7 @@ def _expected_charge(proven: ProvenRound) -> Cost:
         raise VerificationFailed("a session that does not protect its analysts has a budget for them, or a cost")
     budget = proven.round.analyst_budget
     if budget is not None and not epsilon_of(announced, budget.delta, None) <= budget.epsilon * (1 + TOLERANCE):
-        raise VerificationFailed(f"the announced cost, {_shown(announced)}, is beyond the budget for analysts")
+        raise VerificationFailed(f"the announced cost, {_describe(announced)}, is beyond the budget for analysts")
     order = proven.round.analyst_order
     if (order is None) is not (proven.round.unit == "query"):
         raise VerificationFailed("rounds add on accounts of unit = analyst, at an order, and on no others")
@@ -163,7 +165,7 @@ def _expected_charge(proven: ProvenRound) -> Cost:
     return announced if order is None else charge_at(parts, order)
 
 
-def _shown(cost: Cost) -> str:
+def _describe(cost: Cost) -> str:
     amounts = (
         ("rho", cost.rho / RHO_UNIT),
         ("epsilon", cost.epsilon / RHO_UNIT),

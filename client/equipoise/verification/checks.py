@@ -83,7 +83,12 @@ _TITLES = {
 
 
 class CheckFailed(VerificationFailed):
-    """A check that does not hold. `check` says which, `problem` what was found."""
+    """A check that does not hold.
+
+    Attributes:
+        check: which check.
+        problem: what was found.
+    """
 
     def __init__(self, check: Check, problem: str) -> None:
         super().__init__(f"{check.value} FAILED {check.title}: {problem}")
@@ -93,10 +98,13 @@ class CheckFailed(VerificationFailed):
 
 @dataclass(frozen=True)
 class VerifierInputs:
-    """What the verifier brings: the keys that it trusts, and whatever it kept of its own.
+    """What the verifier brings: the keys that it trusts, and what it has kept itself.
 
-    `receipt`: the newest envelope that the analyst got, in a session with an answer; `statements`: what it
-    remembers to have asked; `checkpoint`: one that it saw at another time.
+    Attributes:
+        keys: the custodian's keys, from a source that the verifier trusts.
+        receipt: the newest envelope that the analyst received; in a session, with an answer.
+        statements: what the analyst remembers to have asked, in order.
+        checkpoint: one that the verifier saw at another time.
     """
 
     keys: Sequence[VerifierKey]
@@ -121,20 +129,26 @@ class _Opened:
     proven: ProvenRound
 
 
-def verify(data: bytes, papers: VerifierInputs, passed: Passed) -> None:
-    """Makes all checks of a bundle's bytes. Calls `passed` with the number of each that holds, and what was found.
+def verify(data: bytes, inputs: VerifierInputs, passed: Passed) -> None:
+    """Verifies a bundle offline, check by check.
 
-    Raises `CheckFailed` for the first that does not hold.
+    Args:
+        data: the bytes of the bundle's file.
+        inputs: the keys that the verifier trusts, and what it has kept itself.
+        passed: called for each check that holds, in order, with what was found.
+
+    Raises:
+        CheckFailed: a check, which is the first, does not hold.
     """
-    opened = _open(data, papers, passed)
-    _compare(opened, papers, passed)
+    opened = _open(data, inputs, passed)
+    _compare(opened, inputs, passed)
     with _numbered(Check.HISTORY, passed) as report:
         evidence = opened.bundle.evidence
-        report(check_history(evidence, opened.checkpoint, papers.checkpoint, papers.keys, opened.listed_keys))
+        report(check_history(evidence, opened.checkpoint, inputs.checkpoint, inputs.keys, opened.listed_keys))
         _check_signers(evidence, opened.listed_keys)
 
 
-def _open(data: bytes, papers: VerifierInputs, passed: Passed) -> _Opened:
+def _open(data: bytes, inputs: VerifierInputs, passed: Passed) -> _Opened:
     """Returns whether the records are the log's, and one round's."""
     with _numbered(Check.FORMAT, passed) as report:
         bundle = Bundle.from_bytes(data)
@@ -144,7 +158,7 @@ def _open(data: bytes, papers: VerifierInputs, passed: Passed) -> _Opened:
         listed_keys = [VerifierKey.from_text(line) for line in evidence.keys]
         if list(evidence.keys) != sorted(set(evidence.keys)):
             raise VerificationFailed("the listed keys are not in order, or one is listed twice")
-        checkpoint = open_checkpoint(evidence.checkpoint, papers.keys, listed_keys)
+        checkpoint = open_checkpoint(evidence.checkpoint, inputs.keys, listed_keys)
         if checkpoint.origin != log_origin(evidence.deployment):
             raise VerificationFailed(f"the log is {checkpoint.origin}, not that of {evidence.deployment}")
         report(f"{checkpoint.origin}, {checkpoint.size:,} leaves")
@@ -160,10 +174,10 @@ def _open(data: bytes, papers: VerifierInputs, passed: Passed) -> _Opened:
     return _Opened(bundle, listed_keys, checkpoint, proven)
 
 
-def _compare(opened: _Opened, papers: VerifierInputs, passed: Passed) -> None:
+def _compare(opened: _Opened, inputs: VerifierInputs, passed: Passed) -> None:
     """Whether what was asked, delivered and charged is what the records say."""
     bundle, proven = opened.bundle, opened.proven
-    given = (bundle.evidence, proven, papers.receipt, papers.keys, opened.listed_keys)
+    given = (bundle.evidence, proven, inputs.receipt, inputs.keys, opened.listed_keys)
     receipts: SessionReceipts | None = None
     workload: CompiledWorkload | None = None
     asked: AskedInSession | None = None
@@ -175,9 +189,9 @@ def _compare(opened: _Opened, papers: VerifierInputs, passed: Passed) -> None:
         report(said)
     with _numbered(Check.WORKLOAD, passed) as report:
         if receipts is None:
-            workload, said = check_workload(bundle, receipt, proven, papers.statements)
+            workload, said = check_workload(bundle, receipt, proven, inputs.statements)
         else:
-            asked, said = check_asked(bundle, receipts, proven, papers.statements)
+            asked, said = check_asked(bundle, receipts, proven, inputs.statements)
         report(said)
     queries = sum(each.query_count for each in (workload, asked) if each is not None)
     with _numbered(Check.STREAM, passed) as report:

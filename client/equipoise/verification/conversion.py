@@ -30,9 +30,15 @@ TOLERANCE = 1e-9
 
 
 def epsilon_of(cost: Cost, delta: float, order: float | None) -> float:
-    """Epsilon of a total at `delta`; inf where `delta` is too small for it.
+    """Returns the epsilon of a total at a delta.
 
-    `order`: the Renyi order at which rounds add to the total; None for what one round costs by itself.
+    Args:
+        cost: the total.
+        delta: the delta at which epsilon is asked for.
+        order: the Renyi order at which rounds add to the total; None for what one round costs by itself.
+
+    Returns:
+        Epsilon; inf where the total's own delta is larger than `delta`.
     """
     left = delta - cost.delta / DELTA_UNIT
     if left < 0:
@@ -72,7 +78,7 @@ def fits(total: Cost, epsilon: float, delta: float, order: float | None) -> bool
 
 
 def in_units(amount: float, unit: int) -> int:
-    """Whole units of the decimal that somebody wrote, rounded down."""
+    """Returns the whole units of `1/unit` in the decimal that prints as this float, rounded down."""
     return int((Decimal(repr(amount)) * unit).to_integral_value(ROUND_FLOOR))
 
 

@@ -25,7 +25,11 @@ class EarlierCheckpoint:
 
     @classmethod
     def from_file(cls, data: bytes) -> EarlierCheckpoint:
-        """Of a bundle, or of a file with a note only. Raises `VerificationFailed` for a bundle that is damaged."""
+        """Reads the checkpoint of a bundle, or of a file with a note only.
+
+        Raises:
+            VerificationFailed: the bundle is damaged.
+        """
         if not data.startswith(b"{"):
             return cls(data)
         evidence = Bundle.from_bytes(data).evidence

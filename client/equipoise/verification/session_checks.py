@@ -45,7 +45,7 @@ class AskedInSession:
 
     @property
     def query_count(self) -> int:
-        """Of all statements together."""
+        """The number of queries of all statements together."""
         return sum(self.queries)
 
 

@@ -38,15 +38,15 @@ def check_receipt(
         if given is not None:
             check_recorded(given.promise, proven.opened_root, proven.round)
     if receipt is not None and own is not None and evidence.receipt != kept:
-        problem = f"the bundle has the receipt of {_shown(receipt)}, you kept that of {_shown(own)}"
+        problem = f"the bundle has the receipt of {_describe(receipt)}, you kept that of {_describe(own)}"
         raise VerificationFailed(f"{problem}: another workload was used than the one in your receipt")
     if receipt is None and own is not None and own.commitment is not None:
-        raise VerificationFailed(f"you kept a receipt of {_shown(own)}, but the bundle has none")
+        raise VerificationFailed(f"you kept a receipt of {_describe(own)}, but the bundle has none")
     committed = None if receipt is None else receipt.commitment
     if proven.seal is not None and committed != proven.commitment:
         raise VerificationFailed("what was sealed is not what the receipt says")
     whose = "the custodian's copy, none of your own was given" if own is None else "the same as your own"
-    return receipt, f"{'none' if receipt is None else _shown(receipt)}; {whose}"
+    return receipt, f"{'none' if receipt is None else _describe(receipt)}; {whose}"
 
 
 def check_workload(
@@ -93,5 +93,5 @@ def _read(
     return receipt
 
 
-def _shown(receipt: ReceiptPayload) -> str:
+def _describe(receipt: ReceiptPayload) -> str:
     return f"{from_microseconds(receipt.accept_time):%Y-%m-%d %H:%M:%S} UTC"

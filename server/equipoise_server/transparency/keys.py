@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Row, bindparam, select
 
 from equipoise.errors import AlreadyExists, NotFound, WrongState
 from equipoise.model.times import from_microseconds, to_microseconds
-from equipoise.records.items import KeyItem, StartItem
+from equipoise.records.log_items import KeyItem, StartItem
 from equipoise.records.record import Audience, Item, Kind, key_id
 from equipoise.records.record_layouts import make_item, read_item
 from equipoise_server.storage.tables.transparency import keys, record_items, records

@@ -13,7 +13,7 @@ from datetime import datetime
 from sqlalchemy import Connection, select
 
 from equipoise.model.times import to_microseconds
-from equipoise.records.items import RestorationItem
+from equipoise.records.log_items import RestorationItem
 from equipoise.records.record import Audience, Kind
 from equipoise.records.record_layouts import make_item
 from equipoise_server.storage import tree_heads

@@ -6,7 +6,6 @@ import hashlib
 import itertools
 import random
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,9 +13,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from harness.crash.dying_server import Answer, Persisting, Server
+from harness.crash.callers import ANALYSTS, analyst, operator
+from harness.crash.dying_server import Answer, Server
 from harness.crash.promises import Answered, Promises
 
 from equipoise.clients.analyst import Client
@@ -30,7 +29,6 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.wire.workloads import workload_to_bytes
 
-ANALYSTS = ("ann", "bob", "cy")
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
 WORKLOADS: tuple[list[Statement], ...] = (
     [attribute("colour") == "red"],
@@ -138,7 +136,7 @@ class Table:
             with self.promises.lock:
                 self.promises.opens += 1
             try:
-                round_id = self._told(partial(_opened, terms=terms, request=request)).id
+                round_id = self._told(partial(_open_round, terms=terms, request=request)).id
             except BudgetExhausted as error:
                 self._raise_cap(error)
             except InvalidArgument as error:
@@ -208,54 +206,5 @@ class Table:
             self.promises.read(round_id, name, caller.ask(lambda it: list(it.stream(round_id))))
 
 
-@dataclass
-class Again:
-    """Reads results again, and asks old questions again, as long as there are rounds."""
-
-    server: Server
-    profiles: Path
-    promises: Promises
-    random: random.Random
-    names: Sequence[str] = ANALYSTS  # whoever has results
-    asked: int = 0
-
-    def go_on(self, stopping: threading.Event) -> None:
-        """The same question has the same answer, whatever has happened since."""
-        callers: dict[str, Persisting[Any]] = {
-            "operator": operator(self.server),
-            **{name: analyst(self.server, self.profiles, name) for name in self.names},
-        }
-        while not stopping.wait(0.1):
-            if self.promises.answers:
-                old = self.random.choice(self.promises.answers)
-                assert callers[old.caller].ask(old.question) == old.answer
-                self.asked += 1
-            with self.promises.lock:
-                read = list(self.promises.streams)
-            if read:
-                round_id, name = self.random.choice(read)
-                self.promises.read(round_id, name, callers[name].ask(lambda it, of=round_id: list(it.stream(of))))  # type: ignore[misc]
-        for caller in callers.values():
-            caller.close()
-
-
-def admit(server: Server, profiles: Path, names: Sequence[str] = ANALYSTS) -> None:
-    """The analysts, before anything else."""
-    caller = operator(server)
-    for name in names:
-        caller.ask(lambda it, name=name: it.add_analyst(name, profiles / name))  # type: ignore[misc]
-    caller.close()
-
-
-def _opened(it: Operator, terms: Terms, request: str) -> Round:
+def _open_round(it: Operator, terms: Terms, request: str) -> Round:
     return it.open(terms, request).round
-
-
-def operator(server: Server) -> Persisting[Operator]:
-    """The operator of a server."""
-    return Persisting(server, lambda: Operator.from_profile(server.state / "profiles" / "operator"))
-
-
-def analyst(server: Server, profiles: Path, name: str) -> Persisting[Client]:
-    """An analyst of a server, once admitted."""
-    return Persisting(server, lambda: Client.from_profile(profiles / name))

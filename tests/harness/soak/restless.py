@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-from harness.crash.clients import ANALYST_BUDGET, DATA_BUDGET, EACH, WORKLOADS, operator
+from harness.crash.callers import operator
+from harness.crash.clients import ANALYST_BUDGET, DATA_BUDGET, EACH, WORKLOADS
 from harness.crash.dying_server import Persisting, Server
 from harness.crash.promises import Promises
 from harness.rounds_bench import SALT

@@ -11,7 +11,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.crash.clients import ANALYSTS, Again, Table, admit
+from harness.crash.again import Again
+from harness.crash.callers import ANALYSTS, admit
+from harness.crash.clients import Table
 from harness.crash.dying_server import SECONDS
 from harness.crash.inspection import Inspection
 from harness.crash.promises import Promises

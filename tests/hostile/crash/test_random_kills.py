@@ -7,7 +7,9 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from harness.crash.clients import Again, Table, admit
+from harness.crash.again import Again
+from harness.crash.callers import admit
+from harness.crash.clients import Table
 from harness.crash.dying_server import dying_server
 from harness.crash.inspection import Inspection
 from harness.crash.promises import Promises

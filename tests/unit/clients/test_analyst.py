@@ -11,27 +11,19 @@ from typing import Any
 import grpc
 import numpy as np
 import pytest
-from harness.fake_server import connected, refuse
+from harness.fake_server import connected
 from harness.shown_rounds import PROMISE, shown_round
 from harness.small_custodian import DEPLOYMENT, Custodian
 
 from equipoise.clients import connection as connection_module
 from equipoise.clients.analyst import PIECE_BYTES, Client
-from equipoise.clients.connection import Connection
 from equipoise.clients.conversation import ATTEMPTS
 from equipoise.errors import (
-    BY_REASON,
     DataLoss,
-    EquipoiseError,
-    InternalError,
     InvalidArgument,
-    NotServed,
-    TooFast,
     Unavailable,
-    WrongState,
 )
 from equipoise.model.rounds import RoundState
-from equipoise.profile.profile import Profile
 from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.records.receipts import ReceiptPayload
@@ -40,7 +32,6 @@ from equipoise.synopsis import write_csv
 from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise.wire.results import results_to_chunks
 from equipoise.wire.workloads import schema_to_message
-from equipoise_server.admin.new_state import create_state
 
 ROUND = "r1"
 VALUES = np.arange(5000, dtype=np.int64)
@@ -216,104 +207,6 @@ def test_a_synopsis_that_ends_early_is_refused_and_leaves_no_file(tmp_path: Path
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("reason", BY_REASON)
-def test_every_refusal_comes_back_as_what_it_was(reason: str) -> None:
-    kind = BY_REASON[reason]
-    sent = InvalidArgument("statements[3]", "is odd") if kind is InvalidArgument else kind("as said")
-
-    def show(_: Any, context: Any) -> Any:
-        refuse(context, sent)
-
-    with connected({"GetAnalystRound": show}) as connection, pytest.raises(EquipoiseError) as refused:
-        Client(connection).round(ROUND)
-    assert type(refused.value) is kind
-    assert refused.value.message == sent.message
-
-
-def test_a_refusal_is_not_repeated() -> None:
-    calls = []
-
-    def show(request: Any, context: Any) -> Any:
-        calls.append(request)
-        refuse(context, WrongState("too late"))
-
-    with connected({"GetAnalystRound": show}) as connection, pytest.raises(WrongState):
-        Client(connection).round(ROUND)
-    assert len(calls) == 1
-
-
-def test_one_that_came_too_early_waits_as_it_was_told() -> None:
-    calls = 0
-
-    def get_identity(_: Any, context: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == 1:
-            refuse(context, TooFast("too often", retry_seconds=0.01))
-        return analyst_pb2.GetIdentityResponse(name="ann", role=types_pb2.ROLE_ANALYST)
-
-    with connected({"GetIdentity": get_identity}) as connection:
-        assert Client(connection).identity().name == "ann"
-    assert calls == 2
-
-
-def test_one_that_has_too_much_open_is_told_at_once() -> None:
-    calls = 0
-
-    def get_identity(_: Any, context: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        refuse(context, TooFast("too many are open"))
-
-    with connected({"GetIdentity": get_identity}) as connection, pytest.raises(TooFast, match="open"):
-        Client(connection).identity()
-    assert calls == 1
-
-
-def test_what_is_not_there_is_said_so() -> None:
-    with connected({}) as connection, pytest.raises(NotServed):
-        Client(connection).identity()
-
-
-def test_an_unknown_failure_is_internal() -> None:
-    def show(_: Any, __: Any) -> Any:
-        raise RuntimeError("of the fake")
-
-    with connected({"GetAnalystRound": show}) as connection, pytest.raises(InternalError):
-        Client(connection).round(ROUND)
-
-
-def test_a_closed_connection_says_so() -> None:
-    with connected({}) as connection:
-        client = Client(connection)
-        client.close()
-        with pytest.raises(Unavailable, match="closed"):
-            client.identity()
-        with pytest.raises(Unavailable, match="closed"):
-            next(client.stream(ROUND))
-
-
-def test_closing_in_the_middle_of_a_stream_ends_it() -> None:
-    def stream(_: Any, context: Any) -> Iterator[Any]:
-        yield analyst_pb2.StreamResultsResponse(chunk=CHUNKS[0])
-        while context.is_active():
-            pass
-
-    with connected({"StreamResults": stream}) as connection:
-        client = Client(connection)
-        results = client.stream(ROUND)
-        next(results)
-        client.close()
-        with pytest.raises(Unavailable):
-            next(results)
-
-
-def test_nobody_there() -> None:
-    connection = Connection(grpc.insecure_channel("127.0.0.1:1"), "127.0.0.1:1")
-    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1 cannot be reached"), Client(connection) as client:
-        client.identity()
-
-
 def test_all_pages_are_listed() -> None:
     def page(request: Any, _: Any) -> Any:
         number = int(request.page_token or 0)
@@ -339,38 +232,3 @@ def test_waiting_outlives_a_broken_watch() -> None:
         ended = Client(connection).wait(ROUND, lambda shown: seen.append(shown.state))
     assert seen == [RoundState.OPEN, RoundState.SEALED, RoundState.RELEASED]
     assert ended.state is RoundState.RELEASED
-
-
-@pytest.fixture
-def profile(tmp_path: Path) -> Path:
-    """A profile as a deployment makes it."""
-    create_state(tmp_path / "state", listen="127.0.0.1:7443")
-    return tmp_path / "state" / "profiles" / "operator"
-
-
-def test_a_profile_is_private(profile: Path) -> None:
-    assert Profile.load(profile).target == "127.0.0.1:7443"
-    assert "PRIVATE" not in repr(Profile.load(profile))
-    assert profile.stat().st_mode & 0o777 == 0o700
-    (profile / "key.pem").chmod(0o640)
-    with pytest.raises(InvalidArgument, match="can be read by other users"):
-        Profile.load(profile)
-
-
-@pytest.mark.parametrize("name", ["ca.pem", "certificate.pem", "key.pem"])
-def test_a_damaged_or_foreign_part_of_a_profile_is_named(profile: Path, tmp_path: Path, name: str) -> None:
-    create_state(tmp_path / "other", listen="127.0.0.1:7443")
-    foreign = (tmp_path / "other" / "profiles" / "operator" / name).read_bytes()
-    for content in (b"damaged", foreign):
-        (profile / name).write_bytes(content)
-        with pytest.raises(InvalidArgument) as refused:
-            Profile.load(profile)
-        # A foreign authority shows in the certificate, and a foreign certificate in the key that is not its own.
-        assert refused.value.field.endswith(".pem")
-
-
-@pytest.mark.parametrize("text", ["target = 1\nname = 'x'", "name = 'x'", "target =", "\xff"])
-def test_a_malformed_profile_is_refused_by_name(tmp_path: Path, text: str) -> None:
-    (tmp_path / "profile.toml").write_bytes(text.encode("latin-1"))
-    with pytest.raises(InvalidArgument, match=r"profile\.toml"):
-        Profile.load(tmp_path)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import grpc
-import numpy as np
 import pytest
 from harness.fake_server import connected, refuse
-from harness.shown_rounds import PROMISE, shown_round
-from harness.small_custodian import DEPLOYMENT, SCHEMA, signing_key
+from harness.session_server import SESSION, SIZE, STATEMENTS, Store, asked_of, handlers
 
 from equipoise.clients import connection as connection_module
 from equipoise.clients.analyst import Client
 from equipoise.clients.conversation import ATTEMPTS, CONVERSATION_ATTEMPTS
-from equipoise.clients.session_stream import StatementAnswer
 from equipoise.errors import (
     AlreadyExists,
     DataLoss,
@@ -26,131 +22,17 @@ from equipoise.errors import (
     InvalidArgument,
     OutOfRange,
     Unavailable,
-    VerificationFailed,
     WrongState,
 )
 from equipoise.model.results import AnswerMethod
-from equipoise.model.rounds import Ending, RoundState, SessionTerms
-from equipoise.profile.profile import LOG_KEYS
-from equipoise.profile.receipt_store import REFUSED_RECEIPTS, ReceiptStore, read_session_receipt
+from equipoise.profile.receipt_store import ReceiptStore
 from equipoise.queries.predicates import attribute
-from equipoise.queries.statements import Marginal, Statement
-from equipoise.records.envelopes import sign
-from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
-from equipoise.v1 import analyst_pb2, types_pb2
-from equipoise.wire.results import answers_to_chunk
-from equipoise.wire.workloads import schema_to_message
-
-SESSION = "cd" * 16
-KEY = signing_key(1)
-COLOUR, SIZE = attribute("colour"), attribute("size")
-STATEMENTS: tuple[Statement, ...] = (
-    COLOUR == "red",
-    Marginal(("colour", "size")),
-    SIZE == "s",
-    SIZE.isin(["m", "l"]),
-    ~(COLOUR == "green"),
-)
-Part = analyst_pb2.AskQueriesResponse
-Handler = Callable[[Iterator[Any], Any], Iterator[Any]]
+from equipoise.queries.statements import Statement
 
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_module, "MAX_PAUSE_SECONDS", 0.001)
-
-
-def cells(statement: bytes) -> int:
-    return 8 if types_pb2.Statement.FromString(statement).HasField("marginal") else 1
-
-
-@dataclass
-class Store:
-    """What a custodian holds of one analyst in one session: each answer as it was stored, and what was asked."""
-
-    analyst: str = "ann"
-    salt: bytes = b""
-    chain: bytes = b""
-    answers: list[Any] = field(default_factory=list)
-    asked: list[tuple[int, bytes]] = field(default_factory=list)
-    attached: list[int] = field(default_factory=list)
-
-    def attach(self, requests: Iterator[Any]) -> Any:
-        """What the stream begins with, and its answer."""
-        attach = next(requests).attach
-        assert attach.session_id == SESSION
-        self.attached.append(attach.after_sequence)
-        if not self.salt:
-            self.salt = attach.commitment_salt
-            self.chain = chain_start(DEPLOYMENT, SESSION, self.analyst, self.salt)
-        return Part(attached=Part.Attached(answered=len(self.answers), commitment_salt=self.salt))
-
-    def answer(self, statement: bytes, **told: Any) -> Any:
-        """Stores the next answer."""
-        sequence = len(self.answers) + 1
-        count = cells(statement)
-        values, bounds = np.arange(count, dtype=np.int64) + sequence, np.full(count, 7, dtype=np.int64)
-        methods = np.full(count, AnswerMethod.HYPOTHESIS, dtype=np.uint8)
-        slot = 3 * sequence
-        self.chain = chain_step(self.chain, sequence, slot, statement, values, methods, bounds)
-        receipt = SessionReceiptPayload(
-            DEPLOYMENT, SESSION, self.analyst, sequence, self.chain, sequence, told.get("promise", PROMISE)
-        )
-        chunk = answers_to_chunk(SESSION, sequence, 0, values + told.get("off", 0), methods, bounds)
-        envelope = sign(SESSION_RECEIPT_TYPE, receipt.to_bytes(), told.get("keys", [KEY]))
-        self.answers.append(
-            Part(answered=Part.Answered(sequence=sequence, slot=slot, chunk=chunk, envelope=envelope))
-        )
-        return self.answers[-1]
-
-    def handler(self, breaks: int = 10**9, **told: Any) -> Handler:
-        """A server that breaks each stream off after so many messages, the first one counted."""
-
-        def serve(requests: Iterator[Any], context: Any) -> Iterator[Any]:
-            for number, part in enumerate(self._parts(requests, context, told), start=1):
-                yield part
-                if number == breaks:
-                    context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
-
-        return serve
-
-    def _parts(self, requests: Iterator[Any], context: Any, told: Any) -> Iterator[Any]:
-        yield self.attach(requests)
-        yield from self.answers[self.attached[-1] :]
-        for request in requests:
-            sequence, statement = request.asked.sequence, request.asked.statement
-            if sequence <= len(self.answers):
-                if self.asked[sequence - 1] != (sequence, statement):
-                    refuse(context, AlreadyExists("sequence: was asked before with another statement"))
-                yield self.answers[sequence - 1]
-                continue
-            self.asked.append((sequence, statement))
-            assert sequence == len(self.answers) + 1
-            yield self.answer(statement, **told)
-
-
-def handlers(ask: Handler) -> dict[str, Callable[[Any, Any], Any]]:
-    def shown(_: Any, __: Any) -> Any:
-        shown = shown_round(SESSION, RoundState.OPEN, session=SessionTerms(100, ending=Ending.STOP))
-        return analyst_pb2.GetAnalystRoundResponse(round=shown)
-
-    def dataset(_: Any, __: Any) -> Any:
-        described = types_pb2.Dataset(name="shop", schema=schema_to_message(SCHEMA), records=400)
-        return analyst_pb2.GetDatasetResponse(dataset=described)
-
-    return {"AskQueries": ask, "GetAnalystRound": shown, "GetDataset": dataset}
-
-
-def asked_of(
-    ask: Handler, statements: Any = STATEMENTS, keep: Path | None = None, **how: Any
-) -> list[StatementAnswer]:
-    """All answers that the client gives."""
-    keepsakes = None
-    if keep is not None:
-        (keep / LOG_KEYS).write_text(KEY.verifier.to_text() + "\n")
-        keepsakes = ReceiptStore(keep)
-    with connected(handlers(ask)) as connection:
-        return list(Client(connection, keepsakes).ask(SESSION, statements, **how))
 
 
 @pytest.mark.parametrize("window", [1, 3, 100])
@@ -252,60 +134,6 @@ def test_statements_after_some_that_are_not_known_here_are_compared_by_the_serve
     assert [sequence for sequence, _ in store.asked] == [1, 2, 3, 4, 5]
     with pytest.raises(AlreadyExists, match="was asked before"):
         asked_of(store.handler(), (SIZE == "xl",), after=2)
-
-
-def other_answer(store: Store) -> Handler:
-    return store.handler(off=1)
-
-
-def other_key(store: Store) -> Handler:
-    return store.handler(keys=[signing_key(2)])
-
-
-def other_terms(store: Store) -> Handler:
-    return store.handler(promise=replace(PROMISE, beta=0.5))
-
-
-def other_session(store: Store) -> Handler:
-    def serve(requests: Iterator[Any], _: Any) -> Iterator[Any]:
-        yield store.attach(requests)
-        answer = store.answer(next(requests).asked.statement)
-        receipt = read_session_receipt(answer.answered.envelope)
-        wrong = SessionReceiptPayload(DEPLOYMENT, "ef" * 16, "ann", 1, receipt.chain, 1, PROMISE)
-        answer.answered.envelope = sign(SESSION_RECEIPT_TYPE, wrong.to_bytes(), [KEY])
-        yield answer
-
-    return serve
-
-
-@pytest.mark.parametrize("lie", [other_answer, other_key, other_terms, other_session])
-def test_a_receipt_that_is_for_something_else_is_not_taken(tmp_path: Path, lie: Callable[[Store], Handler]) -> None:
-    store = Store()
-    with pytest.raises(VerificationFailed, match="kept as evidence"):
-        asked_of(lie(store), keep=tmp_path)
-    assert ReceiptStore(tmp_path).session_receipt(SESSION) is None
-    (refused,) = (tmp_path / REFUSED_RECEIPTS).iterdir()
-    assert refused.read_bytes() == store.answers[0].answered.envelope
-
-
-def test_a_custodian_who_is_exchanging_its_key_is_believed(tmp_path: Path) -> None:
-    answers = asked_of(Store().handler(keys=[KEY, signing_key(2)]), keep=tmp_path)
-    assert len(answers) == len(STATEMENTS)
-
-
-def test_a_custodian_who_forgets_answers_is_caught(tmp_path: Path) -> None:
-    asked_of(Store().handler(), STATEMENTS[:3], keep=tmp_path)
-    with pytest.raises(VerificationFailed, match="signed 3 answers, but says that there are 0"):
-        asked_of(Store().handler(), STATEMENTS[:3], keep=tmp_path)
-
-
-def test_a_custodian_who_answers_the_same_again_otherwise_is_caught(tmp_path: Path) -> None:
-    """The other store has as many answers, of another chain."""
-    asked_of(Store().handler(), STATEMENTS[:2], keep=tmp_path)
-    other = Store()
-    asked_of(other.handler(), STATEMENTS[:2])
-    with pytest.raises(VerificationFailed, match="two different things"):
-        asked_of(other.handler(), STATEMENTS, keep=tmp_path)
 
 
 def test_a_message_that_is_not_the_next_one_is_refused() -> None:

@@ -19,7 +19,6 @@ from equipoise.model.synopsis import CELL_BYTES
 from equipoise.model.times import to_microseconds
 from equipoise.records.item_parts import (
     NOTHING_CHARGED,
-    AccountCharge,
     RecordedSession,
     RecordedStream,
     RecordedSynopsis,
@@ -47,8 +46,8 @@ from equipoise.records.promises import Promise, promise_of
 from equipoise.records.record import Audience, Item, Kind, synopsis_digest, workload_commitment
 from equipoise.records.record_layouts import make_item, read_item
 from equipoise_server.ledger import charges
-from equipoise_server.ledger.accounts import analyst_account
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
+from equipoise_server.rounds.store.recorded_charges import charges_by_analyst, charges_of_round
 from equipoise_server.rounds.store.results import read_stream_digests, read_synopsis
 from equipoise_server.rounds.store.rounds import (
     read_audit_nonce,
@@ -175,7 +174,7 @@ def _sealed(connection: Connection, moved: RoundRecord, now: datetime) -> None:
     opened_root = record_root(connection, Kind.ROUND_OPENED, round_id=moved.id)
     public = SealItem(moved.id, opened_root, read_audit_nonce(connection, moved.id))
     private = ReservationItem(
-        moved.id, _charges(connection, moved.id), journal_head(connection), to_microseconds(now)
+        moved.id, charges_of_round(connection, moved.id), journal_head(connection), to_microseconds(now)
     )
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
     items += [
@@ -193,12 +192,12 @@ def _released(connection: Connection, moved: RoundRecord, now: datetime) -> None
     public = ReleaseItem(moved.id, sealed_root, to_microseconds(moved.release_time), synopsis)
     private = SpendingItem(
         moved.id,
-        _charges(connection, moved.id),
+        charges_of_round(connection, moved.id),
         journal_head(connection),
         to_microseconds(now),
         registered_digest(connection, moved.terms.dataset),
     )
-    streams, costs = read_stream_digests(connection, moved.id), _by_analyst(connection, moved)
+    streams, costs = read_stream_digests(connection, moved.id), charges_by_analyst(connection, moved)
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
     for share in moved.terms.shares:
         stream = streams.get(share.analyst)
@@ -219,7 +218,7 @@ def _aborted(connection: Connection, moved: RoundRecord, now: datetime) -> None:
         for charge in charges.of_round(connection, moved.id)
     )
     private = SettlementItem(moved.id, settled, journal_head(connection))
-    costs = _by_analyst(connection, moved)
+    costs = charges_by_analyst(connection, moved)
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
     for share in moved.terms.shares:
         state, cost = costs.get(share.analyst, (NOTHING_CHARGED, Cost()))
@@ -237,17 +236,3 @@ def _commitment(connection: Connection, round_id: str, share: Share) -> bytes | 
     own = (submissions.c.round_id == round_id) & (submissions.c.analyst == share.analyst)
     row = connection.execute(select(submissions.c.salt, submissions.c.workload).where(own)).first()
     return None if row is None else workload_commitment(row.salt, row.workload)
-
-
-def _charges(connection: Connection, round_id: str) -> tuple[AccountCharge, ...]:
-    return tuple(AccountCharge(charge.account, charge.cost) for charge in charges.of_round(connection, round_id))
-
-
-def _by_analyst(connection: Connection, moved: RoundRecord) -> dict[str, tuple[str, Cost]]:
-    """The state and the amount of each analyst's own charge, where there is one."""
-    charge_of = {each.account: (each.state, each.cost) for each in charges.of_round(connection, moved.id)}
-    accounts = {
-        share.analyst: analyst_account(moved.terms.dataset, moved.terms.unit, share.analyst)
-        for share in moved.terms.shares
-    }
-    return {analyst: charge_of[account] for analyst, account in accounts.items() if account in charge_of}

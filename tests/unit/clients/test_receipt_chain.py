@@ -1,0 +1,80 @@
+"""A custodian whose receipts do not say what was asked and answered is caught."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.session_server import KEY, SESSION, STATEMENTS, Handler, Store, asked_of
+from harness.shown_rounds import PROMISE
+from harness.small_custodian import DEPLOYMENT, signing_key
+
+from equipoise.clients import connection as connection_module
+from equipoise.errors import (
+    VerificationFailed,
+)
+from equipoise.profile.receipt_store import REFUSED_RECEIPTS, ReceiptStore, read_session_receipt
+from equipoise.records.envelopes import sign
+from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_module, "MAX_PAUSE_SECONDS", 0.001)
+
+
+def other_answer(store: Store) -> Handler:
+    return store.handler(off=1)
+
+
+def other_key(store: Store) -> Handler:
+    return store.handler(keys=[signing_key(2)])
+
+
+def other_terms(store: Store) -> Handler:
+    return store.handler(promise=replace(PROMISE, beta=0.5))
+
+
+def other_session(store: Store) -> Handler:
+    def serve(requests: Iterator[Any], _: Any) -> Iterator[Any]:
+        yield store.attach(requests)
+        answer = store.answer(next(requests).asked.statement)
+        receipt = read_session_receipt(answer.answered.envelope)
+        wrong = SessionReceiptPayload(DEPLOYMENT, "ef" * 16, "ann", 1, receipt.chain, 1, PROMISE)
+        answer.answered.envelope = sign(SESSION_RECEIPT_TYPE, wrong.to_bytes(), [KEY])
+        yield answer
+
+    return serve
+
+
+@pytest.mark.parametrize("lie", [other_answer, other_key, other_terms, other_session])
+def test_a_receipt_that_is_for_something_else_is_not_taken(tmp_path: Path, lie: Callable[[Store], Handler]) -> None:
+    store = Store()
+    with pytest.raises(VerificationFailed, match="kept as evidence"):
+        asked_of(lie(store), keep=tmp_path)
+    assert ReceiptStore(tmp_path).session_receipt(SESSION) is None
+    (refused,) = (tmp_path / REFUSED_RECEIPTS).iterdir()
+    assert refused.read_bytes() == store.answers[0].answered.envelope
+
+
+def test_a_custodian_who_is_exchanging_its_key_is_believed(tmp_path: Path) -> None:
+    answers = asked_of(Store().handler(keys=[KEY, signing_key(2)]), keep=tmp_path)
+    assert len(answers) == len(STATEMENTS)
+
+
+def test_a_custodian_who_forgets_answers_is_caught(tmp_path: Path) -> None:
+    asked_of(Store().handler(), STATEMENTS[:3], keep=tmp_path)
+    with pytest.raises(VerificationFailed, match="signed 3 answers, but says that there are 0"):
+        asked_of(Store().handler(), STATEMENTS[:3], keep=tmp_path)
+
+
+def test_a_custodian_who_answers_the_same_again_otherwise_is_caught(tmp_path: Path) -> None:
+    """The other store has as many answers, of another chain."""
+    asked_of(Store().handler(), STATEMENTS[:2], keep=tmp_path)
+    other = Store()
+    asked_of(other.handler(), STATEMENTS[:2])
+    with pytest.raises(VerificationFailed, match="two different things"):
+        asked_of(other.handler(), STATEMENTS, keep=tmp_path)
