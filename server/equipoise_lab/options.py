@@ -130,15 +130,15 @@ def add_option(options: dict[str, object], name: str, option: str, value: object
 
 
 def forced_options(forced: Sequence[str] | None) -> dict[str, object]:
-    """What each `NAME=VALUE` sets; `@FILE` stands for the JSON value that a file holds.
+    """Return what each `NAME=VALUE` sets; `@FILE` stands for the JSON value that a file holds.
 
     Raises `InvalidArgument` for another form, and where one name is set twice.
     """
     options: dict[str, object] = {}
-    for each in forced or ():
-        name, equals, value = each.partition("=")
+    for pair in forced or ():
+        name, equals, value = pair.partition("=")
         if not (name and equals and value):
-            raise InvalidArgument("--set", f"must be NAME=VALUE, such as rounds=100, not {each!r}")
+            raise InvalidArgument("--set", f"must be NAME=VALUE, such as rounds=100, not {pair!r}")
         if name in options:
             raise InvalidArgument("--set", f"{name} is set twice")
         options[name] = _from_file(value.removeprefix("@")) if value.startswith("@") else number(value)
@@ -156,7 +156,7 @@ def _from_file(name: str) -> object:
 
 
 def usual_delta(records: int) -> float:
-    """The data's delta where none is given: 1/n^2, within what mechanisms can do."""
+    """Return the data's delta where none is given: 1/n^2, within what mechanisms can do."""
     return max(MIN_DELTA, min(0.1, 1 / records**2))
 
 
@@ -181,7 +181,7 @@ def in_words_of_options(
 
 
 def number(text: str) -> int | float | str:
-    """What a parameter's value says: a whole number, another number, or a word."""
+    """Return what a parameter's value says: a whole number, another number, or a word."""
     try:
         return int(text)
     except ValueError:

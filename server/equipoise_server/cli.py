@@ -26,7 +26,7 @@ data_app = lazy_app(
     {
         "check": LazyCommand(
             "equipoise_server.commands.tables:check_table",
-            "Read a table under a schema, as registering it would, and count.",
+            "Check that a table fits a schema, and count its records in each category.",
         ),
     },
 )
@@ -35,19 +35,19 @@ identity_app = lazy_app(
     {
         "add": LazyCommand(
             "equipoise_server.commands.certifying:add",
-            "Admit another operator or auditor, who made a request with: equipoise enroll.",
+            "Admit an operator or auditor who has made a request with: equipoise enroll.",
         ),
         "renew": LazyCommand(
             "equipoise_server.commands.certifying:renew",
-            "Give an operator or auditor another certificate, for a request of: equipoise enroll --renew.",
+            "Issue another certificate to an operator or auditor, after: equipoise enroll --renew.",
         ),
         "revoke": LazyCommand(
             "equipoise_server.commands.certifying:revoke",
-            "Keep anybody out: its certificates are refused at once, and what it has open ends within a minute.",
+            "Revoke an identity: new calls are refused at once, open calls end within a minute.",
         ),
         "list": LazyCommand(
             "equipoise_server.commands.certifying:list_all",
-            "List operators, auditors and analysts, and until when their newest certificates are good.",
+            "List operators, auditors and analysts, and when their newest certificates expire.",
         ),
     },
 )
@@ -56,7 +56,7 @@ certificate_app = lazy_app(
     {
         "renew": LazyCommand(
             "equipoise_server.commands.certifying:renew_server",
-            "Give the server a new key and certificate, before the present one expires; then start it again.",
+            "Issue a new key and certificate to the server; then restart the server.",
         ),
     },
 )
@@ -79,29 +79,29 @@ ledger_app = lazy_app(
         ),
         "write-off": LazyCommand(
             "equipoise_server.commands.ledger:write_off",
-            "Repair a store that was restored from an older copy, so that a server starts on it again.",
+            "Repair a store that was restored from an older copy, so that a server can start on it again.",
         ),
     },
 )
 keys_app = lazy_app(
-    "The keys that sign the log, and auditors'.",
+    "The keys that sign the log, and the auditors' keys.",
     {
         "show": LazyCommand(
             "equipoise_server.commands.log:show_keys",
-            "Show every key that signs or signed the log, and auditors', to which seeds are sealed.",
+            "Show every key that signs or signed the log, and the auditors' keys, to which seeds are sealed.",
         ),
         "add": LazyCommand(
             "equipoise_server.commands.log:add_key",
-            "Put another key in force, beside those that are; servers may run meanwhile.",
+            "Add a key of the log or of an auditor to those in force; servers may run meanwhile.",
         ),
         "retire": LazyCommand(
             "equipoise_server.commands.log:retire",
-            "End a key's time; servers may run meanwhile. The private part of one of the log's is removed.",
+            "Retire a key; servers may run meanwhile. The private part of a key of the log is deleted.",
         ),
     },
 )
 log_app = lazy_app(
-    "The log of all that was recorded.",
+    "The transparency log.",
     {
         "export": LazyCommand(
             "equipoise_server.commands.log:export",
@@ -111,7 +111,7 @@ log_app = lazy_app(
     },
 )
 audit_app = lazy_app(
-    "Put what is promised to the proof.",
+    "Test the promises: replay rounds, audit mechanisms.",
     {
         "replay": LazyCommand(
             "equipoise_server.commands.auditing:replay",
@@ -120,7 +120,7 @@ audit_app = lazy_app(
         ),
         "empirical": LazyCommand(
             "equipoise_server.commands.auditing:empirical",
-            "Run a mechanism on neighbouring inputs, and certify what its outcomes alone prove of its epsilons.",
+            "Run a mechanism on neighbouring inputs, and certify lower bounds of its epsilons.",
         ),
     },
 )
@@ -131,7 +131,7 @@ app = lazy_app(
     {
         "init": LazyCommand(
             "equipoise_server.commands.deployment:init",
-            "Make a state directory: an own certificate authority, keys, an empty store, a configuration file.",
+            "Make a state directory with a certificate authority, keys, an empty store and a configuration file.",
         ),
         "check": LazyCommand(
             "equipoise_server.commands.deployment:check",
@@ -143,7 +143,7 @@ app = lazy_app(
         ),
         "demo": LazyCommand(
             "equipoise_server.commands.deployment:demo",
-            "Play one whole round on a real public table: airlines compete, nobody learns what the others asked.",
+            "Run a whole round on a public table, with airlines that hide their questions from one another.",
         ),
         "plan": LazyCommand(
             "equipoise_server.commands.plan:plan",
@@ -152,7 +152,7 @@ app = lazy_app(
         ),
         "simulate": LazyCommand(
             "equipoise_server.commands.simulate:simulate",
-            "Run a mechanism on a table one may look at, and compare every answer with the truth.",
+            "Run a mechanism on a public table, and compare every answer with the truth.",
         ),
     },
 )

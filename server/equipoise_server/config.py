@@ -30,27 +30,28 @@ class Config(BaseSettings):
     )
     listen: str = Field(
         default="127.0.0.1:7443",
-        description="Where to listen, HOST:PORT. Loopback unless changed; port 0 takes any free port.",
+        description="The address to listen on, HOST:PORT. Port 0 takes any free port.",
     )
     store: str = Field(
         default="sqlite:///equipoise.db",
-        description="The store's URL, sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE: rounds, "
-        "workloads, results, budgets. Private tables never enter it.",
+        description="The store's URL, sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE. It holds "
+        "rounds, workloads, results and budgets, and never a private table.",
     )
     data_directory: str = Field(
-        default="data", description="Where the private tables lie. Only files below it can be registered."
+        default="data", description="The directory of the private tables. Only files below it can be registered."
     )
     release_grid_seconds: int = Field(
         default=60,
         ge=1,
         le=86_400,
-        description="Results open at multiples of this many seconds, so that a run's length stays unseen.",
+        description="Results become readable only at multiples of this many seconds, so that nobody can "
+        "tell how long a run took.",
     )
     retention_days: int = Field(
         default=0,
         ge=0,
         le=36_500,
-        description="For how many days after their release results can be read again; 0 keeps them for ever.",
+        description="For this many days after their release results can be read; 0 keeps them for ever.",
     )
     audit_window_days: int = Field(
         default=365,
@@ -69,65 +70,88 @@ class Config(BaseSettings):
         default=397, ge=1, le=3650, description="For how many days an analyst's certificate is valid."
     )
     message_limit_bytes: int = Field(
-        default=4 * 2**20, ge=2**16, le=2**28, description="The largest single message that is received."
+        default=4 * 2**20, ge=2**16, le=2**28, description="The largest single message that the server accepts."
     )
     workload_limit_bytes: int = Field(
-        default=64 * 2**20, ge=2**10, le=2**31 - 1, description="The largest workload, over all its messages."
+        default=64 * 2**20,
+        ge=2**10,
+        le=2**31 - 1,
+        description="The largest workload that the server accepts, all its messages together.",
     )
     metadata_limit_bytes: int = Field(
-        default=16 * 2**10, ge=2**12, le=2**20, description="The largest metadata of one call."
+        default=16 * 2**10,
+        ge=2**12,
+        le=2**20,
+        description="The largest metadata of one call that the server accepts.",
     )
     upload_total_bytes: int = Field(
         default=4 * 2**30,
         ge=2**20,
         le=2**50,
-        description="How many bytes of workloads are received or checked at once. Every registered identity has an "
-        "equal part of it, whether it uses it or not, so that nobody's uploads refuse another's.",
+        description="Memory for workloads that are being received or checked. Every registered identity "
+        "has an equal part of it, used or not, so that nobody's uploads can refuse another's.",
     )
     calls_per_caller: int = Field(
-        default=32, ge=2, le=10_000, description="How many calls one caller may have open at once."
+        default=32,
+        ge=2,
+        le=10_000,
+        description="The largest number of calls that one caller may have open at once.",
     )
     uploads_per_caller: int = Field(
-        default=2, ge=1, le=1_000, description="How many of these may be uploads of workloads."
+        default=2, ge=1, le=1_000, description="The largest number of those calls that may be uploads of workloads."
     )
     connections_per_caller: int = Field(
-        default=8, ge=1, le=10_000, description="Over how many connections one caller's open calls may be spread."
+        default=8,
+        ge=1,
+        le=10_000,
+        description="The largest number of connections that one caller's open calls may use.",
     )
     streams_per_connection: int = Field(
-        default=100, ge=2, le=10_000, description="How many calls one connection may carry at once."
+        default=100, ge=2, le=10_000, description="The largest number of calls on one connection at once."
     )
     connections: int = Field(
         default=1000,
         ge=2,
         le=1_000_000,
-        description="How many connections there may be at once; the process needs 200 descriptors more.",
+        description="The largest number of connections at once. The process needs 200 file descriptors "
+        "more than this.",
     )
     reads_per_second: int = Field(
-        default=100, ge=1, le=1_000_000, description="How often one caller may look something up, on average."
+        default=100,
+        ge=1,
+        le=1_000_000,
+        description="The number of look-ups per second that one caller may make, on average.",
     )
     streams_per_second: int = Field(
-        default=20, ge=1, le=1_000_000, description="How often one caller may open a stream or a watch, on average."
+        default=20,
+        ge=1,
+        le=1_000_000,
+        description="The number of streams and watches per second that one caller may open, on average.",
     )
     uploads_per_second: int = Field(
-        default=10, ge=1, le=1_000_000, description="How often one caller may upload a workload, on average."
+        default=10,
+        ge=1,
+        le=1_000_000,
+        description="The number of workloads per second that one caller may upload, on average.",
     )
     changes_per_second: int = Field(
         default=50,
         ge=1,
         le=1_000_000,
-        description="How often one caller may change or plan something otherwise, on average.",
+        description="The number of plans and other changes per second that one caller may request, on average.",
     )
     refusals_per_second: int = Field(
         default=1,
         ge=1,
         le=1_000_000,
-        description="Maximum authentication attempts per second with a rejected certificate.",
+        description="The number of authentication attempts per second with one rejected certificate, on average.",
     )
     asked_per_second: int = Field(
         default=1000,
         ge=1,
         le=1_000_000,
-        description="How many statements one caller may ask in sessions, on average; more of them wait to be read.",
+        description="The number of statements per second that one caller may ask in sessions, on average; "
+        "the server reads further ones later.",
     )
     burst_seconds: int = Field(
         default=10,
@@ -139,70 +163,82 @@ class Config(BaseSettings):
         default=8,
         ge=2,
         le=256,
-        description="How many look-ups run at once. Callers take turns, each has a quarter of them at most.",
+        description="The number of threads for look-ups. Callers take turns, and one caller has at most a "
+        "quarter of the threads.",
     )
     working_threads: int = Field(
         default=4,
         ge=2,
         le=256,
-        description="How many workloads, plans and changes are checked or made at once, given out likewise.",
+        description="The number of threads that check workloads, plan and make changes. Callers share "
+        "them in the same way.",
     )
     stall_seconds: int = Field(
         default=60,
         ge=1,
         le=3600,
-        description="How long a reader may take nothing of its stream, or an upload bring nothing.",
+        description="A stream ends when its reader has taken nothing for this long, and an upload when "
+        "nothing has arrived for this long.",
     )
     asked_at_once: int = Field(
         default=64,
         ge=1,
         le=10_000,
-        description="How many statements of one stream may wait for their answers; more of them wait to be read.",
+        description="The largest number of statements of one stream that wait for their answers; the "
+        "server reads further ones later.",
     )
     asking_idle_seconds: int = Field(
         default=600,
         ge=1,
         le=86_400,
-        description="After how long without a statement the stream of a session ends; clients resume.",
+        description="A session's stream ends after this long without a statement; clients resume.",
     )
     handshake_seconds: int = Field(
-        default=10, ge=1, le=300, description="How long a new connection may take to prove who it is."
+        default=10, ge=1, le=300, description="The time limit for the TLS handshake of a new connection."
     )
     idle_seconds: int = Field(
-        default=300, ge=1, le=86_400, description="After how long without a call a connection is closed."
+        default=300, ge=1, le=86_400, description="A connection is closed after this long without a call."
     )
     connection_seconds: int = Field(
-        default=3600, ge=60, le=86_400, description="After how long a connection is renewed; clients resume."
+        default=3600, ge=60, le=86_400, description="A connection is renewed after this long; clients resume."
     )
     connection_grace_seconds: int = Field(
-        default=600, ge=0, le=86_400, description="How long a call may outlive its connection's renewal."
+        default=600,
+        ge=0,
+        le=86_400,
+        description="For this long calls may go on after their connection was renewed.",
     )
     keepalive_seconds: int = Field(
         default=60,
         ge=1,
         le=3600,
-        description="After how long without a word a peer is asked whether it is still there; it has 20 seconds.",
+        description="After this long without any traffic the server pings its peer, which has 20 seconds "
+        "to answer.",
     )
     ping_seconds: int = Field(
         default=10,
         ge=1,
         le=3600,
-        description="How often a peer may ask the same; one that asks more often is disconnected.",
+        description="The shortest time between two pings of a peer; one that pings more often is disconnected.",
     )
     health_listen: str = Field(
         default="",
-        description="Where to answer grpc.health.v1, HOST:PORT, without TLS or identity; empty: nowhere.",
+        description="The address that answers grpc.health.v1, HOST:PORT, without TLS or identity. Empty: none.",
     )
     metrics_listen: str = Field(
         default="",
-        description="Where to offer metrics to Prometheus, HOST:PORT, without TLS or identity; empty: nowhere.",
+        description="The address that offers metrics to Prometheus, HOST:PORT, without TLS or identity. "
+        "Empty: none.",
     )
     drain_seconds: int = Field(
-        default=10, ge=0, le=3600, description="How long calls may go on after the server was told to stop."
+        default=10,
+        ge=0,
+        le=3600,
+        description="For this long open calls may go on after the server was told to stop.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info",
-        description="The least severe messages that are logged, to standard error as JSON lines.",
+        description="The lowest severity that is logged. Messages go to standard error as JSON lines.",
     )
 
     @field_validator("listen", "health_listen", "metrics_listen")

@@ -36,7 +36,7 @@ def load_config(state: Path) -> Config:
 
 
 def make_config(**values: object) -> Config:
-    """A configuration from values, the rest being defaults. Raises `InvalidArgument` naming the key."""
+    """Return a configuration from values, the rest being defaults. Raises `InvalidArgument` naming the key."""
     try:
         return Config.model_validate(values)
     except ValidationError as error:
@@ -44,13 +44,13 @@ def make_config(**values: object) -> Config:
 
 
 def _first(error: ValidationError) -> tuple[str, str]:
-    """The key and the problem of the first thing that is wrong."""
+    """Return the key and the problem of the first thing that is wrong."""
     first = error.errors()[0]
     return ".".join(str(part) for part in first["loc"]), first["msg"].removeprefix("Value error, ")
 
 
 def render(config: Config) -> str:
-    """The text of an `equipoise.toml` that says `config`, each field under its description."""
+    """Return the text of an `equipoise.toml` that says `config`, each field under its description."""
     blocks = [_HEADER]
     for name, field in Config.model_fields.items():
         # JSON's strings and numbers are TOML's, too.

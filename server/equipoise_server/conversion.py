@@ -50,7 +50,7 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
 
 @lru_cache(maxsize=4096)
 def delta_of_rho(rho: float, epsilon: float) -> float:
-    """The smallest delta that `dp_accounting` certifies for `rho`-zCDP at `epsilon`."""
+    """Return the smallest delta that `dp_accounting` certifies for `rho`-zCDP at `epsilon`."""
     if rho == 0:
         return 0.0
     rho = max(rho, MIN_RHO)
@@ -85,12 +85,12 @@ def largest_divergence(order: float, epsilon: float, delta: float) -> int:
 
 
 def largest_rho(epsilon: float, delta: float) -> int:
-    """The largest rho, in units of 10^-12, whose epsilon at `delta` is at most `epsilon`."""
+    """Return the largest rho, in units of 10^-12, whose epsilon at `delta` is at most `epsilon`."""
     return _largest(lambda rho: epsilon_of_rho(rho / RHO_UNIT, delta) <= epsilon)
 
 
 def _largest(allowed: Callable[[int], bool]) -> int:
-    """The largest number that is allowed, where 0 is and none is beyond the first that is not."""
+    """Return the largest number that is allowed, where 0 is and none is beyond the first that is not."""
     low, high = 0, RHO_UNIT
     while allowed(high):
         low, high = high, 2 * high
@@ -134,7 +134,7 @@ def mixture_delta(mixture: BinomialMixture, epsilon: float) -> float:
 
 
 def mixture_epsilon(mixture: BinomialMixture, delta: float) -> float:
-    """An epsilon at which the mixture's delta is at most `delta` (by bisection, to 10^-4 relative)."""
+    """Return an epsilon at which the mixture's delta is at most `delta` (by bisection, to 10^-4 relative)."""
     if delta <= 0:
         return math.inf
     low, high = 0.0, 1.0
@@ -167,7 +167,7 @@ def epsilon_of_curve(curve: RenyiCurve, delta: float) -> float:
 
 
 def event_of(parts: Iterable[PrivacyEvent]) -> tuple[dp_event.DpEvent, float, float]:
-    """A charge's parts as one event of `dp_accounting`, and the epsilon and delta that no event can carry.
+    """Return a charge's parts as one event of `dp_accounting`, and the epsilon and delta that no event can carry.
 
     Compose the event with an accountant that supports it, as `RdpAccountant` does. At any delta the charge means
     the accountant's epsilon at `delta` less this delta, plus this epsilon; that is what `epsilon_for` says, but
@@ -190,5 +190,5 @@ def event_of(parts: Iterable[PrivacyEvent]) -> tuple[dp_event.DpEvent, float, fl
 
 
 def _above(amount: Fraction) -> float:
-    """The double nearest to `amount` from above, or the next one."""
+    """Return the double nearest to `amount` from above, or the next one."""
     return math.nextafter(float(amount), math.inf) if amount else 0.0

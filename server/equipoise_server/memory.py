@@ -24,7 +24,7 @@ def share_heaps() -> None:
 
 
 def peak_memory_bytes() -> int:
-    """The largest resident size this process has had.
+    """Return the largest resident size this process has had.
 
     Where there is /proc it is read from there: `getrusage` also counts what the starting process held before
     the worker's own program was loaded.

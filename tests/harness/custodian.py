@@ -65,7 +65,8 @@ class Custodian:
         self.promised: dict[str, Any] = {}  # what receipts promise instead of what is on record
         self.orders: dict[str, float] = {}  # of accounts to which rounds add
         self.unprotected: set[str] = set()  # sessions without an analyst budget
-        self._record(Kind.LOG_STARTED, [("key", self.key_fields(self.keys[0], "log"))])
+        start = {"journal": self.head(), "time": to_microseconds(self.time)}
+        self._record(Kind.LOG_STARTED, [("start", start), ("key", self.key_fields(self.keys[0], "log"))])
 
     @property
     def trusted(self) -> list[VerifierKey]:
@@ -129,6 +130,7 @@ class Custodian:
             "analyst_events": json.loads(analyst_events),
             "analyst_order": None,
             "seed_commitment": _hash(f"seed {round_id}"),
+            "seed_fingerprint": _hash(f"fingerprint {round_id}"),
             "open_time": to_microseconds(self.time),
             "close_time": None,
             "release_grid_seconds": GRID_SECONDS,

@@ -14,8 +14,10 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from equipoise.model.accounts import Budget
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.admin.new_state import create_state
+from equipoise_server.clock import system_clock
 from equipoise_server.datasets.source import source_at
 from equipoise_server.identity.keyfiles import write_private
+from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.replay.replay import Replay, Replayed
 from equipoise_server.replay.seed import unsealed
@@ -66,13 +68,13 @@ class Released:
             yield connection
             connection.commit()
 
-    def replay(self, name: str) -> Replayed:
-        """What a replay of the round of this mechanism finds."""
-        with read_only(f"sqlite:///{self.database}") as store:
-            round_id = self.rounds[name]
+    def replay(self, name: str, seed: bytes | None = None) -> Replayed:
+        """What a replay of the round of this mechanism finds; `seed`: its own, where it need not be opened."""
+        url, guard, round_id = f"sqlite:///{self.database}", Guard(self.state / GUARD_FILE), self.rounds[name]
+        with read_only(url) as store:
             return Replay(
                 StoredRound(store, round_id),
-                lambda commitment: unsealed(store, round_id, self.key, commitment),
+                lambda commitment: seed or unsealed(url, guard, round_id, self.key, commitment, system_clock()),
                 lambda dataset: source_at(self.state / "data" / dataset.source),
                 lambda *_: None,
             ).run()
@@ -107,7 +109,7 @@ def state_directory(place: Path) -> Iterator[tuple[Bench, X25519PrivateKey]]:
     write_private(state / "auditor.key", private_pem(key))
     for file in ("equipoise.db", "guard"):
         (state / file).unlink()
-    bench = Bench(state, f"sqlite:///{state / 'equipoise.db'}")
+    bench = Bench(state, f"sqlite:///{state / 'equipoise.db'}", distinct_seeds=True)
     try:
         with bench.store.write() as connection:
             add(connection, PublicKey(Purpose.AUDITOR, key.public_key().public_bytes_raw(), bench.clock()))

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +108,8 @@ class Bench:
     seed: bytes = SEED
     accounting: AccountingMethod = USUAL_ORDERS
     audit_window_days: int = 0
+    drawn: int = 0  # seeds
+    distinct_seeds: bool = False
     retention_days: int = 30
     absence_days: int = 0
     elapsed: Callable[[], float] | None = None  # by default the hand clock's own time
@@ -122,6 +125,15 @@ class Bench:
             )
         self.rounds.datasets.register("shop", "shop.csv", SCHEMA, CAP, CAP, "register", accounting=self.accounting)
 
+    def draw(self) -> bytes:
+        """The next seed: the same each time, so that runs can be compared, unless they are to be distinct."""
+        self.drawn += 1
+        return (
+            sha256(self.seed + bytes([self.drawn])).digest()
+            if self.distinct_seeds and self.drawn > 1
+            else self.seed
+        )
+
     def start(self) -> None:
         """Open the store and the service."""
         self.store = open_store(self.url)
@@ -133,7 +145,7 @@ class Bench:
             self.directory / "data",
             KEY,
             clock=self.clock,
-            seed_source=lambda: self.seed,
+            seed_source=self.draw,
             guard=self.guard,
             sequencer=sequencer,
             deployment=self.signer.origin.removeprefix("equipoise/"),

@@ -237,7 +237,8 @@ class Told:
             "release_grid_seconds": 60,
         }
         announced |= {"analyst_events": json.loads(events_to_json("equilibrium", self.parts))}
-        announced |= {"seed_commitment": "ef" * 32, "open_time": TIME, "close_time": None, "records": RECORDS}
+        announced |= {"seed_commitment": "ef" * 32, "seed_fingerprint": "ed" * 32}
+        announced |= {"open_time": TIME, "close_time": None, "records": RECORDS}
         budgets = {name: {"epsilon": 8.0, "delta": 1e-6} for name in ("data_budget", "analyst_budget")}
         schema = json.loads(SCHEMA.to_json())
         dataset = {"dataset": "shop", "schema": schema, "records": RECORDS, "create_time": TIME - 9}

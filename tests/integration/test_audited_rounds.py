@@ -20,7 +20,7 @@ NOISE = replace(TERMS, mechanism="gaussian", options={})
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path, f"sqlite:///{tmp_path / 'equipoise.db'}")
+    made = Bench(tmp_path, f"sqlite:///{tmp_path / 'equipoise.db'}", distinct_seeds=True)
     yield made
     made.stop()
 

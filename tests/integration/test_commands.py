@@ -163,7 +163,7 @@ def test_enrolling_renewing_and_leaving(run: Run, refused: Callable[..., str], p
     run(*analyst, "add", "ann", "--request", made["request"], "--out", place / "ann.json")
     assert (place / "ann.json").read_bytes() == bundle
     eve = run("eve", "enroll")
-    assert "'ann' is registered already" in refused(*analyst, "add", "ann", "--request", eve["request"])
+    assert "'ann' is already registered" in refused(*analyst, "add", "ann", "--request", eve["request"])
     assert "holds no key that this certificate is for" in refused("eve", "enroll", "--bundle", place / "ann.json")
     installed = run("ann", "enroll", "--bundle", place / "ann.json")
     assert (installed["name"], installed["authority"]) == ("ann", admitted["authority"])

@@ -44,7 +44,7 @@ from equipoise_server.transparency.record_writer import check_records, record_ro
 from equipoise_server.transparency.signing import Signer
 
 NAMES = {
-    Kind.LOG_STARTED: ["key", "key"],
+    Kind.LOG_STARTED: ["start", "key", "key"],
     Kind.DATASET_REGISTERED: ["dataset", "data"],
     Kind.ROUND_OPENED: ["round", "plan", "share", "share"],
     Kind.ROUND_SEALED: ["seal", "reservation", "workload", "workload"],
@@ -55,7 +55,9 @@ NAMES = {
 }
 AUDIENCES = {
     **dict.fromkeys(("key", "dataset", "round", "seal", "release", "abort", "destruction"), ("round", False)),
-    **dict.fromkeys(("data", "plan", "reservation", "spending", "settlement", "access"), ("auditor", False)),
+    **dict.fromkeys(
+        ("start", "data", "plan", "reservation", "spending", "settlement", "access"), ("auditor", False)
+    ),
     **dict.fromkeys(("share", "workload", "result", "charge"), ("analyst", True)),
 }
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing, suppress
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -13,17 +15,21 @@ import pytest
 from harness.released_rounds import Released, release
 from numpy.typing import NDArray
 
-from equipoise.errors import InvalidArgument, NotFound, WrongState
+from equipoise.errors import InvalidArgument, NotFound, VerificationFailed, WrongState
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import MechanismPlan
-from equipoise.records.sealed_seeds import seal_to
+from equipoise.records.record import key_id
+from equipoise.records.sealed_seeds import SEED_BYTES, open_committed, seal_to
 from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 from equipoise_server.cli import main
+from equipoise_server.clock import system_clock
+from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.replay.replay import Replayed
+from equipoise_server.replay.seed import unsealed
 from equipoise_server.storage.store import open_store, read_only
 from equipoise_server.storage.tables.identity import identities
 
@@ -37,9 +43,27 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Released:
     return release(tmp_path_factory.mktemp("released"), ROUNDS)
 
 
+def rows(database: Path) -> dict[str, list[tuple[object, ...]]]:
+    """All that a store holds, by table."""
+    with closing(sqlite3.connect(database)) as connection:
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        return {name: connection.execute(f"SELECT * FROM {name}").fetchall() for (name,) in tables}
+
+
+def opened_seed(released: Released, name: str) -> bytes:
+    """The commitment's salt and the seed of a round, without a record of it."""
+    round_id, found = released.rounds[name], b""
+    with closing(sqlite3.connect(released.database)) as connection:
+        query = "SELECT sealed, seed_commitment FROM sealed_seeds, rounds WHERE id = round_id AND id = ?"
+        for sealed, commitment in connection.execute(query, [round_id]).fetchall():
+            with suppress(VerificationFailed):  # it is sealed to the first auditor's key, too
+                found = open_committed(released.key, round_id, sealed, commitment)
+    return found
+
+
 @pytest.mark.parametrize("name", ROUNDS)
-def test_an_honest_round_agrees_and_nothing_is_written(released: Released, name: str) -> None:
-    before = released.database.read_bytes()
+def test_an_honest_round_agrees_and_only_the_reading_of_its_seed_is_written(released: Released, name: str) -> None:
+    before = rows(released.database)
     found = released.replay(name)
     assert found.difference is None
     assert [check.name for check in found.checks] == CHECKS
@@ -47,7 +71,45 @@ def test_an_honest_round_agrees_and_nothing_is_written(released: Released, name:
     assert sum(answers for answers, _, _ in found.ways.values()) == 15
     assert all(furthest <= tolerance == allowed for _, furthest, tolerance in found.ways.values())
     assert (AnswerMethod.PROJECTION in found.ways) == (name == "projection")
-    assert released.database.read_bytes() == before
+    after = rows(released.database)
+    changed = {table for table in after if after[table] != before[table]}
+    assert changed == {"records", "record_items"}
+    items = after["record_items"][len(before["record_items"]) :]
+    (read,) = [json.loads(content) for *_, content in items if isinstance(content, bytes)]
+    public = released.key.public_key().public_bytes_raw()
+    assert (read["item"], read["round"]) == ("access", released.rounds[name])
+    assert read["auditor"] == f"replay by the key {key_id(public)}"
+
+
+def test_a_replay_with_the_seed_in_a_file_writes_nothing(
+    released: Released, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    round_id = released.rounds["equilibrium"]
+    file = tmp_path / "seed"
+    file.write_text(opened_seed(released, "equilibrium").hex())
+    before = rows(released.database)
+    code, out, _ = ended(capsys, round_id, "--state", str(released.state), "--seed-file", str(file))
+    assert code == 0, out
+    assert rows(released.database) == before
+
+
+def test_the_seed_of_a_round_that_goes_on_is_not_opened(released: Released, tmp_path: Path) -> None:
+    """Who knew it could choose a nonce, or a workload, by it."""
+    copy = released.copy(tmp_path / "copy")
+    round_id = copy.rounds["equilibrium"]
+    with copy.opened() as connection:
+        connection.execute("UPDATE rounds SET release_time = ? WHERE id = ?", [2**51, round_id])
+    url, guard = f"sqlite:///{copy.database}", Guard(copy.state / GUARD_FILE)
+    before = rows(copy.database)
+    with pytest.raises(WrongState, match="has not ended"):
+        unsealed(url, guard, round_id, copy.key, bytes(32), system_clock())
+    assert rows(copy.database) == before
+
+
+def test_a_fingerprint_of_another_seed_is_found(released: Released, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a custodian could use one seed twice, and say that they are two."""
+    monkeypatch.setattr("equipoise_server.replay.replay.fingerprint", lambda seed: sha256(seed).digest())
+    assert differs(released.replay("equilibrium"), "seed", "the seed's fingerprint")
 
 
 def test_a_server_may_write_meanwhile(released: Released, tmp_path: Path) -> None:
@@ -56,7 +118,7 @@ def test_a_server_may_write_meanwhile(released: Released, tmp_path: Path) -> Non
     try:
         with store.write() as connection:
             connection.execute(identities.update().values(created=1))
-            assert copy.replay("projection").difference is None
+            assert copy.replay("projection", opened_seed(copy, "projection")[-SEED_BYTES:]).difference is None
     finally:
         store.close()
 
@@ -308,7 +370,7 @@ def test_the_command_prints_numbered_lines_and_json(
     code, out, _ = ended(capsys, *options)
     assert code == 0
     copy.key_file.chmod(0o640)
-    assert "others may open it" in ended(capsys, *options)[2]
+    assert "can be read by other users" in ended(capsys, *options)[2]
     copy.key_file.chmod(0o600)
     assert [line.split()[:3] for line in out.splitlines()[:8]] == [
         [str(number), "ok", f"{name}:"] for number, name in enumerate(CHECKS, start=1)

@@ -251,7 +251,7 @@ def test_a_dry_run_leaves_no_trace(bench: Bench) -> None:
     tried = bench.rounds.submissions.dry_run("ann", round_id, ANN_BYTES)
     assert (tried.statements, tried.queries, tried.sensitivity, tried.support) == (3, 10, 4, 4)
     assert tried.error_bound == bench.rounds.views.get(round_id).plan.error_bound
-    with pytest.raises(NotFound, match="there is no workload of yours"):
+    with pytest.raises(NotFound, match="you have submitted no workload"):
         bench.rounds.submissions.withdraw("ann", round_id, "withdraw")
 
 
@@ -373,7 +373,7 @@ def test_steps_out_of_order_are_refused(bench: Bench) -> None:
     with pytest.raises(WrongState, match="the round is sealed, so it cannot be released"):
         bench.rounds.lifecycle.release(round_id, "early")
     bench.rounds.lifecycle.run(round_id, "run")
-    with pytest.raises(WrongState, match="is being run"):
+    with pytest.raises(WrongState, match="is running"):
         bench.rounds.lifecycle.run(round_id, "run again")
     bench.wait(round_id)
     bench.rounds.lifecycle.release(round_id, "release")
@@ -497,7 +497,7 @@ def test_a_table_that_changed_is_not_run(bench: Bench) -> None:
     rows = table.read_text().splitlines()
     table.write_text("\n".join([*rows[:-1], "red,s" if rows[-1] != "red,s" else "red,m"]) + "\n")
     bench.rounds.lifecycle.run(round_id, "run the changed one")
-    told = "failed: the table's records are not those that it had when it was registered"
+    told = "failed: the table's records are not those that were registered"
     assert bench.wait(round_id).phase == told
     write_table(bench.directory / "data")
     bench.rounds.lifecycle.run(round_id, "run again")

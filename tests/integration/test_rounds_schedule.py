@@ -145,7 +145,7 @@ def test_an_operator_may_be_faster_than_the_clock(bench: Bench) -> None:
 
 
 def test_times_that_cannot_be_are_refused(bench: Bench) -> None:
-    with pytest.raises(InvalidArgument, match="close_time: has passed already"):
+    with pytest.raises(InvalidArgument, match="close_time: must be in the future"):
         bench.opened(replace(TERMS, close_time=bench.clock.now))
     with pytest.raises(InvalidArgument, match=r"^release_grid_seconds: "):
         bench.opened(replace(TERMS, release_grid_seconds=604_801))
@@ -159,7 +159,7 @@ def test_times_that_cannot_be_are_refused(bench: Bench) -> None:
 
 def test_a_workload_can_be_withdrawn_until_the_round_is_sealed(bench: Bench) -> None:
     round_id = bench.opened()
-    with pytest.raises(NotFound, match="there is no workload of yours"):
+    with pytest.raises(NotFound, match="you have submitted no workload"):
         bench.rounds.submissions.withdraw("ann", round_id, "0")
     bench.rounds.submissions.submit("ann", round_id, "1", ANN_BYTES, SALT)
     bench.rounds.submissions.submit("bob", round_id, "1", BOB_BYTES, SALT)
@@ -191,7 +191,7 @@ def test_a_retired_dataset_takes_no_new_rounds_and_keeps_its_name(bench: Bench) 
     for refused in (lambda: bench.rounds.opening.plan(TERMS), bench.opened):
         with pytest.raises(WrongState, match="the dataset is retired"):
             refused()
-    with pytest.raises(WrongState, match="retired already"):
+    with pytest.raises(WrongState, match="already retired"):
         bench.rounds.datasets.retire("shop", "again")
     with pytest.raises(NotFound):
         bench.rounds.datasets.retire("other", "other")

@@ -74,7 +74,7 @@ def test_one_server_runs_a_round_and_the_other_says_which(pair: Pair) -> None:
     rounds, other = pair.bench.rounds, pair.other
     round_id = pair.bench.sealed()
     rounds.lifecycle.run(round_id, "run")
-    with pytest.raises(WrongState, match="the round is being run"):
+    with pytest.raises(WrongState, match="the round is running"):
         other.lifecycle.run(round_id, "again")
     assert other.views.progress(round_id).phase.startswith(ELSEWHERE)
     other.lifecycle.take_over()
@@ -125,7 +125,7 @@ def test_a_round_of_a_server_that_stopped_is_run_by_the_other(pair: Pair) -> Non
 def test_what_one_server_computed_is_released_by_the_other(pair: Pair) -> None:
     round_id = pair.bench.completed()
     assert pair.other.views.progress(round_id).complete
-    with pytest.raises(WrongState, match="has been, and waits for its release"):
+    with pytest.raises(WrongState, match="has run and waits for its release"):
         pair.other.lifecycle.run(round_id, "again")
     pair.bench.rounds.lifecycle.close()
     pair.other.lifecycle.take_over()

@@ -25,7 +25,7 @@ class Failing:
         if self.looked == 1:
             raise OSError(11, "no more processes")
         if self.looked == 2:
-            raise Unavailable("the store cannot be used now")
+            raise Unavailable("the store is out of order now")
         self.loop.call_soon_threadsafe(self.stopping.set)
 
 

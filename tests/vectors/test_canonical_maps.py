@@ -126,6 +126,7 @@ CHARGES = (item_parts.AccountCharge("data/flights", Cost(rho=7)),)
 SETTLED = (item_parts.SettledCharge("data/flights", Cost(rho=7), "spent"),)
 RECORDED_TERMS = recorded_terms(TERMS)
 ITEM_VALUES: list[Any] = [
+    items.StartItem(HEAD, 5),
     items.KeyItem("log", DIGEST, b"\4" * 8, 5),
     items.RestorationItem(6, ROOT, 7),
     items.DatasetItem("flights", {"attributes": [], "version": 1}, 100, 5),
@@ -145,6 +146,7 @@ ITEM_VALUES: list[Any] = [
         analyst_events={"events": []},
         analyst_order=5.0,
         seed_commitment=DIGEST,
+        seed_fingerprint=ROOT,
         open_time=5,
         close_time=6,
         release_grid_seconds=60,

@@ -141,6 +141,8 @@ def _check_release(history: RecordedRound, ended: Step, spent: Sequence[JournalE
     grid = history.terms.release_grid_seconds * 1_000_000
     if release.release_time < spending.commit_time or (grid and release.release_time % grid):
         raise VerificationFailed(f"{ended}: its release time is not a point of the round's grid after its end")
+    if release.release_time - spending.commit_time > grid:
+        raise VerificationFailed(f"{ended}: its release time is later than the grid's first after its end")
 
 
 def _check_abort(ended: Step, settled: Charges, state: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from equipoise.errors import VerificationFailed
 from equipoise.model.log import RecordOpening
 from equipoise.records.item_parts import JournalHead
-from equipoise.records.items import DataItem, PlanItem, ReservationItem, SettlementItem, SpendingItem
+from equipoise.records.items import DataItem, PlanItem, ReservationItem, SettlementItem, SpendingItem, StartItem
 from equipoise.records.opened_records import ReadRecord, open_record
 from equipoise.records.record import Kind
 from equipoise.records.record_layouts import OF_ANALYSTS
@@ -37,7 +37,7 @@ class Step:
     @property
     def journal(self) -> JournalHead | None:
         """The head of the budget journal that the record commits to; None where its kind commits to none."""
-        heads = (DataItem, PlanItem, ReservationItem, SpendingItem, SettlementItem)
+        heads = (StartItem, DataItem, PlanItem, ReservationItem, SpendingItem, SettlementItem)
         return next((item.journal for item in self.record.items if isinstance(item, heads)), None)
 
     @property

@@ -37,7 +37,7 @@ QUESTIONS = {
     "A7": "Was every account within its cap whenever something was reserved?",
     "A8": "Is no round missing, and did each go its way: opened, reserved and sealed, run, spent and released?",
     "A9": "Is what each plan costs within its round's budgets, and was every analyst charged just that?",
-    "A10": "Are seeds committed to, and the auditor's nonces and all readings of seeds on record?",
+    "A10": "Are seeds committed to, each for one round, and the auditor's nonces and all readings on record?",
     "A11": "Were the workloads used that receipts say were taken, under the terms that receipts promise?",
 }
 

@@ -37,7 +37,7 @@ def add(
         Path | None,
         typer.Option(
             "--out",
-            help="The bundle to write, to be sent back. [default: NAME.json] "
+            help="The bundle to write, which you send back. [default: NAME.json] "
             "Without a request, the profile directory to make. [default: profiles/NAME]",
             show_default=False,
         ),
@@ -81,7 +81,7 @@ def renew(
 ) -> None:
     """Give an analyst another certificate, for a new key. Those it has stay good until they expire.
 
-    Also lets in again who was revoked, but not with a key whose certificate was.
+    Also lets in again who was revoked, but not with a key whose certificate was revoked.
     """
     asked = read_file(request)
     with Operator.from_profile(profile) as operator:

@@ -157,8 +157,8 @@ def nonce(
 ) -> None:
     """Add randomness of your own to a round that is open, so that the custodian cannot have chosen all of it.
 
-    It is drawn once, kept in the profile, and looked for on record by the next audit. Sessions take none, as they
-    answer from their opening on.
+    It is drawn once, kept in the profile, and looked for on record by the next audit. A session takes it until its
+    first answer.
     """
     with Auditor.from_profile(profile) as auditor, offered_nonce(profile, round_id) as drawn:
         auditor.set_nonce(round_id, drawn, request_id)

@@ -190,7 +190,9 @@ def read_key(path: Path) -> bytes:
         with path.open("rb") as file:
             # Asked of the open file, not of the path, which could be exchanged in between.
             if os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-                raise InvalidArgument(str(path), f"others may open it; run: chmod 600 {path}")
+                raise InvalidArgument(
+                    str(path), f"can be read by other users of this machine; run: chmod 600 {path}"
+                )
             return file.read()
     except OSError as error:
         raise InvalidArgument(str(path), f"cannot be read: {error.strerror}") from None

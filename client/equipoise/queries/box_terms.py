@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from equipoise.queries.marginal_tables import Table
 
 EXACT = 1 << 53  # float64 holds every integer up to here
+COMBINATIONS = 16  # of vectors, for each term that needs one, that are cheaper than a product for each term
 BLOCK = 1 << 17  # numbers in the float64 blocks of one matrix product: 1 MB, within the processor's cache
 
 
@@ -106,12 +107,29 @@ class Terms:
 
         The caller keeps the sum of |an integer table| within 2^53.
         """
+        if table.dtype == np.int64 and (products := self._all_products(table, vectors)) is not None:
+            return products * self.coefficients
         result = np.empty(len(self.queries), dtype=table.dtype)
         split = self._split(vectors)
         matrix = table.astype(np.float64).reshape(math.prod(table.shape[:split]), -1)
         for part, left, right in self._blocks(np.arange(len(self.queries)), vectors):
             result[part] = np.einsum("tr,tr->t", left @ matrix, right)
         return result * self.coefficients
+
+    def _all_products(self, table: NDArray[np.int64], vectors: Sequence[Vectors]) -> NDArray[np.int64] | None:
+        """For each term, the table's sum over its box; None where its vectors occur in too few combinations.
+
+        Sums over all combinations of the vectors at once, axis by axis. The caller keeps the sum of the table's
+        absolute values within 2^53, so that whatever the order of summation, every sum is exact.
+        """
+        used = [np.unique(self.vectors[:, place], return_inverse=True) for place in range(len(self.axes))]
+        if math.prod(len(numbers) for numbers, _ in used) > COMBINATIONS * len(self.queries):
+            return None
+        sums = table.astype(np.float64)
+        for axis, (numbers, _) in zip(self.axes, used, strict=True):
+            # The axis that is summed over is the first, and that of its vectors becomes the last.
+            sums = np.tensordot(sums, vectors[axis].rows(numbers).astype(np.float64), axes=(0, 1))
+        return sums[tuple(which for _, which in used)].astype(np.int64)
 
     def covered(self, selected: Sequence[NDArray[np.int64]], sizes: Sequence[int]) -> NDArray[np.int64]:
         """For each term, its coefficient times the records of the universe in its box: int64[terms].

@@ -59,6 +59,17 @@ class PredicateCompiler:
             self._compiled[id(predicate)] = predicate, boxes, self._products
         return boxes
 
+    def slab(self, condition: Among | Interval) -> tuple[int, int] | None:
+        """Returns the (axis, mask) of a condition on one attribute; None where it is always or never true.
+
+        Raises `InvalidArgument`. Counts no work: whoever combines conditions does (`count_products`).
+        """
+        return single_condition(self._boxes(condition, "", 1))
+
+    def count_products(self, products: int) -> None:
+        """Counts work that was done elsewhere. Raises `InvalidArgument` where it is too much in all."""
+        self._count(products)
+
     def axis(self, name: object, path: str) -> int:
         """Returns the axis of an attribute."""
         axis = self._axes.get(name) if isinstance(name, str) else None

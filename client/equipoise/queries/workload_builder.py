@@ -34,6 +34,7 @@ class WorkloadBuilder:
         self._numbers: tuple[dict[int, int], ...] = tuple({} for _ in sizes)
         self._groups: dict[Axes, tuple[list[int], list[int], list[int]]] = {}
         self._restricted: dict[tuple[Axes, Axes], tuple[list[int], list[int], list[int]]] = {}
+        self._conjunctions: dict[Axes, list[tuple[NDArray[np.int64], NDArray[np.int32]]]] = {}
         self._vector_bits = 0
 
     def add_table(self, axes: Axes) -> None:
@@ -65,6 +66,27 @@ class WorkloadBuilder:
             vectors.extend(self._numbers_of(box))
         self._queries += 1
 
+    def reserve(self, count: int, l1_sensitivity: int) -> int:
+        """Makes so many statements of one query each, and returns the first query's number.
+
+        The count of each moves by at most `l1_sensitivity`. What they ask is added by `add_conjunctions`. Raises
+        `InvalidArgument` beyond the most queries.
+        """
+        first, self._queries = self._queries, self._queries + count
+        if self._queries > MAX_QUERIES:
+            raise InvalidArgument("statements", f"hold more than {MAX_QUERIES:,} queries together")
+        self._offsets.extend(range(first + 1, self._queries + 1))
+        self._sensitivities.extend([l1_sensitivity] * count)
+        return first
+
+    def vector_number(self, axis: int, mask: int) -> int:
+        """Returns the number of a vector over an axis, among all of the workload's. Raises `InvalidArgument`."""
+        return self._numbers_of(((axis, mask),))[0]
+
+    def add_conjunctions(self, axes: Axes, queries: NDArray[np.int64], vectors: NDArray[np.int32]) -> None:
+        """Makes each of the queries, int64[n], the product of vectors, int32[n, axes], over ascending axes."""
+        self._conjunctions.setdefault(axes, []).append((queries, vectors))
+
     def end_statement(self, l1_sensitivity: int) -> None:
         """Makes one statement of what was added since the last one; its counts move by `l1_sensitivity` at most."""
         if self._queries > MAX_QUERIES:
@@ -79,15 +101,7 @@ class WorkloadBuilder:
             width = (size + 7) // 8
             packed = b"".join(mask.to_bytes(width, "little") for mask in numbers)
             vectors.append(Vectors(size, np.frombuffer(packed, dtype=np.uint8).reshape(-1, width)))
-        groups = tuple(
-            Terms(
-                axes,
-                np.array(queries, dtype=np.int64),
-                np.array(coefficients, dtype=np.int64),
-                np.array(numbers, dtype=np.int32).reshape(len(queries), len(axes)),
-            )
-            for axes, (queries, coefficients, numbers) in self._groups.items()
-        )
+        groups = tuple(self._group(axes) for axes in {**self._groups, **self._conjunctions})
         return CompiledWorkload(
             self._sizes,
             np.array(self._offsets, dtype=np.int64),
@@ -107,6 +121,23 @@ class WorkloadBuilder:
                 for (axes, box_axes), (queries, coefficients, numbers) in self._restricted.items()
             ),
         )
+
+    def _group(self, axes: Axes) -> Terms:
+        """All terms over some axes, by ascending queries."""
+        queries, coefficients, numbers = self._groups.get(axes, ([], [], []))
+        group = Terms(
+            axes,
+            np.array(queries, dtype=np.int64),
+            np.array(coefficients, dtype=np.int64),
+            np.array(numbers, dtype=np.int32).reshape(len(queries), len(axes)),
+        )
+        added = self._conjunctions.get(axes)
+        if not added:
+            return group
+        more = [Terms(axes, each, np.ones(len(each), dtype=np.int64), vectors) for each, vectors in added]
+        joined = _one_group([group, *more])
+        order = np.argsort(joined.queries, kind="stable")
+        return Terms(axes, joined.queries[order], joined.coefficients[order], joined.vectors[order])
 
     def _numbers_of(self, box: Sequence[tuple[int, int]]) -> list[int]:
         """Returns the number of each of the box's vectors, among all vectors over its axis."""

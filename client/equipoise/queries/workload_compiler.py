@@ -41,15 +41,14 @@ def compile_workload(statements: Sequence[Statement], schema: Schema) -> Compile
     """
     predicates, workload = PredicateCompiler(schema), WorkloadBuilder(schema.sizes)
     for i, statement in enumerate(statements):
-        path = f"statements[{i}]"
-        _add(statement, _linear(statement, path), workload, predicates, path)
+        add_statement(statement, workload, predicates, f"statements[{i}]")
     return workload.build()
 
 
 def compile_single(statement: Statement, schema: Schema, path: str = "statement") -> CompiledWorkload:
     """Compiles one statement as a workload of its own. Raises `InvalidArgument` naming what is below `path`."""
     workload = WorkloadBuilder(schema.sizes)
-    _add(statement, _linear(statement, path), workload, PredicateCompiler(schema), path)
+    add_statement(statement, workload, PredicateCompiler(schema), path)
     return workload.build()
 
 
@@ -74,16 +73,17 @@ def _linear(statement: Statement, path: str) -> LinearKind[Statement]:
     if kind is None:
         raise InvalidArgument(path, "is not a statement")
     if isinstance(kind, StatisticKind):
-        raise InvalidArgument(path, "is a statistic; only sessions of low_sensitivity answer those")
+        raise InvalidArgument(path, "is a statistic; only sessions of low_sensitivity answer statistics")
     return kind
 
 
-def _add(
-    statement: Statement,
-    kind: LinearKind[Statement],
-    workload: WorkloadBuilder,
-    predicates: PredicateCompiler,
-    path: str,
+def add_statement(
+    statement: Statement, workload: WorkloadBuilder, predicates: PredicateCompiler, path: str
 ) -> None:
+    """Compiles a statement into a workload that is being built.
+
+    Raises `InvalidArgument` naming what is below `path`.
+    """
+    kind = _linear(statement, path)
     kind.add(statement, workload, predicates, path)
     workload.end_statement(kind.l1_sensitivity)

@@ -57,6 +57,14 @@ class KeyItem:
 
 
 @canonical_object
+class StartItem:
+    """That the log begins, and what the budget journal was then."""
+
+    journal: JournalHead = key("journal", HEAD)
+    time: int = key("time", COUNT)
+
+
+@canonical_object
 class RestorationItem:
     """The log as it was known before the store was restored."""
 
@@ -86,7 +94,7 @@ class DataItem:
 
 @canonical_object
 class RoundItem:
-    """A round's public parameters.
+    """A round's public parameters. `seed_fingerprint`: the same for the same seed (`sealed_seeds.fingerprint`).
 
     `analyst_events` is what `accounting.events_to_json` writes, as an object. `analyst_budget` and `analyst_cost`
     are None in a session that does not protect its analysts; `session` is None where the round is none.
@@ -106,6 +114,7 @@ class RoundItem:
     analyst_events: Mapping[str, Any] = key("analyst_events", OBJECT)
     analyst_order: float | None = key("analyst_order", optional(REAL))
     seed_commitment: bytes = key("seed_commitment", HASH)
+    seed_fingerprint: bytes = key("seed_fingerprint", HASH)
     open_time: int = key("open_time", COUNT)
     close_time: int | None = key("close_time", optional(COUNT))
     release_grid_seconds: int = key("release_grid_seconds", COUNT)

@@ -30,6 +30,7 @@ from equipoise.records.items import (
     SettlementItem,
     ShareItem,
     SpendingItem,
+    StartItem,
     WorkloadItem,
 )
 from equipoise.records.record import SALT_BYTES, VERSION, Audience, Item, Kind
@@ -38,6 +39,7 @@ AnyItem = TypeVar("AnyItem")
 
 NAMES: Mapping[type, str] = MappingProxyType(
     {
+        StartItem: "start",
         KeyItem: "key",
         RestorationItem: "restoration",
         DatasetItem: "dataset",
@@ -78,7 +80,7 @@ def make_item(value: object, audience: Audience, analyst: str = "") -> Item:
 class Layout:
     """What a record consists of: `first`, items at its beginning; then one `each` of every share, or of every key.
 
-    The first of all speaks to everybody in the round, and a second one to auditors only.
+    In records of rounds and datasets the first of all speaks to everybody, and a second one to auditors only.
     """
 
     first: tuple[type, ...]
@@ -87,7 +89,7 @@ class Layout:
 
 LAYOUTS: Mapping[Kind, Layout] = MappingProxyType(
     {
-        Kind.LOG_STARTED: Layout((), KeyItem),
+        Kind.LOG_STARTED: Layout((StartItem,), KeyItem),
         Kind.LOG_RESTORED: Layout((RestorationItem,)),
         Kind.KEY_ADDED: Layout((KeyItem,)),
         Kind.KEY_RETIRED: Layout((KeyItem,)),

@@ -12,7 +12,9 @@ import hashlib
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from equipoise.errors import VerificationFailed
 
@@ -28,6 +30,18 @@ def commit(salt: bytes, seed: bytes) -> bytes:
     if len(salt) != SALT_BYTES or len(seed) != SEED_BYTES:
         raise ValueError(f"salt and seed have {SALT_BYTES} and {SEED_BYTES} bytes, not {len(salt)} and {len(seed)}")
     return hashlib.sha256(salt + seed).digest()
+
+
+def fingerprint(seed: bytes) -> bytes:
+    """Returns what tells equal seeds apart from others and says nothing else of a seed, 32 bytes.
+
+    HKDF-SHA256 of the seed, under a name that noise is not drawn under (`docs/formats.md`). So, by the assumption
+    that makes the noise good, HMAC-SHA256 being a pseudorandom function, whoever knows the fingerprint of a seed
+    that was drawn at random cannot feasibly tell its noise from other noise.
+    """
+    if len(seed) != SEED_BYTES:
+        raise ValueError(f"a seed has {SEED_BYTES} bytes, not {len(seed)}")
+    return HKDF(SHA256(), SEED_BYTES, salt=bytes(NONCE_BYTES), info=b"equipoise seed fingerprint v1\n").derive(seed)
 
 
 def seed_binding(round_id: str) -> bytes:

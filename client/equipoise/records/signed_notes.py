@@ -192,6 +192,11 @@ def verify_signatures(
         raise VerificationFailed(f"{what} is not signed by a trusted key")
 
 
+def count_signatures(note: bytes) -> int:
+    """Returns how many signatures a note has, by whomever. Raises `VerificationFailed` for what is no note."""
+    return len(_read_note(note)[1])
+
+
 def _read_note(note: bytes) -> tuple[str, list[Signature]]:
     try:
         decoded = note.decode()

@@ -136,7 +136,8 @@ class AuditorServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def SetAuditNonce(self, request, context):
-        """Adds the auditor's own randomness to a round's, once, between its opening and its sealing.
+        """Adds the auditor's own randomness to a round's, once, between its opening and its sealing; to a session's, until
+        its first answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

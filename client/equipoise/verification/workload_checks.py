@@ -8,7 +8,7 @@ from equipoise.errors import VerificationFailed
 from equipoise.model.share_limits import check_allowance
 from equipoise.model.times import from_microseconds
 from equipoise.queries.statements import Statement
-from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.bundle import Bundle
 from equipoise.records.envelopes import open_envelope
 from equipoise.records.evidence import Evidence
@@ -17,6 +17,7 @@ from equipoise.records.proven_round import ProvenRound
 from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
 from equipoise.records.record import workload_commitment
 from equipoise.records.signed_notes import VerifierKey
+from equipoise.wire.bulk_compiler import compile_workload_bytes
 from equipoise.wire.workloads import workload_from_bytes, workload_to_bytes
 
 
@@ -67,15 +68,19 @@ def check_workload(
         raise VerificationFailed("a workload is committed to, but it is not there, or not its salt")
     if workload_commitment(salt, workload) != receipt.commitment:
         raise VerificationFailed("the workload is another than the one committed to")
-    statements = workload_from_bytes(workload)
-    if own is not None and workload_to_bytes(own) != workload_to_bytes(statements):
+    if own is not None and not _same(workload_to_bytes(own), workload):
         raise VerificationFailed("the workload is another than your statements")
-    compiled = compile_workload(statements, proven.schema)
+    compiled = compile_workload_bytes(workload, proven.schema)
     check_allowance(compiled, proven.share.share)
     if (compiled.statement_count, compiled.query_count) != (receipt.statements, receipt.queries):
         raise VerificationFailed("the receipt counts other statements or queries than the workload has")
     whose = "not compared with statements of your own" if own is None else "the same as your own"
     return compiled, f"{compiled.statement_count:,} statements, {compiled.query_count:,} queries; {whose}"
+
+
+def _same(own: bytes, workload: bytes) -> bool:
+    """Whether a workload asks what is asked in `own`; there are several ways to encode the same."""
+    return own == workload or own == workload_to_bytes(workload_from_bytes(workload))
 
 
 def _read(

@@ -7,6 +7,7 @@ much is refused here, at the first statement too many. The encoding: https://pro
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -44,6 +45,9 @@ def outline(data: bytes, most_statements: int | None) -> Outline:
     """
     outlined, at, versions = Outline(), 0, 0
     while at < len(data):
+        at = _short_statements(data, at, outlined.statements, most_statements)
+        if at == len(data):
+            break
         tag, at = _number(data, at, _LONGEST_LENGTH)
         if tag == _STATEMENT:
             length, start = _number(data, at, _LONGEST_LENGTH)
@@ -74,6 +78,21 @@ def outline(data: bytes, most_statements: int | None) -> Outline:
         else:
             raise not_a_workload()
     return outlined
+
+
+def _short_statements(data: bytes, at: int, spans: list[tuple[int, int]], most: int | None) -> int:
+    """Reads statements as long as they are short, up to `most` in all, and returns where the next field begins.
+
+    Nearly all of a workload's fields are such ones, and there may be millions of them.
+    """
+    limit, last = sys.maxsize if most is None else most, len(data) - 1
+    while at < last and data[at] == _STATEMENT and (length := data[at + 1]) < 128 and len(spans) < limit:
+        start, stop = at + 2, at + 2 + length
+        if stop > len(data):
+            break
+        spans.append((start, stop))
+        at = stop
+    return at
 
 
 def not_a_workload() -> InvalidArgument:

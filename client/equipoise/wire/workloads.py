@@ -71,6 +71,26 @@ def workload_from_bytes(data: bytes, most_statements: int | None = None) -> tupl
     Statements take many times their bytes once they are read, so they are counted and measured before, and read
     one at a time: raises `BudgetExhausted` for more than `most_statements`.
     """
+    # Large workloads ask many things more than once: those are read once, and then compiled once, too.
+    read: dict[bytes, Statement] = {}
+    statements = []
+    for i, (start, stop) in enumerate(checked_outline(data, most_statements)):
+        piece = data[start:stop]
+        statement = read.get(piece)
+        if statement is None:
+            statement = read_statement(piece, f"statements[{i}]")
+            if len(read) < MAX_REMEMBERED:
+                read[piece] = statement
+        statements.append(statement)
+    return tuple(statements)
+
+
+def checked_outline(data: bytes, most_statements: int | None) -> list[tuple[int, int]]:
+    """Returns where each statement of a serialized Workload begins and ends; there is one at least.
+
+    Raises `InvalidArgument` for what is no workload that is submitted, `BudgetExhausted` for more than
+    `most_statements`.
+    """
     outlined = outline(data, most_statements)
     if outlined.version != VERSION:
         raise InvalidArgument("version", f"is {outlined.version}, but must be {VERSION}")
@@ -80,15 +100,4 @@ def workload_from_bytes(data: bytes, most_statements: int | None = None) -> tupl
         raise InvalidArgument("slots", "belong to sessions; a workload that is submitted has none")
     if not outlined.statements:
         raise InvalidArgument("statements", "are empty; a workload asks for something")
-    # Large workloads ask many things more than once: those are read once, and then compiled once, too.
-    read: dict[bytes, Statement] = {}
-    statements = []
-    for i, (start, stop) in enumerate(outlined.statements):
-        piece = data[start:stop]
-        statement = read.get(piece)
-        if statement is None:
-            statement = read_statement(piece, f"statements[{i}]")
-            if len(read) < MAX_REMEMBERED:
-                read[piece] = statement
-        statements.append(statement)
-    return tuple(statements)
+    return outlined.statements

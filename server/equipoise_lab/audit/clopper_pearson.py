@@ -34,7 +34,7 @@ class Event:
     threshold: float
 
     def contains(self, outcome: Outcome) -> bool:
-        """Whether the outcome is in the event."""
+        """Return whether the outcome is in the event."""
         return self.sign * weight_of(self.weights, outcome) >= self.threshold
 
 
@@ -121,12 +121,12 @@ def detectable_epsilon(runs: int, delta: float, level: float, claim: float, chan
 
 
 def largest_certified(runs: int, delta: float, level: float) -> float:
-    """The most that can be certified: every run on the one input hits the event, and none on the other."""
+    """Return the most that can be certified: every run on the one input hits the event, and none on the other."""
     return float(certified_epsilon(np.array([runs]), np.array([0]), runs, delta, level)[0])
 
 
 def most_telling_event(first: Sequence[Outcome], second: Sequence[Outcome], delta: float, level: float) -> Event:
-    """The event with the largest certified epsilon on these outcomes, among thresholds of likelihood ratios.
+    """Return the event with the largest certified epsilon on these outcomes, among thresholds of likelihood ratios.
 
     The ratios are that of all parts as if they were independent, and that of each part alone: beside many parts
     that tell nothing, one that tells is lost in a sample. Either side may be the likelier one: `sign` -1 is an
@@ -151,7 +151,7 @@ def most_telling_event(first: Sequence[Outcome], second: Sequence[Outcome], delt
 
 
 def log_ratios(ours: Sequence[Hashable], theirs: Sequence[Hashable]) -> dict[Hashable, float]:
-    """The smoothed log-likelihood ratio of every value of one part."""
+    """Return the smoothed log-likelihood ratio of every value of one part."""
     counts, others = Counter(ours), Counter(theirs)
     return {
         value: math.log((counts[value] + SMOOTHING) / (others[value] + SMOOTHING))
@@ -160,12 +160,12 @@ def log_ratios(ours: Sequence[Hashable], theirs: Sequence[Hashable]) -> dict[Has
 
 
 def weight_of(weights: Sequence[Mapping[Hashable, float]], outcome: Outcome) -> float:
-    """The summed weight of an outcome's parts."""
+    """Return the summed weight of an outcome's parts."""
     return math.fsum(table.get(value, 0.0) for table, value in zip(weights, outcome, strict=True))
 
 
 def at_least(ascending: NDArray[np.float64], thresholds: NDArray[np.float64]) -> NDArray[np.int64]:
-    """How many of the sorted numbers reach each threshold."""
+    """Return how many of the sorted numbers reach each threshold."""
     return np.asarray(len(ascending) - np.searchsorted(ascending, thresholds, side="left"))
 
 

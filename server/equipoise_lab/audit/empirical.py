@@ -105,7 +105,7 @@ def audited(
     seeds: Callable[[], bytes],
     progress: OnStep,
 ) -> Finding:
-    """What runs of the planned mechanism on two neighbours certify against a claim.
+    """Return what runs of the planned mechanism on two neighbours certify against a claim.
 
     Only the runs that choose the event also choose how numbers are grouped, so the others test both.
     """
@@ -126,7 +126,7 @@ def _run_side(
     seeds: Callable[[], bytes],
     progress: OnStep,
 ) -> list[RunStatistics]:
-    """What the viewers see in twice so many runs on one of the two inputs."""
+    """Return what the viewers see in twice so many runs on one of the two inputs."""
     run, given, made = mechanism(plan.mechanism).run, pair.inputs[side], list[RunStatistics]()
     for done in range(2 * runs):
         progress(f"{pair.side}: running", 2 * side * runs + done, 4 * runs)

@@ -127,7 +127,7 @@ class Instance:
         )
 
     def _moved_record(self) -> Neighbours:
-        """One record moves; every statement of everybody asks how many there are where it was.
+        """Return one record moves; every statement of everybody asks how many there are where it was.
 
         As many records stay there as elsewhere, so that noise either way shows.
         """
@@ -146,7 +146,7 @@ class Instance:
         return Neighbours("data", words, inputs, self.names, margin)
 
     def _changed(self, others: Among, words: str) -> Neighbours:
-        """The first analyst asks something else, in one statement or in all; all others look on together.
+        """Return the first analyst asks something else, in one statement or in all; all others look on together.
 
         The truth of both is the same, and far from what anybody would guess: a mechanism whose shared parts
         follow the questions follows them far. Statements that do not change are constant.
@@ -159,7 +159,7 @@ class Instance:
             Input(self._far_from_even, {first: self._workload([asked] * changes + rest), **shared})
             for asked in (self._kept, self._other)
         )
-        counted = [self._covered(each) for each in (self._kept, self._other)]
+        counted = [self._covered(workload) for workload in (self._kept, self._other)]
         what = "every statement" if self.unit == "analyst" else "one statement"
         described = (
             f"{what} of {first} changes from {self._describe(self._kept)} to {self._describe(self._other)}; {words}"

@@ -19,7 +19,7 @@ NO_PROOF = (
 
 
 def as_json(audit: Audit) -> dict[str, object]:
-    """The object that `--json` prints. What cannot be detected at all is null."""
+    """Return the object that `--json` prints. What cannot be detected at all is null."""
     instance = audit.instance
     return {
         "mechanism": audit.plan.mechanism,
@@ -77,7 +77,7 @@ def _cells(finding: Finding) -> tuple[str, str, str, str]:
 
 
 def lines(audit: Audit) -> list[str]:
-    """What was compared, with which confidence, what would have been found, and what follows."""
+    """Return what was compared, with which confidence, what would have been found, and what follows."""
     printed = [
         f"{number}: {finding.neighbours.words}; the event was hit in {finding.certificate.hits:,} and "
         f"{finding.certificate.other_hits:,} of {audit.runs:,} runs"

@@ -21,7 +21,7 @@ RunStatistics = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
 
 
 def seen(released: Released, viewers: Sequence[str], margin: NDArray[np.int64]) -> RunStatistics:
-    """What the viewers hold together, in numbers.
+    """Return what the viewers hold together, in numbers.
 
     The sum of all values; that of all bounds; by how much the `margin` of the synopsis leans, in its first and
     second half; every value, of the first so many answers; and how many answers were given in each way.
@@ -55,7 +55,7 @@ class QuantileBins:
         ]
 
     def outcome(self, run: RunStatistics) -> Outcome:
-        """The number of the range in which each number lies; and the ways of answering."""
+        """Return the number of the range in which each number lies; and the ways of answering."""
         numbers, ways = run
         placed = zip(self._edges, numbers, strict=True)
         return (*(int(np.searchsorted(edges, number, side="right")) for edges, number in placed), ways)

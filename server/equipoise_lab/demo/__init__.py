@@ -69,7 +69,7 @@ def run_demo(directory: Path | None, *, json_only: bool) -> None:
 
 
 def _empty_directory(wanted: Path | None) -> Path:
-    """A directory for the demo alone. One in which an earlier demo failed is emptied first.
+    """Return a directory for the demo alone. One in which an earlier demo failed is emptied first.
 
     Raises `InvalidArgument` where it holds anything else, or cannot be used.
     """

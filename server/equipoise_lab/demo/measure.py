@@ -129,6 +129,6 @@ def _repaired_guess(
 
 
 def gaussian_error(workload: CompiledWorkload, truth: NDArray[np.float64], records: int) -> float:
-    """The expected largest error of independent Gaussian noise on every query, for the same data budget."""
+    """Return the expected largest error of independent Gaussian noise on every query, for the same data budget."""
     budget = Budget(DATA_BUDGET.epsilon, DATA_BUDGET.delta)
     return gaussian_errors(gaussian_deviation(workload.l1_sensitivity, records, budget), truth).max

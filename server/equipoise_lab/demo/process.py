@@ -17,7 +17,7 @@ _COMMAND = (sys.executable, "-c", "from equipoise_server.cli import main; main()
 
 
 def free_address() -> str:
-    """An address on loopback that nobody listens on now."""
+    """Return an address on loopback that nobody listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{probe.getsockname()[1]}"

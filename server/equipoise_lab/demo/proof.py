@@ -24,8 +24,10 @@ from equipoise.records.bundle import Bundle
 from equipoise.verification.checks import Check, CheckFailed, VerifierInputs
 from equipoise.verification.checks import verify as verify_bundle
 from equipoise_lab.demo.play import TABLE_FILE, Workloads
+from equipoise_server.clock import system_clock
 from equipoise_server.config_file import load_config
 from equipoise_server.datasets.source import source_at
+from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
 from equipoise_server.replay.replay import Replay
 from equipoise_server.replay.seed import unsealed
 from equipoise_server.replay.stored import StoredRound
@@ -84,12 +86,13 @@ def prove(place: Path, workloads: Workloads, round_id: str) -> Proven:
     (place / REPORT).write_text(as_markdown(audit), encoding="utf-8")
     failed = [f"{each.number}: {each.detail}" for each in audit.checks if each.outcome is Outcome.FAILED]
     config = load_config(place / "state")
-    with read_only(config.store_url(place / "state")) as store:
+    url, guard = config.store_url(place / "state"), Guard(place / "state" / GUARD_FILE)
+    with read_only(url) as store:
         private = read_seed_key(auditor / SEED_KEY)
         table = source_at(config.data_path(place / "state") / TABLE_FILE)
         replayed = Replay(
             StoredRound(store, round_id),
-            lambda commitment: unsealed(store, round_id, private, commitment),
+            lambda commitment: unsealed(url, guard, round_id, private, commitment, system_clock()),
             lambda _: table,
             lambda *_: None,
         ).run()

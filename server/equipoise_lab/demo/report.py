@@ -27,7 +27,7 @@ _LEGEND = (
 def as_json(
     played: Played, measured: Measured, proven: Proven, directory: Path, total_seconds: float
 ) -> dict[str, object]:
-    """The object that `--json` prints. Errors are fractions of the records."""
+    """Return the object that `--json` prints. Errors are fractions of the records."""
     queries = sum(row.queries for row in measured.rows)
     uncertified = sum(row.uncertified for row in measured.rows)
     return {

@@ -33,7 +33,7 @@ _MARGINALS = (
 
 
 def workload_of(airline: str) -> tuple[Statement, ...]:
-    """One airline's statements: dense predicates, then three of the marginals."""
+    """Return one airline's statements: dense predicates, then three of the marginals."""
     place = AIRLINES.index(airline)
     stream = KeyedStream.derive(PUBLIC_SEED, "workload", airline)
     # A dict keeps the order and drops what was drawn twice.
@@ -47,12 +47,12 @@ def workload_of(airline: str) -> tuple[Statement, ...]:
 
 
 def query_count(statements: tuple[Statement, ...]) -> int:
-    """The number of linear queries: one a predicate, one a cell of a marginal."""
+    """Return the number of linear queries: one a predicate, one a cell of a marginal."""
     return Labels(SCHEMA, statements).queries
 
 
 def _random_predicate(stream: KeyedStream) -> tuple[Predicate, Fraction]:
-    """A predicate on one to three attributes, all or any of them, and the part of the universe it covers."""
+    """Return a predicate on one to three attributes, all or any of them, and the part of the universe it covers."""
     chosen = _CHOICES[stream.below(len(_CHOICES))]
     conditions = tuple(_random_subset(stream, attribute) for attribute in chosen)
     sizes = zip((len(each.categories) for each in conditions), (each.size for each in chosen), strict=True)

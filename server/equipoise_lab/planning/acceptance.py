@@ -62,13 +62,13 @@ def acceptance(request: PlanRequest, setting: PublicParameters, comparison: Comp
 
 def cap_of(option: str, text: str, *, adds: bool) -> Cap:
     """The cap of a text such as 3/1e-11 or 3/1e-11/17, at an order where rounds add. Raises `InvalidArgument`."""
-    found = _CAP.fullmatch(text.strip())
-    if found is None:
+    match = _CAP.fullmatch(text.strip())
+    if match is None:
         raise InvalidArgument(option, f"must be EPSILON/DELTA[/ORDER], such as 3/1e-11, not {text[:MAX_SHOWN]!r}")
-    cap = checked_cap(option, float(found["epsilon"]), float(found["delta"]))
+    cap = checked_cap(option, float(match["epsilon"]), float(match["delta"]))
     if adds:
-        return at_order(option, cap, float(found["order"] or 0))
-    if found["order"]:
+        return at_order(option, cap, float(match["order"] or 0))
+    if match["order"]:
         raise InvalidArgument(option, "has an order, but only the worst round counts where the unit is query")
     return cap
 
@@ -84,7 +84,7 @@ def _refused(request: PlanRequest, setting: PublicParameters) -> str:
 
 
 def _counts(cost: Cost, events: str, cap: Cap) -> Cost:
-    """What a charge counts on an account of this cap."""
+    """Return what a charge counts on an account of this cap."""
     return cost if cap.order is None else charge_at(events_from_json(events), cap.order)
 
 
@@ -94,7 +94,7 @@ def _charge(account: str, cap: Cap, cost: Cost) -> AccountCharge:
 
 
 def _rounds(cap: Cap, cost: Cost) -> int | None:
-    """How many such rounds fit on an account of which nothing is spent; None for any number."""
+    """Return how many such rounds fit on an account of which nothing is spent; None for any number."""
     limit = limits(cap)
     if cap.order is None:
         return None if fits(cost, cap, limit) else 0

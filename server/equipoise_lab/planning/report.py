@@ -43,7 +43,7 @@ def as_json(setting: PublicParameters, comparison: Comparison, accepted: Accepta
         "beta": setting.beta,
         "data_budget": asdict(setting.data_budget),
         "analyst_budget": asdict(setting.analyst_budget) if setting.protects_analysts else None,
-        "mechanisms": [_fields(each, setting) for each in comparison.candidates],
+        "mechanisms": [_fields(candidate, setting) for candidate in comparison.candidates],
         "choice": None if comparison.chosen is None else comparison.chosen.mechanism,
         "rule": RULE,
         "accounts": [
@@ -54,19 +54,19 @@ def as_json(setting: PublicParameters, comparison: Comparison, accepted: Accepta
     }
 
 
-def _fields(each: Candidate, setting: PublicParameters) -> dict[str, object]:
-    plan = each.plan
+def _fields(candidate: Candidate, setting: PublicParameters) -> dict[str, object]:
+    plan = candidate.plan
     fields: dict[str, object] = {
-        "mechanism": each.mechanism,
+        "mechanism": candidate.mechanism,
         "feasible": plan is not None,
-        "why_not": _why_not(each) or None,
-        "beyond_limits": each.beyond or None,
+        "why_not": _why_not(candidate) or None,
+        "beyond_limits": candidate.beyond or None,
     }
     if plan is None:
         return fields
     on_data, on_analysts = data_pair(plan, setting), analyst_pair(plan, setting)
     return fields | {
-        "alpha": each.alpha,
+        "alpha": candidate.alpha,
         "error_bound": plan.error_bound,
         "max_uncertified": plan.max_uncertified,
         "seconds": plan.seconds,
@@ -78,7 +78,7 @@ def _fields(each: Candidate, setting: PublicParameters) -> dict[str, object]:
 
 
 def data_pair(plan: MechanismPlan, setting: PublicParameters) -> Budget:
-    """What the people in the table lose, at the budget's delta."""
+    """Return what the people in the table lose, at the budget's delta."""
     return Budget(epsilon_for(plan.data_cost, setting.data_budget.delta), setting.data_budget.delta)
 
 
@@ -90,10 +90,10 @@ def print_comparison(
     shown.add_column("mechanism", no_wrap=True)
     for column in COLUMNS:
         shown.add_column(column, justify="right", no_wrap=True)
-    for each in comparison.candidates:
-        if each.plan is not None:
-            marked = "> " if each is comparison.chosen else "  "
-            shown.add_row(marked + each.mechanism, *_cells(each, each.plan, setting))
+    for candidate in comparison.candidates:
+        if candidate.plan is not None:
+            marked = "> " if candidate is comparison.chosen else "  "
+            shown.add_row(marked + candidate.mechanism, *_cells(candidate, candidate.plan, setting))
     if shown.row_count:
         console.print(shown)
     for name, text in (*_lines(setting, comparison), *_accepted(accepted)):
@@ -107,9 +107,9 @@ def _accepted(accepted: Acceptance) -> Iterator[tuple[str, str]]:
     yield "accepted", f"no: {accepted.refusal}" if accepted.refusal else "yes, by servers with such a table"
 
 
-def _cells(each: Candidate, plan: MechanismPlan, setting: PublicParameters) -> Iterator[str]:
+def _cells(candidate: Candidate, plan: MechanismPlan, setting: PublicParameters) -> Iterator[str]:
     on_analysts = analyst_pair(plan, setting)
-    yield _error(each.alpha)
+    yield _error(candidate.alpha)
     yield _error(plan.error_bound)
     yield f"{min(1.0, plan.max_uncertified / setting.queries):.2%}" if plan.max_uncertified else "none"
     yield "-" if on_analysts is None else f"{on_analysts.epsilon:.3g}"
@@ -123,11 +123,11 @@ def _lines(setting: PublicParameters, comparison: Comparison) -> Iterator[tuple[
         f"{setting.queries:,} queries in {setting.statements:,} statements by {len(setting.shares):,} analysts, "
         f"about {setting.records:,} records of {setting.universe_size:,} possible ones; unit {setting.unit}",
     )
-    for each in comparison.candidates:
-        if each.plan is None:
-            yield "cannot", f"{each.mechanism}: {_why_not(each)}"
-        elif each.beyond:
-            yield "beyond", f"{each.mechanism}: {each.beyond}"
+    for candidate in comparison.candidates:
+        if candidate.plan is None:
+            yield "cannot", f"{candidate.mechanism}: {_why_not(candidate)}"
+        elif candidate.beyond:
+            yield "beyond", f"{candidate.mechanism}: {candidate.beyond}"
     yield "alpha", "what an answer is said to err by at most, on average; one without a bound counts as 1"
     yield "promise", "the largest bound of an answer that has one"
     yield "no bound", "the part of the answers that may end uncertified, at most"
@@ -146,8 +146,8 @@ def _lines(setting: PublicParameters, comparison: Comparison) -> Iterator[tuple[
     yield "parameters", parameters
 
 
-def _why_not(each: Candidate) -> str:
-    return "" if each.refusal is None else in_words(each.refusal).message
+def _why_not(candidate: Candidate) -> str:
+    return "" if candidate.refusal is None else in_words(candidate.refusal).message
 
 
 def _error(error: float) -> str:

@@ -55,7 +55,7 @@ class PlanRequest:
     statements: Annotated[
         str | None,
         typer.Option(
-            help="In how many statements they ask them, written as --queries; a table is one. "
+            help="How many statements these queries make, written like --queries; a table is one statement. "
             "[default: every query is a statement]",
             metavar="S|A,B,C",
         ),
@@ -63,7 +63,7 @@ class PlanRequest:
     sensitivity: Annotated[
         str | None,
         typer.Option(
-            help="By how much one record replaced may move an analyst's counts in sum: 1 for each condition, 2 for "
+            help="How much replacing one record may move an analyst's counts in sum: 1 for each condition, 2 for "
             "each table. One number for all analysts alike, or one for each. [default: 2 for each statement]",
             metavar="D|A,B,C",
         ),
@@ -71,7 +71,7 @@ class PlanRequest:
     support: Annotated[
         str | None,
         typer.Option(
-            help="How many of the universe's records one query may cover, or leave out, whichever are fewer: 16800 "
+            help="How many universe cells one query may cover or exclude, whichever are fewer: 16800 "
             "for tables of 20 cells over 336000. One number for all analysts alike, or one for each. "
             "[default: half of the universe]",
             metavar="C|A,B,C",
@@ -80,12 +80,15 @@ class PlanRequest:
     unit: Unit = "query"
     guarantees: Guarantees = field(default_factory=Guarantees)
     mechanism: Annotated[
-        str, typer.Option(help="Plan this one only, also one of sessions; auto compares all of rounds and chooses.")
+        str,
+        typer.Option(
+            help="The mechanism to plan, of rounds or of sessions; auto compares all mechanisms of rounds."
+        ),
     ] = "auto"
     length: Annotated[
         int | None,
         typer.Option(
-            help="Of a session: how many turns it has, or statements in all where it has no turns. "
+            help="For a session: how many turns it has, or how many statements in all if it has no turns. "
             "[default: as the shares allow]",
             show_default=False,
         ),
@@ -101,7 +104,7 @@ class PlanRequest:
     analyst_cap: Annotated[
         str | None,
         typer.Option(
-            help="The same for an analyst's account; an order is of unit = analyst.",
+            help="The same for an analyst's account; give an order only if the unit is analyst.",
             metavar="EPSILON/DELTA[/ORDER]",
         ),
     ] = None
@@ -112,7 +115,7 @@ class PlanRequest:
         return SESSION_MECHANISMS.get(self.mechanism)
 
     def setting(self) -> PublicParameters:
-        """What the mechanisms plan from. Raises `InvalidArgument` naming the option."""
+        """Return what the mechanisms plan from. Raises `InvalidArgument` naming the option."""
         records = _number("--records", self.records)
         sizes = [_number("--universe", part) for part in self.universe.split("x")]
         if records == 0:
@@ -135,7 +138,7 @@ class PlanRequest:
         return setting
 
     def shares(self, universe: int) -> tuple[Share, ...]:
-        """What each analyst may ask. Raises `InvalidArgument` where the numbers do not fit together.
+        """Return what each analyst may ask. Raises `InvalidArgument` where the numbers do not fit together.
 
         `universe`: how many different records can exist.
         """
@@ -162,7 +165,7 @@ class PlanRequest:
 
 
 def compared(request: PlanRequest, setting: PublicParameters, report: Report) -> Comparison:
-    """The comparison of all mechanisms, or of the forced one alone. Raises in the words of options."""
+    """Return the comparison of all mechanisms, or of the forced one alone. Raises in the words of options."""
     try:
         if request.session is not None:
             return compare(setting, {request.mechanism: request.session}, report)
@@ -173,13 +176,13 @@ def compared(request: PlanRequest, setting: PublicParameters, report: Report) ->
 
 
 def in_words(error: InvalidArgument | BudgetExhausted) -> InvalidArgument:
-    """The same refusal, naming the options of this command."""
+    """Return the same refusal, naming the options of this command."""
     renamed = in_words_of_options(error, OPTION_OF_FIELD)
     return renamed if isinstance(renamed, InvalidArgument) else InvalidArgument(*renamed.message.split(": ", 1))
 
 
 def _dealt(option: str, text: str, count: int) -> list[int]:
-    """One number dealt to all, or one of each."""
+    """Return one number dealt to all, or one of each."""
     if "," in text:
         numbers = _each(option, text, count)
         if 0 in numbers:
@@ -192,7 +195,7 @@ def _dealt(option: str, text: str, count: int) -> list[int]:
 
 
 def _each(option: str, text: str, count: int) -> list[int]:
-    """One number for all alike, or one of each."""
+    """Return one number for all alike, or one of each."""
     numbers = [_number(option, part) for part in text.split(",")]
     if len(numbers) == 1:
         return numbers * count

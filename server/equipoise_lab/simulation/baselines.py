@@ -39,7 +39,7 @@ def uniform_guess(workload: CompiledWorkload) -> NDArray[np.float64]:
 
 
 def gaussian_deviation(l1_sensitivity: int, records: int, budget: Budget) -> float:
-    """The standard deviation, as a fraction of the records, of independent Gaussian noise on every answer.
+    """Return the standard deviation, as a fraction of the records, of independent Gaussian noise on every answer.
 
     Noise of deviation s on counts of joint sensitivity l2 costs l2^2 / (2 s^2) zCDP (Bun & Steinke 2016,
     Proposition 1.6). The square of l2 is `l1_sensitivity`, by how many records all counts together may move in sum.
@@ -49,12 +49,12 @@ def gaussian_deviation(l1_sensitivity: int, records: int, budget: Budget) -> flo
 
 
 def gaussian_errors(deviation: float, truth: NDArray[np.float64]) -> Errors:
-    """What answers with that Gaussian noise, each kept between 0 and 1, are expected to err by."""
+    """Return what answers with that Gaussian noise, each kept between 0 and 1, are expected to err by."""
     return noise_errors(GAUSSIAN, np.full(len(truth), deviation), truth)
 
 
 def noise_errors(noise: Noise, scales: NDArray[np.float64], truth: NDArray[np.float64]) -> Errors:
-    """What answers with noise of these scales, each kept between 0 and 1, are expected to err by.
+    """Return what answers with noise of these scales, each kept between 0 and 1, are expected to err by.
 
     `scales`, `truth`: float64[k], of each answer. An answer errs by more than x downwards only where the truth is
     above x, upwards only where it is below 1 - x, each with the law's tail. The mean is that of `min(|z|, room)` on
@@ -77,12 +77,12 @@ def noise_errors(noise: Noise, scales: NDArray[np.float64], truth: NDArray[np.fl
 
 
 def _above(ascending: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.int64]:
-    """How many are above each point."""
+    """Return how many are above each point."""
     return len(ascending) - np.searchsorted(ascending, points, side="right")
 
 
 def _gaussian_within(room: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The integral of min(z, a) over the positive half: phi(0) - phi(a) + a Phi(-a)."""
+    """Return the integral of min(z, a) over the positive half: phi(0) - phi(a) + a Phi(-a)."""
     mean: NDArray[np.float64] = (1 - np.exp(-(room**2) / 2)) / math.sqrt(2 * math.pi) + room * ndtr(-room)
     return mean
 

@@ -46,7 +46,7 @@ class Urn:
             self._sums[node] = self._sums[2 * node] + self._sums[2 * node + 1]
 
     def draw(self, stream: KeyedStream) -> int:
-        """A number, in proportion to the weights, exactly."""
+        """Return a number, in proportion to the weights, exactly."""
         place, node = stream.below(self._sums[1]), 1
         while node < self._leaves:
             node *= 2

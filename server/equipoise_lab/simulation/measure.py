@@ -78,12 +78,12 @@ def measure_run(
 
 
 def mean_errors(errors: list[Errors | None]) -> Errors | None:
-    """The mean over runs of each number; None where a run has none."""
-    present = [each for each in errors if each is not None]
+    """Return the mean over runs of each number; None where a run has none."""
+    present = [error for error in errors if error is not None]
     if not present or len(present) < len(errors):
         return None
     return Errors(
-        *(float(np.mean([getattr(each, name) for each in present])) for name in ("max", "p99", "mean")),
+        *(float(np.mean([getattr(error, name) for error in present])) for name in ("max", "p99", "mean")),
     )
 
 

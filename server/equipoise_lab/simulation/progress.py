@@ -32,7 +32,7 @@ class RunsProgress:
         self._bar.stop()
 
     def __call__(self, run: int) -> OnStep:
-        """What follows this run."""
+        """Return what follows this run."""
         name = "" if self._runs == 1 else f"run {run + 1} of {self._runs}: "
 
         def follow(phase: str, done: int, total: int) -> None:

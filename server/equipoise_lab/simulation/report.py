@@ -51,7 +51,7 @@ def as_json(report: Report) -> dict[str, object]:
 
 
 def means(report: Report) -> dict[str, object]:
-    """The mean over the runs of every number that each of them has."""
+    """Return the mean over the runs of every number that each of them has."""
     runs, count = report.runs, len(report.runs)
     errors = {
         "synopsis": mean_errors([run.synopsis for run in runs]),
@@ -59,7 +59,7 @@ def means(report: Report) -> dict[str, object]:
         "certified": mean_errors([run.certified for run in runs]),
     }
     return {
-        **{name: None if each is None else asdict(each) for name, each in errors.items()},
+        **{name: None if error is None else asdict(error) for name, error in errors.items()},
         "answered_by": mean_counts([run.answered_by for run in runs]),
         "analysts_with": mean_counts([run.analysts_with for run in runs]),
         "uncertified": sum(run.uncertified for run in runs) / count,
@@ -70,7 +70,7 @@ def means(report: Report) -> dict[str, object]:
 
 
 def mean_counts(counts: Sequence[Mapping[str, int]]) -> Mapping[str, float]:
-    """The mean over the runs of every count; what a run does not count is 0 there."""
+    """Return the mean over the runs of every count; what a run does not count is 0 there."""
     names = sorted({name for each in counts for name in each})
     return {name: sum(each.get(name, 0) for each in counts) / len(counts) for name in names}
 
@@ -142,7 +142,7 @@ def _lines(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _answered(runs: tuple[Run, ...]) -> str:
-    """How the queries were answered, and of how many analysts: means over the runs."""
+    """Return how the queries were answered, and of how many analysts: means over the runs."""
     analysts = mean_counts([run.analysts_with for run in runs])
     parts = []
     for method, count in mean_counts([run.answered_by for run in runs]).items():
@@ -164,5 +164,5 @@ def _promised(plan: MechanismPlan, queries: int) -> str:
 
 
 def pair(budget: Budget) -> str:
-    """An (epsilon, delta) pair, for people."""
+    """Return an (epsilon, delta) pair, for people."""
     return f"({budget.epsilon:.4g}, {budget.delta:.3g})"

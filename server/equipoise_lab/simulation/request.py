@@ -32,7 +32,7 @@ class Request:
     length: Annotated[
         int | None,
         typer.Option(
-            help="Of a session: how many turns it has, or statements in all where it has no turns. "
+            help="For a session: how many turns it has, or how many statements in all if it has no turns. "
             "[default: as many as are needed]",
             show_default=False,
         ),
@@ -41,18 +41,20 @@ class Request:
     unit: Unit = "query"
     analysts: Annotated[
         int | None,
-        typer.Option(help="How many analysts the statements are dealt to in turn. [default: up to 10]"),
+        typer.Option(help="How many analysts get the statements, one each in turn. [default: up to 10]"),
     ] = None
     tables_per_analyst: Annotated[
         int | None,
         typer.Option(
-            help="Instead, each analyst draws so many different statements of the workload, popular ones more "
+            help="Instead, each analyst draws this many different statements of the workload, popular ones more "
             "often: the most popular twice as often as the second, three times as often as the third, and so on. "
             "--seed fixes the popularities, and who draws what, for all runs."
         ),
     ] = None
     guarantees: Guarantees = field(default_factory=Guarantees)
-    seed: Annotated[int, typer.Option(help="A number that repeats a run; the next runs count on from it.")] = 0
+    seed: Annotated[
+        int, typer.Option(help="A number with which a run can be repeated; further runs use the numbers after it.")
+    ] = 0
     repeat: Annotated[int, typer.Option(help="How many runs.")] = 1
     budget_split: Annotated[
         str | None,
@@ -75,7 +77,7 @@ class Request:
         return OPTION_OF_FIELD | {f"options.{name}": option for name, (option, given) in typed.items() if given}
 
     def setting(self, task: Task | SessionTask) -> PublicParameters:
-        """What the mechanism plans from."""
+        """Return what the mechanism plans from."""
         self.check()
         options = forced_options(self.forced)
         add_option(options, "play", "--play", self.play)

@@ -17,7 +17,7 @@ from equipoise_lab.simulation.session_simulate import AFRESH, CERTIFIED, UNCERTI
 
 
 def as_json(report: SessionReport) -> dict[str, object]:
-    """The object that `--json` prints. Errors are fractions of the records; what is nothing is null."""
+    """Return the object that `--json` prints. Errors are fractions of the records; what is nothing is null."""
     setting, plan, runs = report.setting, report.plan, report.runs
     certified = mean_errors([run.certified for run in runs])
     delivered = mean_errors([run.delivered for run in runs])

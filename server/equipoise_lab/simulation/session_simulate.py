@@ -111,7 +111,7 @@ OPTION_OF_FIELD = {"session.length": "--length", "statement": "--workload"}
 
 
 def session_setting(task: SessionTask, request: Request, slotted: bool) -> PublicParameters:
-    """What the mechanism plans from. Without slots several analysts are not protected from one another."""
+    """Return what the mechanism plans from. Without slots several analysts are not protected from one another."""
     length, needed = request.length, task.length(slotted)
     if length is not None and length < needed:
         kind = "turns" if slotted else "statements in all"
@@ -120,7 +120,7 @@ def session_setting(task: SessionTask, request: Request, slotted: bool) -> Publi
 
 
 def of_session(setting: PublicParameters, slotted: bool, length: int | None) -> PublicParameters:
-    """The setting of a session with these shares and this length; None: as long as the shares allow.
+    """Return the setting of a session with these shares and this length; None: as long as the shares allow.
 
     Several analysts who are not given slots are not protected from one another.
     """
@@ -139,12 +139,12 @@ def alone(task: SessionTask, setting: PublicParameters, truth: NDArray[np.float6
     1.6). Laplace: scale `L1 / e` with the larger epsilon of `epsilon / N` (basic composition) and
     `sqrt(2 rho / N)` (ibid., Proposition 1.4).
     """
-    statements = [each for own in task.statements.values() for each in own]
-    cells = [each.query_count for each in statements]
+    statements = [statement for own in task.statements.values() for statement in own]
+    cells = [statement.query_count for statement in statements]
     count, rho = len(statements), usable_rho(setting.data_budget) / RHO_UNIT
     if rho == 0:
         return {"laplace": None, "gaussian": None}
-    first, second = np.array([sensitivities(each, setting.records) for each in statements]).T
+    first, second = np.array([sensitivities(statement, setting.records) for statement in statements]).T
     epsilon = max(setting.data_budget.epsilon / count, math.sqrt(2 * rho / count))
     deviation = math.sqrt(count / (2 * rho))
     return {

@@ -48,12 +48,12 @@ class SessionTask:
         )
 
     def length(self, slotted: bool) -> int:
-        """The turns, or statements in all, that are needed."""
+        """Return the turns, or statements in all, that are needed."""
         counts = [len(own) for own in self.statements.values()]
         return max(counts) if slotted else sum(counts)
 
     def asked(self, slotted: bool) -> dict[str, SessionWorkload]:
-        """Every analyst's statements in their slots: those of its turns, or by the order of asking."""
+        """Return every analyst's statements in their slots: those of its turns, or by the order of asking."""
         slots: dict[str, list[int]] = {analyst: [] for analyst in self.statements}
         for place, (analyst, turn) in enumerate(self._by_turns()):
             slots[analyst].append(turn * len(slots) + list(slots).index(analyst) if slotted else place)
@@ -63,8 +63,8 @@ class SessionTask:
         }
 
     def truth(self) -> NDArray[np.float64]:
-        """The true answers of all cells, float64[k], one analyst's after another's."""
-        cells = [self._truth(each) for own in self.statements.values() for each in own]
+        """Return the true answers of all cells, float64[k], one analyst's after another's."""
+        cells = [self._truth(statement) for own in self.statements.values() for statement in own]
         return np.concatenate(cells)
 
     def _by_turns(self) -> Iterator[tuple[str, int]]:
@@ -92,7 +92,7 @@ def load_session_task(table: Path, schema_file: Path, workloads: Sequence[str]) 
 
 
 def compiled(statements: Sequence[Statement], schema: Schema) -> tuple[CompiledStatement, ...]:
-    """Each statement alone, as a session takes it; what is asked again is compiled once.
+    """Return each statement alone, as a session takes it; what is asked again is compiled once.
 
     Raises `InvalidArgument` naming the statement.
     """

@@ -96,14 +96,14 @@ def simulate(task: Task, request: Request, begun: Begun) -> Report:
 
 
 def analyst_pair(plan: MechanismPlan, setting: PublicParameters) -> Budget | None:
-    """What one unit of the analysts loses, at the budget's delta."""
+    """Return what one unit of the analysts loses, at the budget's delta."""
     if plan.analyst_cost is None:
         return None
     return Budget(epsilon_for(plan.analyst_cost, setting.analyst_budget.delta), setting.analyst_budget.delta)
 
 
 def game_promise(plan: MechanismPlan, setting: PublicParameters) -> GamePromise | None:
-    """The proven bound on the synopsis before repair, where the mechanism plays a game."""
+    """Return the proven bound on the synopsis before repair, where the mechanism plays a game."""
     if plan.mechanism != "equilibrium":
         return None
     game = EquilibriumParameters.from_json(plan.parameters).game

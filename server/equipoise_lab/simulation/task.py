@@ -44,7 +44,7 @@ class Task:
 
     @classmethod
     def filling_shares(cls, schema: Schema, data: Counts, workloads: Mapping[str, CompiledWorkload]) -> Task:
-        """A task whose analysts use up what they may ask, with what their workloads come to declared."""
+        """Return a task whose analysts use up what they may ask, with what their workloads come to declared."""
         shares = (
             Share(analyst, own.statement_count, own.query_count, own.l1_sensitivity, own.support)
             for analyst, own in workloads.items()
@@ -147,7 +147,7 @@ def deal(statements: Sequence[Statement], analysts: int | None) -> dict[str, lis
 
 
 def in_option(option: str, read: Callable[[], T]) -> T:
-    """What is read. Raises `InvalidArgument` naming the option for whatever is wrong with it."""
+    """Return what is read. Raises `InvalidArgument` naming the option for whatever is wrong with it."""
     try:
         return read()
     except InvalidArgument as error:
@@ -157,7 +157,7 @@ def in_option(option: str, read: Callable[[], T]) -> T:
 
 
 def read_text(path: Path) -> str:
-    """A file's text. Raises `InvalidArgument` naming it."""
+    """Return a file's text. Raises `InvalidArgument` naming it."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:

@@ -49,6 +49,7 @@ def check_state(state: Path, clock: Clock = system_clock) -> dict[str, str | int
             check_all(connection)
             check_seeds(connection, deployment.storage_key)
             deployment.signer.check(connection)
+            deployment.signer.check_checkpoints(connection)
             report = {
                 table.name: int(connection.execute(select(func.count()).select_from(table)).scalar_one())
                 for table in (identities, datasets, rounds)

@@ -70,7 +70,7 @@ def revoke_identity(state: Path, name: str, clock: Clock = system_clock) -> None
 
 
 def list_identities(state: Path, clock: Clock = system_clock) -> list[Identity]:
-    """Everybody by name, but analysts who were deleted."""
+    """Return everybody by name, but analysts who were deleted."""
     identities: list[Identity] = []
     token = ""
     with _admission(state, clock) as (_, admission):

@@ -39,7 +39,7 @@ class KnownKey:
 
 
 def list_keys(state: Path, clock: Clock = system_clock) -> list[KnownKey]:
-    """Every key that is or was in force: the log's, then auditors', each the oldest first."""
+    """Return every key that is or was in force: the log's, then auditors', each the oldest first."""
     with _opened(state, clock) as (deployment, store), store.read() as connection:
         return [
             KnownKey(key, deployment.signer.verifier(key) if purpose is Purpose.LOG else None)

@@ -74,7 +74,7 @@ class Deployment:
         }
 
     def expiring(self, now: datetime) -> list[str]:
-        """What has to be renewed soon, or should have been: a line for each."""
+        """Return what has to be renewed soon, or should have been: a line for each."""
         remedies = {"server": f"renew it with: {RENEW}", "authority": "see the runbook"}
         return [
             f"{'expires' if now <= end else 'expired'} on {end:%Y-%m-%d}: "
@@ -94,12 +94,12 @@ class Deployment:
         return log_signer(self.state, self.config)
 
     def admission(self, store: Store, clock: Clock) -> Admission:
-        """Who gets in, on this deployment's store."""
+        """Return who gets in, on this deployment's store."""
         operations = Operations(store, clock, lambda: self.guard.advance(store))
         return Admission(Registry(operations), self.authority, self.config.certificate_days)
 
     def open_store(self) -> Store:
-        """The store, migrated if need be."""
+        """Return the store, migrated if need be."""
         return open_store(self.config.store_url(self.state))
 
     def hold(self) -> AbstractContextManager[None]:
@@ -157,11 +157,11 @@ def _check_time(path: Path, certificate: x509.Certificate, now: datetime, remedy
 
 
 def default_target(config: Config, host_names: Sequence[str]) -> str:
-    """Where clients are told to go: where the server listens, or its first name if it listens everywhere."""
+    """Return where clients are told to go: where the server listens, or its first name if it listens everywhere."""
     host, _, port = config.listen.rpartition(":")
     return f"{host_names[0]}:{port}" if host in ("0.0.0.0", "[::]", "*") else config.listen
 
 
 def log_signer(state: Path, config: Config) -> Signer:
-    """The log's private keys in a state directory."""
+    """Return the log's private keys in a state directory."""
     return Signer(state / "keys", log_origin(config.deployment))

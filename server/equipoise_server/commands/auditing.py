@@ -28,9 +28,11 @@ from equipoise_lab.options import (
     in_words_of_options,
 )
 from equipoise_lab.simulation.progress import RunsProgress
+from equipoise_server.clock import system_clock
 from equipoise_server.commands.printing import DEFAULT_STATE, ERR, OUT, AsJson, State, print_json
 from equipoise_server.config_file import load_config
 from equipoise_server.datasets.source import source_at
+from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
 from equipoise_server.replay.replay import Replay
 from equipoise_server.replay.report import as_json as replay_as_json
 from equipoise_server.replay.report import lines
@@ -66,13 +68,14 @@ def replay(
     ] = None,
     table: Annotated[
         Path | None,
-        typer.Option(help="The table, where it is not in the data directory any more.", show_default=False),
+        typer.Option(help="The table, if it is no longer in the data directory.", show_default=False),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compute a released round again from its data and seed, and compare every message with what was released.
 
-    Reads the state directory and writes nothing to it; a server may run meanwhile. All that noise decides is
+    A server may run meanwhile. That a seed was opened with a key is put on record, as when an auditor reads it;
+    with --seed-file nothing is written to the state directory. All that noise decides is
     compared byte for byte, and what is fitted to noisy answers in floating point to 2^-20. Takes as long as the
     round did. Exits with 1 and names the first difference, if there is one.
     """
@@ -86,7 +89,8 @@ def replay(
             if seed_file is not None:
                 return seed_in(seed_file, commitment)
             private = read_seed_key(auditor_key or state / "profiles" / Role.AUDITOR.value / SEED_KEY)
-            return unsealed(store, round_id, private, commitment)
+            guard = Guard(state.absolute() / GUARD_FILE)
+            return unsealed(config.store_url(state), guard, round_id, private, commitment, system_clock())
 
         stored = StoredRound(store, round_id)
         replayed = Replay(
@@ -108,7 +112,7 @@ def empirical(
     ] = "3x3",
     records: Annotated[int, typer.Option(help="How many records the table has.")] = 100,
     analysts: Annotated[int, typer.Option(help="How many analysts; the first is the one that changes.")] = 3,
-    statements: Annotated[int, typer.Option(help="How many conditions each of them asks about.")] = 1,
+    statements: Annotated[int, typer.Option(help="How many conditions each analyst asks about.")] = 1,
     unit: Unit = "query",
     play: Play = None,
     eps_data: EpsData = 1.0,
@@ -121,22 +125,24 @@ def empirical(
         typer.Option("--set", help="NAME=VALUE forces a parameter, such as rounds=8; repeat for several."),
     ] = None,
     runs: Annotated[
-        int, typer.Option(help="How many runs of each input choose what to look at; as many again test it.")
+        int, typer.Option(help="How many runs of each input choose the statistic; as many again test it.")
     ] = 500,
     level: Annotated[
-        float, typer.Option(help="With which probability a sound mechanism may be refuted by chance.")
+        float, typer.Option(help="The probability with which a sound mechanism may be refuted by chance.")
     ] = 0.001,
     chart: Annotated[
         Path | None,
-        typer.Option(help="Draw certified bounds beside claims, into this .svg or .png file.", show_default=False),
+        typer.Option(
+            help="Draw the certified bounds beside the claims into this .svg or .png file.", show_default=False
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a mechanism on neighbouring inputs, and certify what its outcomes alone prove of its epsilons.
+    """Run a mechanism on neighbouring inputs, and certify lower bounds of its epsilons.
 
-    Needs no table and no server: the inputs are tiny and public, made from the options. One record moves, and
-    everybody looks; one statement or analyst changes, and all others look together. Every run has a fresh seed.
-    Exits with 1 where more is certified than the mechanism claims. That little is certified proves nothing.
+    Needs no table and no server: the inputs are tiny and public, made from the options. For the data one record
+    changes, for the analysts one statement or one analyst; the others' answers are looked at together.
+    Every run has a fresh seed. Exits with 1 if a bound exceeds the claim. A small bound proves nothing.
     """
     if chart is not None:
         check_chart(chart)

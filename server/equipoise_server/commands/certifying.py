@@ -21,34 +21,37 @@ from equipoise_server.admin.identities import (
 from equipoise_server.commands.printing import DEFAULT_STATE, AsJson, State
 from equipoise_server.identity.authority import server_names
 
-Name = Annotated[str, typer.Argument(help="The name, as certificates and the journal have it.")]
+Name = Annotated[str, typer.Argument(help="The name, as in certificates and in the journal.")]
 SessionWorkload = Annotated[
-    Path, typer.Option("--request", help="The request that was made with equipoise enroll, and sent to you.")
+    Path, typer.Option("--request", help="The request that the person made with equipoise enroll and sent to you.")
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", help="The bundle to write, to be sent back. [default: NAME.json]", show_default=False),
+    typer.Option(
+        "--out", help="The bundle to write, which you send back. [default: NAME.json]", show_default=False
+    ),
 ]
 Target = Annotated[
     str | None,
     typer.Option(
-        help="Where its reader reaches the server, HOST:PORT. [default: as configured]", show_default=False
+        help="The address by which its reader reaches the server, HOST:PORT. [default: as configured]",
+        show_default=False,
     ),
 ]
 
 
 def add(
     name: Name,
-    role: Annotated[Role, typer.Option(help="What it may do.")],
+    role: Annotated[Role, typer.Option(help="The role.")],
     request: SessionWorkload,
     to: Out = None,
     target: Target = None,
     state: State = DEFAULT_STATE,
     as_json: AsJson = False,
 ) -> None:
-    """Admit another operator or auditor, who made a request with: equipoise enroll.
+    """Admit an operator or auditor who has made a request with: equipoise enroll.
 
-    Compare the fingerprint with the person over a channel you trust. A name is given once, for ever.
+    Compare the fingerprint with the person over a channel you trust. A name is never given twice.
     """
     asked = read_file(request)
     hand_over(add_identity(state, name, role, asked, target), asked, to, as_json)
@@ -62,19 +65,19 @@ def renew(
     state: State = DEFAULT_STATE,
     as_json: AsJson = False,
 ) -> None:
-    """Give an operator or auditor another certificate, for a request of: equipoise enroll --renew.
+    """Issue another certificate to an operator or auditor, after: equipoise enroll --renew.
 
-    Those it has stay good until they expire. Also lets in again who was revoked, but not
-    with a key whose certificate was.
+    Earlier certificates stay valid until they expire. This also readmits somebody who was revoked, but not
+    with a key whose certificate was revoked.
     """
     asked = read_file(request)
     hand_over(renew_identity(state, name, asked, target), asked, to, as_json)
 
 
 def revoke(name: Name, state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
-    """Keep anybody out: its certificates are refused at once, and what it has open ends within a minute.
+    """Revoke an identity: new calls are refused at once, open calls end within a minute.
 
-    Servers may run meanwhile. The last operator can be revoked, too; another one is admitted with: identity add.
+    Servers may run meanwhile. Even the last operator can be revoked; admit another one with: identity add.
     """
     revoke_identity(state, name)
     if as_json:
@@ -84,14 +87,14 @@ def revoke(name: Name, state: State = DEFAULT_STATE, as_json: AsJson = False) ->
 
 
 def list_all(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
-    """List operators, auditors and analysts, and until when their newest certificates are good."""
+    """List operators, auditors and analysts, and when their newest certificates expire."""
     identities = list_identities(state)
     if as_json:
         print_json({"identities": identities})
         return
     print_table(
         ("name", "role", "certificate"),
-        ((each.name, each.role.value, standing(each.certified_until)) for each in identities),
+        ((identity.name, identity.role.value, standing(identity.certified_until)) for identity in identities),
     )
 
 
@@ -106,9 +109,9 @@ def renew_server(
     state: State = DEFAULT_STATE,
     as_json: AsJson = False,
 ) -> None:
-    """Give the server a new key and certificate, before the present one expires; then start it again.
+    """Issue a new key and certificate to the server; then restart the server.
 
-    Nobody else has to do anything: clients trust the authority, and resume what the restart cut off.
+    Nobody else has to do anything: clients trust the authority, and resume the calls that the restart ended.
     """
     certificate = renew_server_certificate(state, host or ())
     until, names = certificate.not_valid_after_utc, server_names(certificate)

@@ -24,7 +24,7 @@ def init(
         ),
     ] = None,
     listen: Annotated[
-        str, typer.Option(help="Where to listen, HOST:PORT. Loopback is reached from this machine only.")
+        str, typer.Option(help="The address to listen on, HOST:PORT. Loopback is reached from this machine only.")
     ] = "127.0.0.1:7443",
     store: Annotated[
         str,
@@ -35,10 +35,10 @@ def init(
     ] = "sqlite:///equipoise.db",
     as_json: AsJson = False,
 ) -> None:
-    """Make a state directory: an own certificate authority, keys, an empty store, a configuration file.
+    """Make a state directory with a certificate authority, keys, an empty store and a configuration file.
 
     Also makes the first operator's and the first auditor's profile. A profile is a directory that lets its holder
-    in: hand each to its owner over a channel you trust, and remove it here.
+    in: give each to its owner over a channel you trust, and delete it here.
     """
     config = create_state(state, tuple(host or LOCAL_NAMES), listen=listen, store=store)
     profiles = {role: str(state / "profiles" / role) for role in ("operator", "auditor")}
@@ -56,7 +56,7 @@ def init(
 def check(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
     """Check configuration, keys, certificates, store and journal, without serving.
 
-    Exits with 0 if a server would start, with 1 and one line saying what is wrong if not. A store of an older
+    Exits with 0 if a server would start; otherwise with 1 and one line that says what is wrong. A store of an older
     version is brought up to date.
     """
     report = check_state(state)
@@ -101,7 +101,7 @@ def demo(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Play one whole round on a real public table: airlines compete, nobody learns what the others asked.
+    """Run a whole round on a public table, with airlines that hide their questions from one another.
 
     Starts a real server on loopback with real certificates. Takes a minute or two, and ends with what every
     airline got, what it cost, and what to try next on the files it leaves.

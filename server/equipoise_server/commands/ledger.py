@@ -30,12 +30,12 @@ def verify_ledger(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None
 
 
 def write_off(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
-    """Repair a store that was restored from an older copy, so that a server starts on it again.
+    """Repair a store that was restored from an older copy, so that a server can start on it again.
 
-    What the copy does not know of is marked as spent, by account and in the journal: exactly where the guard knows
-    it, all that the guard knows where the copy went another way, all that is left where the guard is gone.
-    Every round that has not ended is aborted and charged, because it may have been run in what was lost. Does
-    nothing where nothing is missing.
+    Whatever may have been spent since the copy is marked as spent, by account and in the journal: exactly what the
+    guard knows; all that the guard knows, if the copy has diverged; all that is left, if the guard is missing.
+    Every round that has not ended is aborted and charged, because it may have been run in the lost part. Does
+    nothing if nothing is missing.
     """
     report = write_off_state(state)
     if as_json:

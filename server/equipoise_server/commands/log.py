@@ -20,25 +20,26 @@ from equipoise_server.commands.printing import DEFAULT_STATE, OUT, AsJson, State
 from equipoise_server.transparency.keys import Purpose
 
 KeyPurpose = Annotated[
-    Purpose, typer.Argument(help="log: signs the log. auditor: the seeds of rounds are sealed to it.")
+    Purpose,
+    typer.Argument(help="log: a key that signs the log. auditor: a key to which the seeds of rounds are sealed."),
 ]
 
 
 def show_keys(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
-    """Show every key that signs or signed the log, and auditors', to which seeds are sealed.
+    """Show every key that signs or signed the log, and the auditors' keys, to which seeds are sealed.
 
-    A line that begins with equipoise/ is what verifies the log: a line of the file log.vkey of a profile. Publish
-    it where your analysts trust what they read.
+    A line that begins with equipoise/ verifies the log; it is a line of the file log.vkey in a profile. Publish it
+    where your analysts trust what they read.
     """
     keys = list_keys(state)
     if as_json:
-        print_json({"keys": [_facts(each) for each in keys]})
+        print_json({"keys": [_facts(stored) for stored in keys]})
         return
-    for each in keys:
-        ended = "" if each.key.retired is None else f", retired {each.key.retired:%Y-%m-%d}"
-        _print(f"{each.key.purpose} {each.key.id}, since {each.key.added:%Y-%m-%d}{ended}")
-        if each.verifier is not None:
-            _print(f"  {each.verifier.to_text()}")
+    for stored in keys:
+        ended = "" if stored.key.retired is None else f", retired {stored.key.retired:%Y-%m-%d}"
+        _print(f"{stored.key.purpose} {stored.key.id}, since {stored.key.added:%Y-%m-%d}{ended}")
+        if stored.verifier is not None:
+            _print(f"  {stored.verifier.to_text()}")
 
 
 def add_key(
@@ -49,10 +50,10 @@ def add_key(
     state: State = DEFAULT_STATE,
     as_json: AsJson = False,
 ) -> None:
-    """Put another key in force, beside those that are; servers may run meanwhile.
+    """Add a key of the log or of an auditor to those in force; servers may run meanwhile.
 
-    A key of the log is made here, and from now on every checkpoint and receipt is signed with it, too. An auditor's
-    is made by the auditor (openssl genpkey -algorithm X25519), who sends the public part.
+    A key of the log is made here; from now on it also signs every checkpoint and receipt. An auditor's
+    key is made by the auditor (openssl genpkey -algorithm X25519), who sends the public part.
     """
     if (purpose is Purpose.AUDITOR) != (public is not None):
         raise InvalidArgument("public", "must be given for an auditor's key, and only for that")
@@ -68,13 +69,13 @@ def add_key(
 
 def retire(
     purpose: KeyPurpose,
-    key: Annotated[str, typer.Argument(help="Its id, as keys show says.")],
+    key: Annotated[str, typer.Argument(help="The key's id, as printed by: keys show.")],
     state: State = DEFAULT_STATE,
     as_json: AsJson = False,
 ) -> None:
-    """End a key's time; servers may run meanwhile. The private part of one of the log's is removed.
+    """Retire a key; servers may run meanwhile. The private part of a key of the log is deleted.
 
-    What it signed stays good, and seeds that were sealed to it stay sealed to it.
+    Its signatures stay valid, and seeds that were sealed to it stay sealed to it.
     """
     retire_key(state, purpose, key)
     if as_json:
@@ -90,7 +91,7 @@ def export(
 ) -> None:
     """Write the log to files, as C2SP's specification tlog-tiles has them: checkpoint, tiles of hashes, entries.
 
-    They hold salted commitments only, nothing that anybody could open, so they may be published.
+    The files hold salted commitments only, which nobody can open, so they may be published.
     """
     size = export_log(state, directory)
     if as_json:

@@ -37,11 +37,11 @@ def simulate(
     request: Request,
     as_json: AsJson = False,
 ) -> None:
-    """Run a mechanism on a table one may look at, and compare every answer with the truth.
+    """Run a mechanism on a public table, and compare every answer with the truth.
 
-    Needs no server and no network. Errors are reported apart: of the synopsis, of what is delivered after repair,
-    of the certified answers only. A mechanism of sessions answers statement by statement, and is compared with
-    noise on each alone. Never for private tables: true errors reveal them, and so does a chosen seed.
+    Needs no server and no network. Errors are reported separately for the synopsis, for the answers after repair
+    and for the certified answers alone. A session mechanism answers statement by statement, and is compared with
+    noise on each. Never use a private table: true errors reveal it, and so does a chosen seed.
     """
     request.check()
     if request.mechanism in SESSION_MECHANISMS:

@@ -23,11 +23,11 @@ def check_table(
     schema: Annotated[Path, typer.Option(help="The schema: a JSON file of attributes.")],
     as_json: AsJson = False,
 ) -> None:
-    """Read a table under a schema, as registering it would, and count.
+    """Check that a table fits a schema, and count its records in each category.
 
     Prints the size of the universe (how many different records can exist), the number of records, and how many
-    fall into each category. What the schema does not allow is counted by attribute, and the exit code is 1.
-    The counts are exact and private: they are for the custodian's eyes.
+    fall into each category. If there are values that the schema does not allow, counts them and exits with 1.
+    The counts are exact and private: only the custodian may see them.
     """
     counted = count_table(table, schema)
     if as_json:

@@ -26,8 +26,8 @@ def load_data(source: Source, schema: Schema, records: int, registered: bytes) -
     """
     counts = source.counts(schema)
     if counts.records != records:
-        raise DataLoss(f"the table has {counts.records} records, but {records} when it was registered")
+        raise DataLoss(f"the table has {counts.records} records, but had {records} when it was registered")
     digest = data_digest(counts)
     if digest != registered:
-        raise DataLoss("the table's records are not those that it had when it was registered")
+        raise DataLoss("the table's records are not those that were registered")
     return LoadedData(counts, digest)

@@ -82,6 +82,6 @@ def _session(job: Job, schema: Schema, data: Counts, seed: bytes, progress: OnSt
     outcome = play(played, job.setting, job.plan, data, asked, seed, progress)
     for analyst, chain in job.told.items():
         if analyst not in asked:
-            raise DataLoss("what was asked in the session is not in the store")
+            raise DataLoss("the statements of the session are missing from the store")
         check_live_answers(chain, job.workloads[analyst], asked[analyst], outcome.answers[analyst])
     return outcome

@@ -28,6 +28,7 @@ from equipoise_server.mechanisms.registry import session_mechanism
 class SessionJob:
     """Everything a session depends on besides its statements. `schema` is JSON, `seed` as it was committed to.
 
+    `audit_nonce`: the auditor's part of the randomness, None without one; it is fixed with the first answer.
     `stops`: nothing is answered any more once the updates are used up.
     """
 
@@ -39,6 +40,7 @@ class SessionJob:
     seed: bytes = field(repr=False)
     data_digest: bytes
     stops: bool
+    audit_nonce: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,7 @@ class AnswerChain:
 def start_session(job: SessionJob, schema: Schema) -> Session:
     """A session that has answered nothing. Raises as `load_data` does."""
     data = load_data(job.source, schema, job.setting.records, job.data_digest)
-    # No auditor adds to the seed of a session, which answers as soon as it is open.
-    seed = bound_seed(job.seed, None, data.digest, job.setting, job.plan, {})
+    seed = bound_seed(job.seed, job.audit_nonce, data.digest, job.setting, job.plan, {})
     return session_mechanism(job.plan.mechanism).start(job.setting, job.plan, data.counts, seed)
 
 
@@ -87,4 +88,4 @@ def check_live_answers(live: AnswerChain, workload: bytes, questions: SessionWor
             chain, sequence, slot, statement, answers.values[cells], answers.methods[cells], answers.bounds[cells]
         )
     if chain != live.end:
-        raise DataLoss("computed again, the session's answers are not those that were given")
+        raise DataLoss("the final run of the session does not reproduce the answers that were given")

@@ -32,7 +32,7 @@ class StreamPart:
 
 
 def stream_parts(round_id: str, outcome: Outcome, progress: OnStep) -> Iterator[StreamPart]:
-    """Every analyst's stream, some messages at a time, so that never more than these are held."""
+    """Yield every analyst's stream, some messages at a time, so that never more than these are held."""
     for done, (analyst, answers) in enumerate(outcome.answers.items()):
         progress("store", done, len(outcome.answers))
         chunks = results_to_chunks(round_id, answers.values, answers.methods, answers.bounds)

@@ -48,5 +48,5 @@ class Counts(Protocol):
         ...
 
     def dense(self) -> NDArray[np.int64]:
-        """The records in every cell of the universe: int64[|X|], which is not to be written to."""
+        """Return the records in every cell of the universe: int64[|X|], which is not to be written to."""
         ...

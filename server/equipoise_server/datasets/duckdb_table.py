@@ -71,7 +71,7 @@ def connect(path: Path) -> duckdb.DuckDBPyConnection:
 def _grouped(
     connection: duckdb.DuckDBPyConnection, relation: Relation, schema: Schema
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """The codes of each attribute in each group of equal rows, and the number of rows of each group."""
+    """Return the codes of each attribute in each group of equal rows, and the number of rows of each group."""
     inner, joins, outer = [], [], []
     for axis, attribute in enumerate(schema.attributes):
         column = _column(relation, attribute)
@@ -133,8 +133,8 @@ def _add_spellings(connection: duckdb.DuckDBPyConnection, axis: int, labels: Seq
 
 def _column(relation: Relation, attribute: Attribute) -> int:
     spellings = [name for name in (attribute.name, csv_label(attribute.name)) if name in relation.names]
-    found = [i for i, name in enumerate(relation.names) if name in spellings[:1]]
-    if len(found) != 1:
-        problem = "no column" if not found else f"{len(found)} columns"
+    columns = [i for i, name in enumerate(relation.names) if name in spellings[:1]]
+    if len(columns) != 1:
+        problem = "no column" if not columns else f"{len(columns)} columns"
         raise InvalidArgument("table", f"has {problem} named {attribute.name!r}")
-    return found[0]
+    return columns[0]

@@ -73,7 +73,7 @@ class TableFile(ABC):
 
     @abstractmethod
     def relation(self, connection: duckdb.DuckDBPyConnection, path: Path) -> Relation:
-        """The file's columns as DuckDB reads them."""
+        """Return the file's columns as DuckDB reads them."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class CsvFile(TableFile):
         return cls(path, delimiter, encoding)
 
     def relation(self, connection: duckdb.DuckDBPyConnection, path: Path) -> Relation:  # noqa: ARG002
-        """All columns as text."""
+        """Return all columns as text."""
         names = self._header(path)
         columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
         # Without detection nothing depends on what the first lines happen to look like. The parallel reader drops a
@@ -133,7 +133,7 @@ class ParquetFile(TableFile):
     suffixes = (".parquet", ".pq")
 
     def relation(self, connection: duckdb.DuckDBPyConnection, path: Path) -> Relation:
-        """The top-level columns with their types."""
+        """Return the top-level columns with their types."""
         source = "read_parquet(?, hive_partitioning = false)"
         described = connection.execute(f"DESCRIBE SELECT * FROM {source}", [str(path)]).fetchall()
         elements = connection.execute("SELECT name, num_children FROM parquet_schema(?)", [str(path)]).fetchall()
@@ -143,7 +143,7 @@ class ParquetFile(TableFile):
 
 
 def _top_level(elements: Sequence[tuple[str, int]]) -> tuple[str, ...]:
-    """The columns' names as the file has them, from its tree of elements in depth-first order.
+    """Return the columns' names as the file has them, from its tree of elements in depth-first order.
 
     DuckDB's own list renames a column that another one equals but for its case.
     """

@@ -23,7 +23,7 @@ class Source(Protocol):
     """
 
     def exists(self) -> bool:
-        """Whether there is anything to read."""
+        """Return whether there is anything to read."""
         ...
 
     def counts(self, schema: Schema) -> Counts:
@@ -55,7 +55,7 @@ KINDS: tuple[Kind, ...] = (CsvFile, ParquetFile)
 
 
 def source_at(path: Path, field: str = "table") -> Source:
-    """The source at a path, of the kind that its name tells.
+    """Return the source at a path, of the kind that its name tells.
 
     Args:
         path: Where the source lies, or may lie: it need not exist. Options may follow its name, such as
@@ -70,16 +70,16 @@ def source_at(path: Path, field: str = "table") -> Source:
 
 
 def _source(path: Path, options: str, field: str) -> Source:
-    given = dict(pair.partition("=")[::2] for pair in options.split("&")) if options else {}
+    values = dict(pair.partition("=")[::2] for pair in options.split("&")) if options else {}
     for kind in KINDS:
         if path.name.lower().endswith(kind.suffixes):
-            return kind.of(path, given, field)
+            return kind.of(path, values, field)
     suffixes = ", ".join(suffix for kind in KINDS for suffix in kind.suffixes)
     raise InvalidArgument(field, f"must be a file that ends in one of {suffixes}")
 
 
 def source_in(directory: Path, name: str) -> Source:
-    """The source called `name` in a data directory; options may follow the name, as in `source_at`.
+    """Return the source called `name` in a data directory; options may follow the name, as in `source_at`.
 
     Raises:
         InvalidArgument: It lies outside of the directory, is absent, or its name tells no kind.

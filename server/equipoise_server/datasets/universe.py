@@ -50,7 +50,7 @@ def build_histogram(
 def _apply_rules(
     attribute: Attribute, code: NDArray[np.int64], counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], list[str]]:
-    """Each group's category, and what is refused in words; refused groups are put in category 0."""
+    """Return each group's category, and what is refused in words; refused groups are put in category 0."""
     positions = code.copy()
     refused = []
 

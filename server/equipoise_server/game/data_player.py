@@ -61,7 +61,7 @@ class MultiplicativeWeights:
         self._proposal: Proposal | None = None
 
     def exponents(self, potential: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The log-weights that belong to sums of gains, elementwise, in units of 2^-48. Never decreasing."""
+        """Return the log-weights that belong to sums of gains, elementwise, in units of 2^-48. Never decreasing."""
         return (potential >> self._drop_bits) * self._step
 
     def gain(self, gains: NDArray[np.int64]) -> None:

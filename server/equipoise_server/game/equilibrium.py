@@ -45,11 +45,11 @@ class Game:
         return MultiplicativeWeights(self.workload, parameters.data_step, lifetime=lifetime)
 
     def query_player(self) -> DenseMultiplicativeWeights:
-        """The query player before the first round. Its gains are in units of 1/(records batch)."""
+        """Return the query player before the first round. Its gains are in units of 1/(records batch)."""
         return DenseMultiplicativeWeights(self.units, self.parameters.query_step, self.parameters.density)
 
     def payoff(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What each query gains from one round's records: `q(D) - mean q(x)` in units of 1/(records batch).
+        """Return what each query gains from one round's records: `q(D) - mean q(x)` in units of 1/(records batch).
 
         Positive where the records under-count: the query player is drawn to it, and pulls the data player up.
         """
@@ -58,7 +58,7 @@ class Game:
     def play(
         self, records_stream: KeyedStream, actions_stream: KeyedStream, progress: Callable[[int, int], None]
     ) -> NDArray[np.int64]:
-        """The synopsis: all drawn records, int64[rounds batch] universe cells in the order drawn."""
+        """Return the synopsis: all drawn records, int64[rounds batch] universe cells in the order drawn."""
         parameters, data_player, query_player = self.parameters, self.data_player(), self.query_player()
         drawn = []
         for played in range(parameters.rounds):

@@ -24,7 +24,7 @@ _BLOCK = 1 << 14  # numbers whose temporaries stay in a core's cache
 
 
 def cap_scale(weights: NDArray[np.float64], density: float) -> Fraction:
-    """The number `c` with `sum_g min(1, c W_g) = density`, exactly: a function of the weights as a multiset.
+    """Return the number `c` with `sum_g min(1, c W_g) = density`, exactly: a function of the weights as a multiset.
 
     `weights`: float64[G], positive normal numbers, at most 2^26; `1 <= density < G`. Raises `ValueError` otherwise.
 
@@ -80,7 +80,7 @@ def _octave(weights: NDArray[np.float64], density: float) -> tuple[int, int, Fra
 
 
 def _significands(numbers: NDArray[np.float64]) -> int:
-    """The sum of numbers between two powers of two, in units of the last bit that each of them has."""
+    """Return the sum of numbers between two powers of two, in units of the last bit that each of them has."""
     bits = numbers.view(np.int64)
     low, high = int((bits & _LOW_MASK).sum()), int(((bits >> _LOW_BITS) & _LOW_MASK).sum())
     return _joined(len(numbers), high, low)
@@ -92,6 +92,6 @@ def _joined(count: int, high: int, low: int) -> int:
 
 
 def _at_least(number: Fraction) -> float:
-    """The smallest double that is not below a positive number."""
+    """Return the smallest double that is not below a positive number."""
     nearest = float(number)
     return nearest if nearest >= number else math.nextafter(nearest, math.inf)

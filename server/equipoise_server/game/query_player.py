@@ -50,7 +50,7 @@ class Weights:
 
 
 def weigh(exponents: NDArray[np.int64], units: Units) -> Weights:
-    """The query player's weights, each within a factor `1 +- 2^-48`.
+    """Return the query player's weights, each within a factor `1 +- 2^-48`.
 
     `exponents`: int64[k], `eta_Q u` in units of 2^-48, within 300 nats.
     """
@@ -62,7 +62,7 @@ def weigh(exponents: NDArray[np.int64], units: Units) -> Weights:
 
 
 def _unit_means(numbers: NDArray[np.float64], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The mean over each unit of positive numbers, within a factor `1 +- 2^-49`. No unit is empty.
+    """Return the mean over each unit of positive numbers, within a factor `1 +- 2^-49`. No unit is empty.
 
     Summed as integers of as many bits as fit into a sum of 63, and as many bits below those: what is cut off is
     less than `2^(1 - 2 bits)` of the sum for each number, below 2^-51 of it for the 2^24 queries that there can be.
@@ -84,7 +84,7 @@ def _unit_means(numbers: NDArray[np.float64], offsets: NDArray[np.int64]) -> NDA
 
 
 def project(weights: NDArray[np.float64], density: float) -> NDArray[np.float64]:
-    """The Bregman projection `Gamma_s`: masses `min(1, c W_g) / s` with `c` such that they sum to 1.
+    """Return the Bregman projection `Gamma_s`: masses `min(1, c W_g) / s` with `c` such that they sum to 1.
 
     `weights`: float64[G], from 2^-500 to 2^500; `1 <= density < G`. (HRU Definition 3.1; Herbster & Warmuth 2001
     for the projection.)
@@ -107,7 +107,7 @@ def _most_weight(density: float) -> int:
 
 
 def mixed_action(exponents: NDArray[np.int64], units: Units, density: float) -> NDArray[np.int64]:
-    """The player's mixed action as signed coefficients of the queries: int64[k] in units of 2^-44.
+    """Return the player's mixed action as signed coefficients of the queries: int64[k] in units of 2^-44.
 
     `sum_a P(a) a(x)` is `sum_q (P(q) - P(not q)) q(x)` plus a constant, which the data player does not feel.
     """
@@ -183,11 +183,11 @@ class DenseMultiplicativeWeights:
         self.payoffs += gains
 
     def weights(self) -> Weights:
-        """The unprojected weights."""
+        """Return the unprojected weights."""
         return weigh(self.payoffs * self._step, self._units)
 
     def mixed_action(self) -> NDArray[np.int64]:
-        """The projected law as signed coefficients of the queries: int64[k], see `mixed_action`."""
+        """Return the projected law as signed coefficients of the queries: int64[k], see `mixed_action`."""
         return mixed_action(self.payoffs * self._step, self._units, self._density)
 
     def draw(self, count: int, stream: KeyedStream) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

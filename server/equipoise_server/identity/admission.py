@@ -51,7 +51,7 @@ class Admission:
         self.registry.revoke(name, roles, make_request(caller, request_id, "revoke_identity", name))
 
     def _issue(self, name: str, signing_request: bytes) -> Credential:
-        """A certificate as a credential, which counts once it is in the registry."""
+        """Return a certificate as a credential, which counts once it is in the registry."""
         check_name(name)
         key = requested_key(signing_request)
         now = self.registry.operations.clock()

@@ -36,19 +36,19 @@ KEY_FILE = "authority.key"
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:
-    """A fresh key on P-256."""
+    """Return a fresh key on P-256."""
     return ec.generate_private_key(ec.SECP256R1())
 
 
 def key_to_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """The key as unencrypted PKCS #8 PEM, to be written with `keyfiles.write_private`."""
+    """Return the key as unencrypted PKCS #8 PEM, to be written with `keyfiles.write_private`."""
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
 
 def certificate_to_pem(certificate: x509.Certificate) -> bytes:
-    """The certificate as PEM."""
+    """Return the certificate as PEM."""
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
@@ -62,7 +62,7 @@ class Authority:
 
     @classmethod
     def create(cls, deployment: str, now: datetime) -> Authority:
-        """A new authority with a fresh key, allowed to sign end certificates only."""
+        """Return a new authority with a fresh key, allowed to sign end certificates only."""
         check_name(deployment, "deployment")
         key = new_key()
         subject = _subject(f"Equipoise authority of {deployment}")
@@ -98,7 +98,7 @@ class Authority:
     def issue_identity(
         self, name: str, public_key: ec.EllipticCurvePublicKey, now: datetime, days: int = IDENTITY_DAYS
     ) -> x509.Certificate:
-        """A certificate by which the holder of `public_key` is `name`, for the client's side of TLS only."""
+        """Return a certificate by which the holder of `public_key` is `name`, for the client's side of TLS only."""
         uri = x509.UniformResourceIdentifier(identity_uri(self.deployment, check_name(name)))
         unsigned = _builder(_subject(name), self.certificate.subject, public_key, now, self._end(now, days))
         return self._sign(unsigned, [uri], ExtendedKeyUsageOID.CLIENT_AUTH, public_key)
@@ -118,7 +118,7 @@ class Authority:
         # Beyond the authority's own end nobody would accept what it signed.
         last = self.certificate.not_valid_after_utc
         if last <= now:
-            raise InvalidArgument("authority", f"expired on {last:%Y-%m-%d}, and can certify nobody any more")
+            raise InvalidArgument("authority", f"expired on {last:%Y-%m-%d}, and can no longer issue certificates")
         return min(now + timedelta(days=days), last)
 
     def _sign(
@@ -141,7 +141,7 @@ class Authority:
 
 
 def load_certificate(path: Path) -> x509.Certificate:
-    """The certificate in a PEM file, or `InvalidArgument` naming the file."""
+    """Return the certificate in a PEM file, or `InvalidArgument` naming the file."""
     try:
         return read_certificate(path.read_bytes())
     except OSError as error:
@@ -151,13 +151,13 @@ def load_certificate(path: Path) -> x509.Certificate:
 
 
 def server_names(certificate: x509.Certificate) -> list[str]:
-    """The host names and addresses that a server's certificate is good for."""
+    """Return the host names and addresses that a server's certificate is good for."""
     alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return [str(each.value) for each in alternatives]
+    return [str(name.value) for name in alternatives]
 
 
 def load_key(path: Path) -> ec.EllipticCurvePrivateKey:
-    """The private key in a PEM file that only its owner may open, or `InvalidArgument` naming the file."""
+    """Return the private key in a PEM file that only its owner may open, or `InvalidArgument` naming the file."""
     try:
         key = serialization.load_pem_private_key(read_private(path), None)
     except (ValueError, TypeError, UnsupportedAlgorithm):

@@ -29,7 +29,7 @@ class Credential:
 
 
 def credential_of(certificate: x509.Certificate) -> Credential:
-    """The credential that a certificate is."""
+    """Return the credential that a certificate is."""
     return Credential(
         id=serial_of(certificate),
         content=certificate_to_pem(certificate),
@@ -39,5 +39,5 @@ def credential_of(certificate: x509.Certificate) -> Credential:
 
 
 def serial_of(certificate: x509.Certificate) -> str:
-    """A certificate's serial number as the store writes it."""
+    """Return a certificate's serial number as the store writes it."""
     return f"{certificate.serial_number:x}"

@@ -13,7 +13,7 @@ _FIELD = "signing_request"
 
 
 def requested_key(signing_request: bytes) -> ec.EllipticCurvePublicKey:
-    """The public key of a PKCS #10 request in PEM, after checking that the sender holds the private key.
+    """Return the public key of a PKCS #10 request in PEM, after checking that the sender holds the private key.
 
     Subject and requested extensions are ignored: the name is the operator's to give. Keys are taken on P-256
     and P-384. Not Ed25519: gRPC's TLS does not offer it for certificates, so that the analyst would be admitted
@@ -28,7 +28,7 @@ def requested_key(signing_request: bytes) -> ec.EllipticCurvePublicKey:
     key = request.public_key()
     # The key is judged before the signature: an odd key must not reach the signature code.
     if not (isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1 | ec.SECP384R1)):
-        raise InvalidArgument(_FIELD, "its key is not on P-256 or P-384")
+        raise InvalidArgument(_FIELD, "must have a key on the curve P-256 or P-384")
     try:
         proven = request.is_signature_valid
     except (ValueError, UnsupportedAlgorithm):

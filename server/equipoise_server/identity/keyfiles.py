@@ -34,7 +34,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def read_private(path: Path) -> bytes:
-    """The content of a private file; `InvalidArgument` naming it if it is missing or others may open it."""
+    """Return the content of a private file; `InvalidArgument` naming it if it is missing or others may open it."""
     try:
         file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW))  # noqa: SIM115
     except OSError as error:
@@ -42,7 +42,7 @@ def read_private(path: Path) -> bytes:
     with file:
         # Asked of the open file, not of the path, which could be exchanged in between.
         if os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise InvalidArgument(str(path), f"others may open it; run: chmod 600 {path}")
+            raise InvalidArgument(str(path), f"can be read by other users of this machine; run: chmod 600 {path}")
         return file.read()
 
 
@@ -52,7 +52,7 @@ def write_storage_key(path: Path, key: bytes) -> None:
 
 
 def read_storage_key(path: Path) -> bytes:
-    """The 32 bytes written by `write_storage_key`; `InvalidArgument` naming the file if it holds none."""
+    """Return the 32 bytes written by `write_storage_key`; `InvalidArgument` naming the file if it holds none."""
     label, _, encoded = read_private(path).decode("ascii", "replace").strip().partition(" ")
     try:
         key = base64.b64decode(encoded, validate=True)

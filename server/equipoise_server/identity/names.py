@@ -17,7 +17,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
 
 
 def check_name(name: str, field: str = "name") -> str:
-    """The name itself if it may be an identity's, else `InvalidArgument` naming `field`.
+    """Return the name itself if it may be an identity's, else `InvalidArgument` naming `field`.
 
     Names become part of URIs, of account names and of file names on the analyst's side, so they are 1 to 63
     letters, digits, dots, hyphens and underscores of ASCII, with a letter or digit at both ends.
@@ -31,12 +31,12 @@ def check_name(name: str, field: str = "name") -> str:
 
 
 def identity_uri(deployment: str, name: str) -> str:
-    """The URI that stands for `name` in this deployment's certificates."""
+    """Return the URI that stands for `name` in this deployment's certificates."""
     return f"{SCHEME}://{deployment}/{name}"
 
 
 def certified_name(certificate: x509.Certificate, deployment: str) -> str:
-    """The name a certificate gives to its holder; `NotAuthenticated` if it gives none, several or another's.
+    """Return the name a certificate gives to its holder; `NotAuthenticated` if it gives none, several or another's.
 
     Any further alternative name (a host name, a second URI) makes the identity ambiguous and is refused too.
     """

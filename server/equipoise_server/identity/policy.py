@@ -112,7 +112,7 @@ def check_policy(methods: Iterable[str], policy: Mapping[str, MethodPolicy] = PO
 
 
 def authorise(role: Role, method: str, policy: Mapping[str, MethodPolicy] = POLICY) -> MethodPolicy:
-    """The method's row if `role` may call it, else `PermissionDenied`."""
+    """Return the method's row if `role` may call it, else `PermissionDenied`."""
     row = policy.get(method)
     if row is None or role not in row.roles:
         raise PermissionDenied(f"the role {role} may not call {method.rpartition('/')[2]}")

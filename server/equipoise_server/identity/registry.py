@@ -53,7 +53,7 @@ class Registry:
             same = func.lower(identities.c.name) == name.lower()
             taken = connection.execute(select(identities.c.name, identities.c.deleted).where(same)).first()
             if taken is not None:
-                since = "is registered already" if taken.deleted is None else "was deleted; its name stays taken"
+                since = "is already registered" if taken.deleted is None else "was deleted; its name stays taken"
                 raise AlreadyExists(f"an identity named {taken.name!r} {since}")
             created = to_microseconds(now)
             connection.execute(identities.insert().values(name=name, role=role.value, created=created))
@@ -92,7 +92,7 @@ class Registry:
         self.operations.carry_out(request, work, no_answer)
 
     def caller(self, name: str, credential: Credential) -> Caller:
-        """Who holds the credential, which says `name`, now; `NotAuthenticated` if it is not in force."""
+        """Return who holds the credential, which says `name`, now; `NotAuthenticated` if it is not in force."""
         query = (
             select(identities.c.role, certificates.c.certificate, certificates.c.revoked)
             .join(certificates, certificates.c.name == identities.c.name)
@@ -105,26 +105,26 @@ class Registry:
         return Caller(name, Role(row.role))
 
     def in_force(self, serials: Collection[str]) -> set[str]:
-        """Those of the serial numbers whose certificates are recorded and not revoked."""
+        """Return those of the serial numbers whose certificates are recorded and not revoked."""
         asked = sorted(serials)
         # No certificate's: one statement stands for any number, and not one for each, which would stay prepared.
         asked += [""] * (-len(asked) % SERIALS_AT_ONCE)
         good = select(certificates.c.serial).where(certificates.c.revoked.is_(None))
-        found: set[str] = set()
+        in_force: set[str] = set()
         with self.operations.store.read() as connection:
             for start in range(0, len(asked), SERIALS_AT_ONCE):
                 some = certificates.c.serial.in_(asked[start : start + SERIALS_AT_ONCE])
-                found.update(connection.execute(good.where(some)).scalars())
-        return found
+                in_force.update(connection.execute(good.where(some)).scalars())
+        return in_force
 
     def count(self) -> int:
-        """How many identities there are, of all roles; the deleted are none."""
+        """Return how many identities there are, of all roles; the deleted are none."""
         query = select(func.count()).select_from(identities).where(identities.c.deleted.is_(None))
         with self.operations.store.read() as connection:
             return int(connection.execute(query).scalar_one())
 
     def list(self, roles: Collection[Role], page_size: int = 0, page_token: str = "") -> tuple[list[Identity], str]:
-        """Those with one of `roles` by name, and the token of the next page (empty on the last).
+        """Return those with one of `roles` by name, and the token of the next page (empty on the last).
 
         The deleted are left out. `page_size` 0 stands for 100; at most 1,000. Raises `InvalidArgument` naming the
         parameter.
@@ -148,26 +148,26 @@ class Registry:
         with self.operations.store.read() as connection:
             rows = connection.execute(query).all()
             until = _certified_until(connection, query.with_only_columns(identities.c.name))
-        found = [
+        page = [
             Identity(row.name, Role(row.role), from_microseconds(row.created), until.get(row.name)) for row in rows
         ]
-        shown = found[:size]
-        return shown, shown[-1].name if len(found) > size else ""
+        shown = page[:size]
+        return shown, shown[-1].name if len(page) > size else ""
 
 
 def check_there(connection: Connection, name: str, roles: Collection[Role]) -> None:
     """Raises `NotFound`, in the same words, for who is not there, was deleted, or has none of `roles`."""
     query = select(identities.c.role).where(identities.c.name == name, identities.c.deleted.is_(None))
     role = connection.execute(query).scalar_one_or_none()
-    if role not in [each.value for each in roles]:
+    if role not in [allowed.value for allowed in roles]:
         (word,) = roles if len(roles) == 1 else ("identity",)
         raise NotFound(f"there is no such {word}")
 
 
 def revoke_certificates(connection: Connection, name: str, now: datetime) -> None:
     """In the transaction of the connection. What was revoked before keeps its time."""
-    mine = and_(certificates.c.name == name, certificates.c.revoked.is_(None))
-    connection.execute(certificates.update().where(mine).values(revoked=to_microseconds(now)))
+    unrevoked = and_(certificates.c.name == name, certificates.c.revoked.is_(None))
+    connection.execute(certificates.update().where(unrevoked).values(revoked=to_microseconds(now)))
 
 
 def mark_deleted(connection: Connection, name: str, now: datetime) -> None:
@@ -185,10 +185,10 @@ def _insert_credential(connection: Connection, name: str, credential: Credential
 
 
 def _certified_until(connection: Connection, names: Select[Any]) -> dict[str, datetime]:
-    found = names.subquery()
+    selected = names.subquery()
     query = (
         select(certificates.c.name, certificates.c.certificate)
-        .join(found, found.c.name == certificates.c.name)
+        .join(selected, selected.c.name == certificates.c.name)
         .where(certificates.c.revoked.is_(None))
     )
     until: dict[str, datetime] = {}
@@ -202,7 +202,7 @@ def _first_certificate(connection: Connection, serial: str) -> bytes:
     query = select(certificates.c.certificate, certificates.c.revoked).where(certificates.c.serial == serial)
     row = connection.execute(query).first()
     if row is None:
-        raise DataLoss("a certificate that was issued is not in the store")
+        raise DataLoss("the store lacks a certificate that was issued")
     if row.revoked is not None:
         # Whoever was given it would take a certificate that lets nobody in for a success.
         raise _revoked_key()

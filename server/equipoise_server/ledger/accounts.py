@@ -38,17 +38,17 @@ class Account:
 
 
 def data_account(dataset: str) -> str:
-    """The name of a dataset's data account."""
+    """Return the name of a dataset's data account."""
     return f"data/{dataset}"
 
 
 def analyst_account(dataset: str, unit: str, analyst: str) -> str:
-    """The name of an analyst's account."""
+    """Return the name of an analyst's account."""
     return f"analyst/{dataset}/{unit}/{analyst}"
 
 
 def holder(account: str) -> tuple[str, str] | None:
-    """The unit and the analyst of an analyst's account, by its name; None of a data account."""
+    """Return the unit and the analyst of an analyst's account, by its name; None of a data account."""
     kind, *parts = account.split("/")
     return (parts[-2], parts[-1]) if kind == "analyst" else None
 
@@ -71,7 +71,7 @@ def open_account(
     _check_order(composition, cap)
     if connection.execute(select(accounts.c.name).where(accounts.c.name == name)).first() is not None:
         return
-    begun = unopened(connection, name, dataset=dataset, composition=composition, cap=cap)
+    opening_state = unopened(connection, name, dataset=dataset, composition=composition, cap=cap)
     connection.execute(
         accounts.insert().values(
             name=name,
@@ -80,9 +80,9 @@ def open_account(
             cap_epsilon=cap.epsilon,
             cap_delta=cap.delta,
             renyi_order=cap.order,
-            **columns("limit", begun.limit),
-            **columns("spent", begun.spent),
-            **columns("committed", begun.committed),
+            **columns("limit", opening_state.limit),
+            **columns("spent", opening_state.spent),
+            **columns("committed", opening_state.committed),
         )
     )
     opening = {"cap": {"epsilon": cap.epsilon, "delta": cap.delta}, "composition": composition}
@@ -96,17 +96,17 @@ def unopened(connection: Connection, name: str, *, dataset: str, composition: Co
     lost = _write_offs(connection, name)
     if any(order != cap.order for order, _ in lost):
         raise DataLoss(f"what was written off of account {name} was counted at another order than it would be")
-    begun = combined([cost for _, cost in lost], composition, cap)
-    return Account(name, dataset, composition, cap, widened(limits(cap), begun), begun, begun)
+    carried = combined([cost for _, cost in lost], composition, cap)
+    return Account(name, dataset, composition, cap, widened(limits(cap), carried), carried, carried)
 
 
 def order_field(order: float | None) -> dict[str, float]:
-    """How a journal entry says at which order it counts; nothing where rounds do not add."""
+    """Return how a journal entry says at which order it counts; nothing where rounds do not add."""
     return {} if order is None else {"order": order}
 
 
 def written_off(connection: Connection, name: str) -> list[Cost]:
-    """What was written off under an account's name, also while there was no such account."""
+    """Return what was written off under an account's name, also while there was no such account."""
     return [cost for _, cost in _write_offs(connection, name)]
 
 
@@ -123,7 +123,7 @@ def lost_orders(connection: Connection, dataset: str) -> tuple[set[float], set[f
 
 
 def account(connection: Connection, name: str, *, locked: bool = False) -> Account:
-    """One account; `locked` keeps it as it is until the transaction ends. Raises `NotFound`."""
+    """Return one account; `locked` keeps it as it is until the transaction ends. Raises `NotFound`."""
     query = select(accounts).where(accounts.c.name == name)
     row = connection.execute(query.with_for_update() if locked else query).first()
     if row is None:
@@ -143,19 +143,19 @@ def page(connection: Connection, dataset: str, after_name: str, limit: int) -> l
 
 
 def all_accounts(connection: Connection) -> list[Account]:
-    """Every account in the order of the names."""
+    """Return every account in the order of the names."""
     return [_account(row) for row in connection.execute(select(accounts).order_by(accounts.c.name))]
 
 
 def all_committed(connection: Connection) -> dict[str, Cost]:
-    """What is spent or reserved on every account."""
+    """Return what is spent or reserved on every account."""
     kept = [accounts.c[name] for name in columns("committed", Cost())]
     rows = connection.execute(select(accounts.c.name, *kept).order_by(accounts.c.name))
     return {name: Cost(*amounts) for name, *amounts in rows}
 
 
 def all_orders(connection: Connection) -> dict[str, float]:
-    """The Renyi orders of the accounts to which rounds add."""
+    """Return the Renyi orders of the accounts to which rounds add."""
     query = select(accounts.c.name, accounts.c.renyi_order).where(accounts.c.renyi_order.is_not(None))
     return {row.name: row.renyi_order for row in connection.execute(query)}
 
@@ -185,23 +185,23 @@ def total_with(account: Account, cost: Cost) -> Cost:
     return combined([account.committed, cost], account.composition, account.cap)
 
 
-def check_room(held: Account, pending: Sequence[Cost], cost: Cost) -> None:
+def check_room(standing: Account, pending: Sequence[Cost], cost: Cost) -> None:
     """See that a round to be opened fits beside what is committed and what other open rounds will reserve.
 
     Nothing is reserved. Raises `BudgetExhausted`, as `total_with` does.
     """
-    reserved = combined([held.committed, *pending], held.composition, held.cap)
+    reserved = combined([standing.committed, *pending], standing.composition, standing.cap)
     try:
-        total_with(replace(held, committed=reserved), cost)
+        total_with(replace(standing, committed=reserved), cost)
     except BudgetExhausted as error:
-        if not pending or held.composition is Composition.PARALLEL:
+        if not pending or standing.composition is Composition.PARALLEL:
             raise
         counted = "rounds that are open and not sealed yet are counted too, as each of them can be sealed"
         raise BudgetExhausted(f"{error.message}; {counted} ({len(pending)} here)") from None
 
 
 def columns(prefix: str, cost: Cost) -> dict[str, int]:
-    """An amount as the four columns whose names begin with `prefix`, in the order of `Cost`'s fields."""
+    """Return an amount as the four columns whose names begin with `prefix`, in the order of `Cost`'s fields."""
     return {
         f"{prefix}_rho": cost.rho,
         f"{prefix}_epsilon": cost.epsilon,
@@ -212,7 +212,7 @@ def columns(prefix: str, cost: Cost) -> dict[str, int]:
 
 def _write_offs(connection: Connection, name: str) -> list[tuple[float | None, Cost]]:
     entries = journal.of_account(connection, name, 0, None)
-    return [(json.loads(each.events).get("order"), each.cost) for each in entries if each.action == "write-off"]
+    return [(json.loads(entry.events).get("order"), entry.cost) for entry in entries if entry.action == "write-off"]
 
 
 def _check_order(composition: Composition, cap: Cap) -> None:

@@ -63,20 +63,22 @@ def set_cap(connection: Connection, name: str, cap: Cap, time: datetime, pending
     `pending`: what rounds that are open will reserve on it, by their ids, oldest first. Raises `NotFound`,
     `InvalidArgument` below what is committed already, `WrongState` where one of those could no longer be sealed.
     """
-    held = account(connection, name, locked=True)
-    if held.cap.order is not None:
-        cap = at_order("cap", cap, held.cap.order)
-    spent, committed = held.spent, held.committed
-    if held.composition is Composition.PARALLEL:
+    standing = account(connection, name, locked=True)
+    if standing.cap.order is not None:
+        cap = at_order("cap", cap, standing.cap.order)
+    spent, committed = standing.spent, standing.committed
+    if standing.composition is Composition.PARALLEL:
         # Which round is the worst depends on the cap's delta.
-        spent = worst(live_costs(connection, held, spent_only=True), cap)
-        committed = worst(live_costs(connection, held), cap)
+        spent = worst(live_costs(connection, standing, spent_only=True), cap)
+        committed = worst(live_costs(connection, standing), cap)
     limit = limits(cap)
     if not fits(committed, cap, limit):
         reached = epsilon_under(cap, committed)
-        told = f"is below what is spent or reserved: epsilon {reached:.6g} at its delta"
-        raise InvalidArgument("cap", told if cap.order is None else f"{told}, {counted(cap, committed).in_words}")
-    _check_pending(replace(held, cap=cap, limit=limit, committed=committed), pending)
+        problem = f"is below what is spent or reserved: epsilon {reached:.6g} at its delta"
+        raise InvalidArgument(
+            "cap", problem if cap.order is None else f"{problem}, {counted(cap, committed).in_words}"
+        )
+    _check_pending(replace(standing, cap=cap, limit=limit, committed=committed), pending)
     change(
         connection,
         name,
@@ -92,11 +94,11 @@ def set_cap(connection: Connection, name: str, cap: Cap, time: datetime, pending
     journal.append(connection, time, "set-cap", account=name, cost=Cost(), events=events)
 
 
-def _check_pending(held: Account, pending: Mapping[str, Cost]) -> None:
+def _check_pending(standing: Account, pending: Mapping[str, Cost]) -> None:
     """Reserve, in thought, one after the other."""
     for cost in pending.values():
         try:
-            held = replace(held, committed=total_with(held, cost))
+            standing = replace(standing, committed=total_with(standing, cost))
         except BudgetExhausted:
             newest = ", ".join([*pending][-NAMED_ROUNDS:])
             raise WrongState(
@@ -124,22 +126,22 @@ def write_off(
     }
     # The entry of no account says which snapshot was written off, also where nothing was missing.
     journal.append(connection, time, "write-off", account="", cost=Cost(), events=json.dumps(header))
-    held, lost = {each.name: each for each in all_accounts(connection)}, of_lost_accounts(connection)
+    standings, lost = {account.name: account for account in all_accounts(connection)}, of_lost_accounts(connection)
     known = {} if snapshot is None else snapshot.committed
     orders = {} if snapshot is None else snapshot.orders
     done = []
-    for name in sorted(held.keys() | known.keys()):
+    for name in sorted(standings.keys() | known.keys()):
         order, cost = orders.get(name), known.get(name, Cost())
         missing = (
-            _missing(held[name], cost, order, finding)
-            if name in held
+            _missing(standings[name], cost, order, finding)
+            if name in standings
             else _missing_of_lost(lost.get(name), cost, order, finding)
         )
         if missing == Cost():
             continue
-        if name in held:
-            order = held[name].cap.order
-            _add(connection, held[name], missing)
+        if name in standings:
+            order = standings[name].cap.order
+            _add(connection, standings[name], missing)
         # Where the account itself is lost, it will be opened again with this on it.
         events = json.dumps(header | order_field(order))
         journal.append(connection, time, "write-off", account=name, cost=missing, events=events)
@@ -147,18 +149,18 @@ def write_off(
     return done
 
 
-def _missing(held: Account, known: Cost, order: float | None, finding: Finding) -> Cost:
-    """What the store does not know of an account that it has."""
+def _missing(standing: Account, known: Cost, order: float | None, finding: Finding) -> Cost:
+    """Return what the store does not know of an account that it has."""
     if finding is Finding.MISSING:
-        return _rest(held)
-    if known != Cost() and order != held.cap.order:
+        return _rest(standing)
+    if known != Cost() and order != standing.cap.order:
         # Both copies may have been used: nothing is left, and what the other one spent is not counted as less.
-        return largest(_rest(held), _at_own_order(known, order, held.cap))
+        return largest(_rest(standing), _at_own_order(known, order, standing.cap))
     if finding is Finding.FORKED:
         return known
-    if held.composition is Composition.PARALLEL:
-        return Cost() if worst([held.committed, known], held.cap) == held.committed else known
-    return _difference(known, held.committed)
+    if standing.composition is Composition.PARALLEL:
+        return Cost() if worst([standing.committed, known], standing.cap) == standing.committed else known
+    return _difference(known, standing.committed)
 
 
 def _missing_of_lost(lost: Loss | None, known: Cost, order: float | None, finding: Finding) -> Cost:
@@ -170,10 +172,10 @@ def _missing_of_lost(lost: Loss | None, known: Cost, order: float | None, findin
     return _difference(known, lost.cost)
 
 
-def _rest(held: Account) -> Cost:
-    """All that is left: whatever was spent, together with what is known it was within the cap."""
-    whole = Cost(epsilon=held.limit.epsilon, delta=held.limit.delta, divergence=held.limit.divergence)
-    return whole if held.composition is Composition.PARALLEL else _difference(whole, held.committed)
+def _rest(standing: Account) -> Cost:
+    """Return all that is left: whatever was spent, together with what is known it was within the cap."""
+    whole = Cost(epsilon=standing.limit.epsilon, delta=standing.limit.delta, divergence=standing.limit.divergence)
+    return whole if standing.composition is Composition.PARALLEL else _difference(whole, standing.committed)
 
 
 def _at_own_order(known: Cost, order: float | None, cap: Cap) -> Cost:
@@ -194,17 +196,18 @@ def _at_own_order(known: Cost, order: float | None, cap: Cap) -> Cost:
     return saturated(converted)
 
 
-def _add(connection: Connection, held: Account, missing: Cost) -> None:
+def _add(connection: Connection, standing: Account, missing: Cost) -> None:
     spent, committed = (
-        combined([amount, missing], held.composition, held.cap) for amount in (held.spent, held.committed)
+        combined([amount, missing], standing.composition, standing.cap)
+        for amount in (standing.spent, standing.committed)
     )
-    limit = widened(held.limit, committed)
+    limit = widened(standing.limit, committed)
     values = {**columns("limit", limit), **columns("spent", spent), **columns("committed", committed)}
-    change(connection, held.name, values)
+    change(connection, standing.name, values)
 
 
 def _difference(total: Cost, part: Cost) -> Cost:
-    """What `total` has beyond `part`, amount by amount."""
+    """Return what `total` has beyond `part`, amount by amount."""
     return Cost(
         max(0, total.rho - part.rho),
         max(0, total.epsilon - part.epsilon),

@@ -65,7 +65,7 @@ class Cap:
 
 
 def checked_cap(field: str, epsilon: float, delta: float) -> Cap:
-    """A cap without an order. Raises `InvalidArgument(field, ...)` for numbers that cannot be one."""
+    """Return a cap without an order. Raises `InvalidArgument(field, ...)` for numbers that cannot be one."""
     if not (math.isfinite(epsilon) and 0 < epsilon <= MAX_EPSILON):
         raise InvalidArgument(f"{field}.epsilon", f"must be above 0 and at most {MAX_EPSILON:.0f}")
     if not 0 < delta < 1:
@@ -74,7 +74,7 @@ def checked_cap(field: str, epsilon: float, delta: float) -> Cap:
 
 
 def at_order(field: str, cap: Cap, order: float = 0) -> Cap:
-    """The cap counted at a Renyi order; 0 stands for `usual_order`. Raises `InvalidArgument(field, ...)`.
+    """Return the cap counted at a Renyi order; 0 stands for `usual_order`. Raises `InvalidArgument(field, ...)`.
 
     Refused are orders beyond those that curves are known at, and those whose conversion takes nearly the whole cap.
     """
@@ -91,12 +91,12 @@ def at_order(field: str, cap: Cap, order: float = 0) -> Cap:
 
 
 def _leaves_room(cap: Cap) -> bool:
-    """Whether an order's conversion leaves some of the cap's epsilon for divergences."""
+    """Return whether an order's conversion leaves some of the cap's epsilon for divergences."""
     return limits(cap).divergence >= MIN_ROOM * cap.epsilon * RHO_UNIT
 
 
 def usual_order(cap: Cap) -> float:
-    """The order at which a cap allows the most zCDP: the largest limit for each unit of `D_a = a rho`."""
+    """Return the order at which a cap allows the most zCDP: the largest limit for each unit of `D_a = a rho`."""
     return max(ORDERS, key=lambda order: limits(Cap(cap.epsilon, cap.delta, order)).divergence / order)
 
 
@@ -151,12 +151,12 @@ def counted(cap: Cap, total: Cost) -> Counted:
 
 
 def pair_of(cap: Cap, total: Cost) -> Budget:
-    """An amount as a pair at the cap's delta; of nothing there is no delta either."""
+    """Return an amount as a pair at the cap's delta; of nothing there is no delta either."""
     return Budget(epsilon_under(cap, total), cap.delta) if total != Cost() else Budget(0.0, 0.0)
 
 
 def account_charge(account: str, cap: Cap, cost: Cost, refusal: str = "") -> AccountCharge:
-    """What one round counts on an account of this name and cap, of its limits."""
+    """Return what one round counts on an account of this name and cap, of its limits."""
     counts = counted(cap, cost)
     return AccountCharge(
         account,
@@ -204,7 +204,7 @@ def no_room_in_words(cap: Cap, committed: Cost, cost: Cost) -> str:
 
 
 def _left(cap: Cap, committed: Cost) -> Cost:
-    """What both limits of an account still leave: nothing where more was written off than they allow."""
+    """Return what both limits of an account still leave: nothing where more was written off than they allow."""
     limit = limits(cap)
     return Cost(
         delta=max(0, limit.delta - committed.delta), divergence=max(0, limit.divergence - committed.divergence)
@@ -212,7 +212,7 @@ def _left(cap: Cap, committed: Cost) -> Cost:
 
 
 def worst(costs: list[Cost], cap: Cap) -> Cost:
-    """The cost with the largest epsilon at the cap's delta; nothing where there is none."""
+    """Return the cost with the largest epsilon at the cap's delta; nothing where there is none."""
     return max(
         costs,
         key=lambda cost: (epsilon_under(cap, cost), cost.delta, cost.rho, cost.epsilon, cost.divergence),
@@ -221,7 +221,7 @@ def worst(costs: list[Cost], cap: Cap) -> Cost:
 
 
 def combined(costs: list[Cost], composition: Composition, cap: Cap) -> Cost:
-    """What several costs make up on an account."""
+    """Return what several costs make up on an account."""
     return worst(costs, cap) if composition is Composition.PARALLEL else saturated(sum(costs, Cost()))
 
 

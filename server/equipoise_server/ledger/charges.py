@@ -95,10 +95,10 @@ def spend(connection: Connection, round_id: str, time: datetime) -> None:
     A crash before the commit means: still reserved, which counts the same against the cap.
     """
     for charge in _reserved(connection, round_id):
-        held = account(connection, charge.account)
-        total = combined([held.spent, charge.cost], held.composition, held.cap)
+        standing = account(connection, charge.account)
+        total = combined([standing.spent, charge.cost], standing.composition, standing.cap)
         _settle(connection, round_id, charge, "spent")
-        change(connection, held.name, columns("spent", total))
+        change(connection, standing.name, columns("spent", total))
         _record(connection, time, "spend", round_id, charge)
 
 
@@ -108,21 +108,21 @@ def release(connection: Connection, round_id: str, time: datetime) -> None:
     A crash before the commit means: still reserved, so too much is counted, never too little.
     """
     for charge in _reserved(connection, round_id):
-        held = account(connection, charge.account)
+        standing = account(connection, charge.account)
         _settle(connection, round_id, charge, "released")
         # Not less this charge: of a sum that was cut to what a column holds, the rest would be too little.
-        total = combined(live_costs(connection, held), held.composition, held.cap)
-        change(connection, held.name, columns("committed", total))
+        total = combined(live_costs(connection, standing), standing.composition, standing.cap)
+        change(connection, standing.name, columns("committed", total))
         _record(connection, time, "release", round_id, charge)
 
 
-def live_costs(connection: Connection, held: Account, *, spent_only: bool = False) -> list[Cost]:
-    """Every cost of an account that has not been given back: of rounds, and what was written off."""
+def live_costs(connection: Connection, standing: Account, *, spent_only: bool = False) -> list[Cost]:
+    """Return every cost of an account that has not been given back: of rounds, and what was written off."""
     states = ("spent",) if spent_only else ("spent", "reserved")
     rows = connection.execute(
-        select(charges_table).where(charges_table.c.account == held.name, charges_table.c.state.in_(states))
+        select(charges_table).where(charges_table.c.account == standing.name, charges_table.c.state.in_(states))
     )
-    return [*(_cost(row) for row in rows), *written_off(connection, held.name)]
+    return [*(_cost(row) for row in rows), *written_off(connection, standing.name)]
 
 
 def of_round(connection: Connection, round_id: str) -> list[Charge]:
@@ -132,22 +132,22 @@ def of_round(connection: Connection, round_id: str) -> list[Charge]:
 
 
 def all_charges(connection: Connection) -> dict[str, dict[str, Charge]]:
-    """Every charge, by account and round."""
+    """Return every charge, by account and round."""
     charges_of: dict[str, dict[str, Charge]] = {}
     for row in connection.execute(select(charges_table)):
         charges_of.setdefault(row.account, {})[row.round_id] = _charge(row)
     return charges_of
 
 
-def _commit(connection: Connection, held: Account, cost: Cost) -> bool:
-    """One conditional update; behind it the table's CHECK refuses what exceeds the limits."""
-    total = total_with(held, cost)
+def _commit(connection: Connection, standing: Account, cost: Cost) -> bool:
+    """Return one conditional update; behind it the table's CHECK refuses what exceeds the limits."""
+    total = total_with(standing, cost)
     changed = connection.execute(
         accounts.update()
         .where(
-            accounts.c.name == held.name,
-            *(accounts.c[name] == value for name, value in columns("committed", held.committed).items()),
-            *(accounts.c[name] == value for name, value in columns("limit", held.limit).items()),
+            accounts.c.name == standing.name,
+            *(accounts.c[name] == value for name, value in columns("committed", standing.committed).items()),
+            *(accounts.c[name] == value for name, value in columns("limit", standing.limit).items()),
         )
         .values(columns("committed", total))
     )

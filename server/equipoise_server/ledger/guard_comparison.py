@@ -87,9 +87,9 @@ def problem(connection: Connection, snapshot: Snapshot | None, finding: Finding,
             f"the log's first {snapshot.log.size} entries are not those that had been shown (see the guard): the "
             "store is a copy that went another way, and records may be missing"
         )
-    if (given := count_answers(connection)) < snapshot.answered:
+    if (answers := count_answers(connection)) < snapshot.answered:
         return (
-            f"the store has {given} answers of sessions, but {snapshot.answered} had been given (see the guard): "
+            f"the store has {answers} answers of sessions, but {snapshot.answered} had been given (see the guard): "
             "it was restored from an older copy, and randomness would be used again"
         )
     return (
@@ -110,4 +110,4 @@ def _in_log(connection: Connection, log: TreeHead) -> bool:
 def resolved(connection: Connection, snapshot: Snapshot) -> bool:
     """Whether the journal says that what this snapshot knew, and the store did not, was written off."""
     known = [json.loads(entry.events) for entry in journal.of_account(connection, "", 0, None)]
-    return any((each["sequence"], each["digest"]) == (snapshot.sequence, snapshot.digest.hex()) for each in known)
+    return any((loss["sequence"], loss["digest"]) == (snapshot.sequence, snapshot.digest.hex()) for loss in known)

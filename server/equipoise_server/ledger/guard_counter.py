@@ -22,7 +22,7 @@ _RECORD_BYTES = 37
 
 
 def with_places(document: bytes) -> bytes:
-    """The file's content: a document without line breaks, and places that say nothing yet."""
+    """Return the file's content: a document without line breaks, and places that say nothing yet."""
     blocks = -(-(len(document) + 1) // BLOCK_BYTES) + PLACES
     return document + b"\n" + bytes(blocks * BLOCK_BYTES - len(document) - 1)
 
@@ -42,7 +42,7 @@ class AnswerCount:
     _descriptor: int | None = None
 
     def follows(self, path: Path) -> bool:
-        """Whether the file of this name is the one that was followed."""
+        """Return whether the file of this name is the one that was followed."""
         if self._descriptor is None:
             return False
         try:
@@ -62,8 +62,8 @@ class AnswerCount:
             raise ValueError("no file is followed")
         try:
             places = list(_places(os.fstat(descriptor).st_size))
-            said = [_read_count(os.pread(descriptor, _RECORD_BYTES, place)) for place in places]
-            os.pwrite(descriptor, _record(max(answered, *said)), places[said.index(min(said))])
+            counts = [_read_count(os.pread(descriptor, _RECORD_BYTES, place)) for place in places]
+            os.pwrite(descriptor, _record(max(answered, *counts)), places[counts.index(min(counts))])
             os.fdatasync(descriptor)
         except BaseException:
             self.forget()

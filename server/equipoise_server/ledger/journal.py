@@ -32,7 +32,7 @@ class Head:
 
 
 def head(connection: Connection) -> Head:
-    """How far the journal has come."""
+    """Return how far the journal has come."""
     row = connection.execute(
         select(journal.c.sequence, journal.c.digest).order_by(journal.c.sequence.desc()).limit(1)
     ).first()
@@ -40,7 +40,7 @@ def head(connection: Connection) -> Head:
 
 
 def digest_at(connection: Connection, sequence: int) -> bytes | None:
-    """The digest of one entry, or None where there is no such entry; entry 0 stands for the beginning."""
+    """Return the digest of one entry, or None where there is no such entry; entry 0 stands for the beginning."""
     if sequence == 0:
         return START
     return connection.execute(select(journal.c.digest).where(journal.c.sequence == sequence)).scalar_one_or_none()
@@ -104,14 +104,14 @@ def of_account(connection: Connection, account: str, after_sequence: int, limit:
 
 
 def of_action(connection: Connection, action: str, after_sequence: int = 0) -> list[JournalEntry]:
-    """Every entry of one kind after a sequence number, from the oldest."""
+    """Return every entry of one kind after a sequence number, from the oldest."""
     wanted = (journal.c.action == action) & (journal.c.sequence > after_sequence)
     rows = connection.execute(select(journal).where(wanted).order_by(journal.c.sequence))
     return [_record(row) for row in rows]
 
 
 def verified(connection: Connection, page_size: int = PAGE) -> Iterator[JournalEntry]:
-    """The whole stored journal, read page by page and checked. Raises `DataLoss`."""
+    """Yield the whole stored journal, read page by page and checked. Raises `DataLoss`."""
     digest, sequence = START, 0
     while entries := page(connection, sequence, page_size):
         digest = verify(entries, digest, sequence + 1)

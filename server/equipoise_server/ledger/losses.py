@@ -32,12 +32,12 @@ def of_lost_accounts(connection: Connection) -> dict[str, Loss]:
     first = journal.of_account(connection, "", 0, 1)
     if not first:
         return {}
-    there = {*connection.execute(select(accounts.c.name)).scalars()}
-    found = defaultdict[str, list[Loss]](list)
+    open_accounts = {*connection.execute(select(accounts.c.name)).scalars()}
+    losses_of = defaultdict[str, list[Loss]](list)
     for entry in journal.of_action(connection, "write-off", first[0].sequence):
-        if entry.account and entry.account not in there:
-            found[entry.account].append(Loss(entry.cost, json.loads(entry.events).get("order")))
-    return {name: _together(losses) for name, losses in found.items()}
+        if entry.account and entry.account not in open_accounts:
+            losses_of[entry.account].append(Loss(entry.cost, json.loads(entry.events).get("order")))
+    return {name: _together(losses) for name, losses in losses_of.items()}
 
 
 def all_known(connection: Connection) -> tuple[dict[str, Cost], dict[str, float]]:
@@ -62,7 +62,7 @@ def _together(losses: list[Loss]) -> Loss:
         for loss in losses:
             cost = largest(cost, loss.cost)
         return Loss(cost, None)
-    order = max(each for each in orders if each is not None)
+    order = max(loss_order for loss_order in orders if loss_order is not None)
     if len(orders) > 1:  # What was counted at several orders cannot be added: nothing may be left.
         return Loss(Cost(divergence=MAX_AMOUNT), order)
     return Loss(saturated(sum((loss.cost for loss in losses), Cost())), order)

@@ -30,25 +30,25 @@ def check_accounts(connection: Connection) -> None:
         raise DataLoss(error.message) from None
     replayed, charges = dict(accounts.by_name), all_charges(connection)
     for account in all_accounts(connection):
-        made = replayed.pop(account.name, None)
-        if made is None or not _agree(made, account, charges.get(account.name, {})):
+        from_journal = replayed.pop(account.name, None)
+        if from_journal is None or not _agree(from_journal, account, charges.get(account.name, {})):
             raise DataLoss(f"account {account.name} does not say what the budget journal says")
     if replayed:
         raise DataLoss(f"account {min(replayed)} is in the budget journal, but not in the store")
 
 
-def _agree(made: ReplayedAccount, account: Account, charges: dict[str, Charge]) -> bool:
-    """Whether an account counts as its entries say, has their charges, and holds what these come to."""
+def _agree(from_journal: ReplayedAccount, account: Account, charges: dict[str, Charge]) -> bool:
+    """Return whether an account counts as its entries say, has their charges, and holds what these come to."""
     cap = account.cap
     counting = (account.composition, cap.epsilon, cap.delta, cap.order)
-    if (made.composition, made.cap.epsilon, made.cap.delta, made.order) != counting:
+    if (from_journal.composition, from_journal.cap.epsilon, from_journal.cap.delta, from_journal.order) != counting:
         return False
-    settled = {round_id: (charge.state, charge.cost) for round_id, charge in made.charges.items()}
+    settled = {round_id: (charge.state, charge.cost) for round_id, charge in from_journal.charges.items()}
     if settled != {round_id: (charge.state, charge.cost) for round_id, charge in charges.items()}:
         return False
 
     def total(*states: str) -> Cost:
-        live = [charge.cost for charge in made.charges.values() if charge.state in states]
-        return combined([*made.lost, *live], account.composition, cap)
+        live = [charge.cost for charge in from_journal.charges.values() if charge.state in states]
+        return combined([*from_journal.lost, *live], account.composition, cap)
 
     return (total("spent"), total("spent", "reserved")) == (account.spent, account.committed)

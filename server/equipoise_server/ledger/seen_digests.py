@@ -53,11 +53,11 @@ class SeenDigests:
         """
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            begun = os.fstat(descriptor).st_size
+            size_before = os.fstat(descriptor).st_size
             os.ftruncate(descriptor, sequence * DIGEST_BYTES)
             file.seek(sequence * DIGEST_BYTES)
             file.writelines(digests)
             file.flush()
             os.fsync(descriptor)
-        if not begun:
+        if not size_before:
             sync_directory(self.path.parent)

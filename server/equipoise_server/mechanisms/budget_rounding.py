@@ -28,13 +28,13 @@ def usable_delta(budget: Budget) -> float:
 
 
 def usable_rho(budget: Budget) -> int:
-    """The largest rho, in units of 10^-12, that `budget` allows."""
+    """Return the largest rho, in units of 10^-12, that `budget` allows."""
     delta = usable_delta(budget)
     return largest_rho(budget.epsilon, delta) if delta > 0 else 0
 
 
 def epsilon_within(rho: Fraction) -> Fraction:
-    """The largest epsilon on the grid with `epsilon^2 / 2 <= rho`."""
+    """Return the largest epsilon on the grid with `epsilon^2 / 2 <= rho`."""
     return Fraction(math.isqrt(int(2 * rho * 4**EPSILON_BITS)), 2**EPSILON_BITS)
 
 

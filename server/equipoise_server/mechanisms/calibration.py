@@ -31,7 +31,7 @@ def calibrate_laplace(budget: Budget) -> CalibratedNoise:
     concentrated = epsilon_within(Fraction(usable_rho(budget), RHO_UNIT))
     epsilon = max(plain, concentrated)
     if epsilon < MIN_EPSILON:
-        raise BudgetExhausted("data_budget: too little for any noise; allow more")
+        raise BudgetExhausted("data_budget: is too small for any noise that can be drawn; raise it")
     if plain >= concentrated:
         return LaplaceNoise(plain), ApproximateDpEvent("answers", plain, Fraction(0))
     return LaplaceNoise(concentrated), PureDpEvent("answers", concentrated)
@@ -41,7 +41,7 @@ def least_gaussian(budget: Budget) -> CalibratedNoise:
     """Discrete Gaussian noise, charged in zCDP (`accounting.gaussian_rho`)."""
     rho = Fraction(usable_rho(budget), RHO_UNIT)
     if epsilon_within(rho) < MIN_EPSILON:
-        raise BudgetExhausted("data_budget: too little for any noise; allow more")
+        raise BudgetExhausted("data_budget: is too small for any noise that can be drawn; raise it")
     noise = GaussianNoise.within(rho)
     return noise, noise.part(1)
 
@@ -52,5 +52,5 @@ def noise_distribution(noise: AnswerNoise, l1_sensitivity: int) -> NoiseDistribu
         return noise.law(l1_sensitivity)
     except ValueError:
         raise BudgetExhausted(
-            "data_budget: too little for so many statements; noise would be coarser than what its sampler draws"
+            "data_budget: is too small for so many statements; the noise would be coarser than its sampler can draw"
         ) from None

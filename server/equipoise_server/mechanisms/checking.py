@@ -42,7 +42,7 @@ def check_setting(setting: PublicParameters) -> None:
             problem = f"must lie between 0 (not declared) and the universe's {setting.universe_size:,} records"
             raise InvalidArgument(f"shares[{index}].support", problem)
     if setting.attributes and math.prod(setting.attributes) != setting.universe_size:
-        raise InvalidArgument("attributes", "their categories must multiply to the size of the universe")
+        raise InvalidArgument("attributes", "must multiply to the size of the universe")
 
 
 def check_enumerable(setting: PublicParameters) -> None:
@@ -60,7 +60,7 @@ def check_costs(setting: PublicParameters, data_cost: Cost, analyst_cost: Cost |
     ):
         if cost is not None and epsilon_for(cost, budget.delta) > budget.epsilon:
             raise BudgetExhausted(
-                f"{field}: the round would cost more, with the truncation of its samplers; see delta too"
+                f"{field}: the round would cost more, with the truncation of its samplers; raise epsilon or delta"
             )
 
 
@@ -105,6 +105,8 @@ def planned_workloads(
 
 def _check_budget(field: str, budget: Budget) -> None:
     if not (0 < budget.epsilon <= 50 and 0 < budget.delta < 1):
-        raise InvalidArgument(field, "needs 0 < epsilon <= 50 and 0 < delta < 1")
+        raise InvalidArgument(field, "must have 0 < epsilon <= 50 and 0 < delta < 1")
     if usable_delta(budget) <= 0:
-        raise BudgetExhausted(f"{field}: the samplers' truncation alone needs a delta above {4 / DELTA_UNIT}")
+        raise BudgetExhausted(
+            f"{field}: must have a larger delta: the truncation of the samplers alone costs {4 / DELTA_UNIT}"
+        )

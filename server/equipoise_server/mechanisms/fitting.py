@@ -55,7 +55,7 @@ def fit(
     within: float = math.inf,
     most_steps: int = MAX_STEPS,
 ) -> Fitted:
-    """The distribution fitted to `measured`, float64[k]: fractions of the records with noise, not clipped.
+    """Return the distribution fitted to `measured`, float64[k]: fractions of the records with noise, not clipped.
 
     `variances`: float64[k], above 0, of the noise in these units; infinite where nothing was measured. `within`: it
     goes on while an answer is further from the measured one. At most `most_steps` are made. ValueError where either

@@ -52,7 +52,7 @@ class Hypothesis:
         self._weights, self._unit = rounded_weights(np.ones(len(self._potential)))
 
     def answers(self, workload: CompiledWorkload) -> NDArray[np.int64]:
-        """What it answers to every query: int64[k] in units of 2^-40."""
+        """Return what it answers to every query: int64[k] in units of 2^-40."""
         answers: NDArray[np.int64] = np.rint(workload.counts(self._weights) * self._unit).astype(np.int64)
         return answers
 
@@ -99,7 +99,7 @@ class Hypothesis:
 
 
 def gain_slack(rounding: float) -> float:
-    """What rounding may take of a gain, where it moves the fractions that are held by at most `rounding`.
+    """Return what rounding may take of a gain, where it moves the fractions that are held by at most `rounding`.
 
     The sum whose logarithm counts is wrong by at most `exp(4)` times that, and at least `exp(-4)`. Rounding tilts
     to 2^-28 nats changes far less.

@@ -124,7 +124,7 @@ class Mechanism(Protocol):
         seed: bytes,
         progress: OnStep,
     ) -> Outcome:
-        """The answers. A pure function of its arguments: the same bytes for the same arguments.
+        """Return the answers. A pure function of its arguments: the same bytes for the same arguments.
 
         `workloads` holds one entry for each share whose analyst submitted; analysts without one get none.
         """

@@ -38,11 +38,11 @@ class NoiseDistribution(Protocol):
         ...
 
     def quantile(self, probability: Fraction | float) -> int:
-        """A z for which P(Z > z) <= probability is proven; the law is symmetric."""
+        """Return a z for which P(Z > z) <= probability is proven; the law is symmetric."""
         ...
 
     def truncation_delta(self) -> Fraction:
-        """The total variation of one draw from the law that is accounted for."""
+        """Return the total variation of one draw from the law that is accounted for."""
         ...
 
 
@@ -56,19 +56,19 @@ class LaplaceNoise:
 
     @classmethod
     def within(cls, rho: Fraction) -> LaplaceNoise:
-        """The least noise for which one statement costs at most `rho` in zCDP."""
+        """Return the least noise for which one statement costs at most `rho` in zCDP."""
         return cls(epsilon_within(rho))
 
     def law(self, l1_sensitivity: int) -> NoiseDistribution:
-        """The noise of each count of a statement whose counts move by `l1_sensitivity` in sum."""
+        """Return the noise of each count of a statement whose counts move by `l1_sensitivity` in sum."""
         return DiscreteLaplace(self.epsilon / l1_sensitivity)
 
     def rho(self, answers: int) -> Fraction:
-        """What `answers` statements cost the data in zCDP (`accounting.laplace_rho`)."""
+        """Return what `answers` statements cost the data in zCDP (`accounting.laplace_rho`)."""
         return accounting.laplace_rho(self.epsilon, answers)
 
     def part(self, answers: int) -> PrivacyEvent:
-        """The same as a part of a charge."""
+        """Return the same as a part of a charge."""
         return PureDpEvent("answers", self.epsilon, answers)
 
 
@@ -82,12 +82,12 @@ class GaussianNoise:
 
     @classmethod
     def within(cls, rho: Fraction) -> GaussianNoise:
-        """The least noise for which one statement costs at most `rho` in zCDP."""
+        """Return the least noise for which one statement costs at most `rho` in zCDP."""
         units = -(-(1 << VARIANCE_BITS) * rho.denominator // (2 * rho.numerator))
         return cls(max(MIN_VARIANCE, Fraction(units, 1 << VARIANCE_BITS)))
 
     def law(self, l1_sensitivity: int) -> NoiseDistribution:
-        """The noise of each count of a statement, the squares of whose moves add up to `l1_sensitivity`."""
+        """Return the noise of each count of a statement, the squares of whose moves add up to `l1_sensitivity`."""
         return DiscreteGaussian(self.variance * l1_sensitivity)
 
     def rho(self, answers: int) -> Fraction:
@@ -106,7 +106,7 @@ NOISES: tuple[type[LaplaceNoise] | type[GaussianNoise], ...] = (LaplaceNoise, Ga
 def fresh_answers(
     noise: AnswerNoise, l1_sensitivity: int, counts: NDArray[np.int64], records: int, stream: KeyedStream
 ) -> NDArray[np.int64]:
-    """One statement's answers with noise, in units of 2^-40. `counts`: of all its cells.
+    """Return one statement's answers with noise, in units of 2^-40. `counts`: of all its cells.
 
     They move by `l1_sensitivity` in sum. Kept between 0 and all records, which moves none away from the truth.
     """

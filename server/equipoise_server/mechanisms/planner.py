@@ -82,27 +82,27 @@ def compare(
     """
     check_setting(setting)
     candidates = []
-    for name, each in mechanisms.items():
+    for name, planned in mechanisms.items():
         report(name)
-        candidates.append(_candidate(each, setting))
+        candidates.append(_candidate(planned, setting))
     return Comparison(tuple(candidates), choose(candidates))
 
 
 def choose(candidates: Sequence[Candidate]) -> Candidate | None:
-    """The best of those that have a plan, by the rule above; None where none has."""
-    feasible = [(each, each.plan) for each in candidates if each.plan is not None]
+    """Return the best of those that have a plan, by the rule above; None where none has."""
+    feasible = [(candidate, candidate.plan) for candidate in candidates if candidate.plan is not None]
     if not feasible:
         return None
-    left = [(each, plan) for each, plan in feasible if not each.beyond] or feasible
-    least = min(said(each.alpha) for each, _ in left)
-    left = [(each, plan) for each, plan in left if said(each.alpha) <= least * (1 + NEAR)]
+    left = [(candidate, plan) for candidate, plan in feasible if not candidate.beyond] or feasible
+    least = min(said(candidate.alpha) for candidate, _ in left)
+    left = [(candidate, plan) for candidate, plan in left if said(candidate.alpha) <= least * (1 + NEAR)]
     least = min(said(plan.error_bound) for _, plan in left)
-    left = [(each, plan) for each, plan in left if said(plan.error_bound) <= least * (1 + NEAR)]
+    left = [(candidate, plan) for candidate, plan in left if said(plan.error_bound) <= least * (1 + NEAR)]
 
     def order(pair: tuple[Candidate, MechanismPlan]) -> tuple[tuple[float, ...], bool, float, float, str]:
-        each, plan = pair
-        unsaid = (each.alpha, plan.error_bound) if least == said(SAYS_NOTHING) else ()
-        return unsaid, plan.analyst_cost not in (None, Cost()), each.alpha, plan.seconds, each.mechanism
+        candidate, plan = pair
+        unsaid = (candidate.alpha, plan.error_bound) if least == said(SAYS_NOTHING) else ()
+        return unsaid, plan.analyst_cost not in (None, Cost()), candidate.alpha, plan.seconds, candidate.mechanism
 
     return min(left, key=order)[0]
 
@@ -114,7 +114,7 @@ def alpha(plan: MechanismPlan, setting: PublicParameters) -> float:
 
 
 def said(error: float) -> float:
-    """What a promise of this error counts as: 1 where it says nothing."""
+    """Return what a promise of this error counts as: 1 where it says nothing."""
     return error if error < SAYS_NOTHING else 1.0
 
 
@@ -151,7 +151,7 @@ class Auto:
         seed: bytes,
         progress: OnStep,
     ) -> Outcome:
-        """What the plan's own mechanism answers."""
+        """Return what the plan's own mechanism answers."""
         return self.mechanisms[plan.mechanism].run(setting, plan, data, workloads, seed, progress)
 
 
@@ -164,7 +164,7 @@ def _candidate(mechanism: Mechanism | SessionMechanism, setting: PublicParameter
 
 
 def _none_can(candidates: Sequence[Candidate]) -> Refusal:
-    """One refusal for all: the one that all give, or what each of them says.
+    """Return one refusal for all: the one that all give, or what each of them says.
 
     A mechanism that does not know a forced option is not asked. Where nobody knows it, those that have options say
     which.

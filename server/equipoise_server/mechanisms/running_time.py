@@ -35,19 +35,19 @@ QUERY_BYTES = 320
 
 
 def counting_seconds(setting: PublicParameters) -> float:
-    """All declared statements counted on the data once, and their answers written down."""
+    """Return all declared statements counted on the data once, and their answers written down."""
     asked = STATEMENT_SECONDS * setting.statements + QUERY_SECONDS * setting.queries
     return START_SECONDS + CELL_SECONDS * setting.universe_size + SHARE_SECONDS * len(setting.shares) + asked
 
 
 def drawing_seconds(law: NoiseDistribution, count: int, streams: int) -> float:
     """`count` numbers of integer noise in all, from so many streams."""
-    each = DIGIT_SECONDS * law.digits if isinstance(law, DiscreteLaplace) else GAUSSIAN_SECONDS
-    return DRAW_SECONDS[type(law)] * streams + each * count
+    seconds = DIGIT_SECONDS * law.digits if isinstance(law, DiscreteLaplace) else GAUSSIAN_SECONDS
+    return DRAW_SECONDS[type(law)] * streams + seconds * count
 
 
 def counting_bytes(setting: PublicParameters) -> int:
-    """The peak while counting: the histogram and its sums, the queries and their answers."""
+    """Return the peak while counting: the histogram and its sums, the queries and their answers."""
     return PROCESS_BYTES + CELL_BYTES * setting.universe_size + QUERY_BYTES * setting.queries
 
 
@@ -59,7 +59,7 @@ def fitting_seconds(setting: PublicParameters, deviation: float) -> float:
 
 
 def fitting_steps(deviation: float, queries: float) -> float:
-    """The steps of a fit to so many answers.
+    """Return the steps of a fit to so many answers.
 
     The finer the noise, the later a fit stops: 20 steps at 10^-2, 45 at 10^-3 and 115 at 10^-4 on 35 tables of
     Adult. The fewer answers there are, the earlier: 31 at 10^-3 on one of the tables.
@@ -85,5 +85,5 @@ def online_seconds(setting: PublicParameters, updates: int) -> float:
 
 
 def fitting_bytes(setting: PublicParameters) -> int:
-    """The most that a fit holds besides the histogram: one analyst is fitted at a time."""
+    """Return the most that a fit holds besides the histogram: one analyst is fitted at a time."""
     return FITTING_BYTES * setting.universe_size + QUERY_BYTES * setting.largest_share

@@ -35,7 +35,7 @@ _CONTEXT = precise(40)
 
 
 def sum_reach(law: NoiseDistribution, squares: NDArray[np.float64], chance: Fraction) -> NDArray[np.float64]:
-    """What the size of the sum exceeds with probability at most `chance`; same shape.
+    """Return what the size of the sum exceeds with probability at most `chance`; same shape.
 
     `squares`: `V` above, one for each sum. For the ideal law; what is drawn differs by its truncation.
     """

@@ -115,7 +115,7 @@ class DiscreteGaussian:
                 return False
 
     def _density(self, size: int, bits: int) -> int:
-        """An integer b with b - 1 < 2^bits exp(-size^2 / 2 variance) < b + 2.
+        """Return an integer b with b - 1 < 2^bits exp(-size^2 / 2 variance) < b + 2.
 
         With x nats and d digits the quotient, the exponential and the product are wrong by less than x 10^(1-d),
         10^(1-d) and 10^(1-d) of the whole; as x exp(-x) < 1, their sum is below 2^bits 3 10^(1-d) < 10^-30.
@@ -126,11 +126,11 @@ class DiscreteGaussian:
         return int(context.multiply(context.exp(exponent), Decimal(1 << bits)))
 
     def truncation_delta(self) -> Fraction:
-        """The total variation of the drawn law from the ideal one: none, every integer may be drawn."""
+        """Return the total variation of the drawn law from the ideal one: none, every integer may be drawn."""
         return Fraction(0)
 
     def quantile(self, probability: Fraction | float) -> int:
-        """A z >= 0 for which P(Z > z) <= probability is proven; ValueError unless 0 < probability < 1.
+        """Return a z >= 0 for which P(Z > z) <= probability is proven; ValueError unless 0 < probability < 1.
 
         The smallest one by the bound of `_beyond`, which exceeds the true tail by a part of about variance / z^2.
         """
@@ -186,13 +186,13 @@ class DiscreteGaussian:
 
 
 def _trailing_zeros(words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """How many zero bits each word ends in; 64 for the word 0."""
+    """Return how many zero bits each word ends in; 64 for the word 0."""
     lowest = words & (~words + np.uint64(1))
     return np.bitwise_count(lowest - np.uint64(1)).astype(np.int64)
 
 
 def _further_zeros(stream: KeyedStream) -> int:
-    """How many zero bits come before the first one in what the stream holds next, low bits first."""
+    """Return how many zero bits come before the first one in what the stream holds next, low bits first."""
     zeros = 0
     while True:
         word = stream.below(1 << 64)

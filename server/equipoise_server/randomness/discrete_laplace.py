@@ -92,7 +92,7 @@ class DiscreteLaplace:
         return values
 
     def truncation_delta(self) -> Fraction:
-        """An upper bound on the total variation of the drawn law from the ideal one: (2 digits + 2) / 2^128.
+        """Return an upper bound on the total variation of the drawn law from the ideal one: (2 digits + 2) / 2^128.
 
         Two geometric numbers; each has `digits` coins whose probability is off by less than 2^-128, and
         misses the digits from `digits` on, one of which is 1 with probability p^(2^digits) <= exp(-89) <
@@ -137,7 +137,7 @@ class DiscreteLaplace:
         return min(largest, max(0, above - 1))
 
     def law(self) -> dict[int, Fraction]:
-        """The exact law that `draw` draws from, for enumerations: the probability of each possible integer.
+        """Return the exact law that `draw` draws from, for enumerations: the probability of each possible integer.
 
         Raises ValueError for more than 12 digits (rates below about 1/46).
         """

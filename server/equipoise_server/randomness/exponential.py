@@ -23,7 +23,7 @@ _BLOCK = 1 << 14  # elements whose temporaries stay in a core's cache
 
 
 def precise(digits: int) -> Context:
-    """A decimal context of `digits` digits whose range no exponent of this package leaves."""
+    """Return a decimal context of `digits` digits whose range no exponent of this package leaves."""
     return Context(
         prec=digits,
         rounding=ROUND_HALF_EVEN,
@@ -65,7 +65,7 @@ def exponentials(exponents: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def exponential_bits(exponent: int, bits: int = 192) -> int:
-    """An integer b with b - 1 < 2^bits * exp(-exponent * 2^-48) < b + 2, for 0 <= exponent < 2^64.
+    """Return an integer b with b - 1 < 2^bits * exp(-exponent * 2^-48) < b + 2, for 0 <= exponent < 2^64.
 
     Raises ValueError outside that range. It is the floor of a decimal value whose absolute error is below
     10^-8: with d = floor(bits * 0.302) + 10 > log10(2^bits) + 9 digits the exponential (correctly rounded,

@@ -70,7 +70,7 @@ class KeyedStream:
         return words
 
     def below(self, bound: int) -> int:
-        """A uniform integer in 0..bound-1, exactly, for a bound of any size. Raises ValueError if bound < 1.
+        """Return a uniform integer in 0..bound-1, exactly, for a bound of any size. Raises ValueError if bound < 1.
 
         Numbers of as many bits as `bound - 1` has are read (the low bits of the fewest whole words, first
         word lowest) until one is below the bound: less than two on average.

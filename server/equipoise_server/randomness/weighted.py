@@ -196,7 +196,7 @@ def draw_exponential(exponents: NDArray[np.int64], count: int, stream: KeyedStre
 
 
 def draw_weighted(weights: Sequence[int] | NDArray[np.uint64], stream: KeyedStream) -> int:
-    """One index, i with probability exactly weights[i] / sum. See `draw_weighted_many`."""
+    """Return one index, i with probability exactly weights[i] / sum. See `draw_weighted_many`."""
     return int(draw_weighted_many(weights, 1, stream)[0])
 
 

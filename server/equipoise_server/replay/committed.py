@@ -52,7 +52,7 @@ class Committed:
 
 
 def read_committed(connection: Connection, released: RoundRecord) -> Committed:
-    """The records of a round and of its dataset, each checked against its root and bound to the one before.
+    """Return the records of a round and of its dataset, each checked against its root and bound to the one before.
 
     Raises `Differs`, `VerificationFailed` for records that are not what their leaves commit to, `WrongState`
     where there are none.

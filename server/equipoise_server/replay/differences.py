@@ -27,11 +27,11 @@ class Difference:
             *([] if self.message is None else [f"message {self.message}"]),
             *([] if self.query is None else [f"query {self.query}"]),
         ]
-        said = ", ".join([*places, self.what])
-        return f"{said}: {self.recorded} is there, but it must be {self.expected}" if self.recorded else said
+        subject = ", ".join([*places, self.what])
+        return f"{subject}: {self.recorded} is there, but it must be {self.expected}" if self.recorded else subject
 
     def as_json(self) -> dict[str, object]:
-        """Every field, those that say nothing as null."""
+        """Return every field, those that say nothing as null."""
         return {name: None if value == "" else value for name, value in asdict(self).items()}
 
 

@@ -22,6 +22,7 @@ from equipoise.records.codec import list_of, optional
 from equipoise.records.item_parts import STREAM, SYNOPSIS, RecordedStream, RecordedSynopsis
 from equipoise.records.public_facts import PLAN, SHARE, TERMS
 from equipoise.records.record import synopsis_digest, workload_commitment
+from equipoise.records.sealed_seeds import fingerprint
 from equipoise_server.computation.round import Job, compute_round
 from equipoise_server.computation.streams import stream_parts
 from equipoise_server.datasets.source import Source
@@ -129,8 +130,9 @@ class Replay:
 
     def seed_opens(self) -> str:
         """The seed is the one that was committed to, and the auditor's nonce the one on record."""
-        commitment = self.stored.round.seed_commitment
-        same("the seed's commitment", commitment, self.stored.committed.round.seed_commitment)
+        commitment, recorded = self.stored.round.seed_commitment, self.stored.committed.round
+        same("the seed's commitment", commitment, recorded.seed_commitment)
+        same("the seed's fingerprint", recorded.seed_fingerprint, fingerprint(self.seed))
         nonce = self.stored.nonce
         same("the auditor's nonce", nonce, self.stored.committed.seal.nonce)
         bound = "no nonce of an auditor" if nonce is None else f"the auditor's nonce {nonce.hex()[:SHOWN]}..."

@@ -9,7 +9,7 @@ from equipoise_server.replay.replay import Replayed
 
 
 def as_json(replayed: Replayed) -> dict[str, object]:
-    """The object that `--json` prints. Distances are in units of 2^-40."""
+    """Return the object that `--json` prints. Distances are in units of 2^-40."""
     return {
         "round": replayed.round_id,
         "agrees": replayed.difference is None,
@@ -24,17 +24,17 @@ def as_json(replayed: Replayed) -> dict[str, object]:
 
 
 def lines(replayed: Replayed) -> list[str]:
-    """A line for each check, and one for each way of answering: by which rule it was compared."""
-    told = [
+    """Return a line for each check, and one for each way of answering: by which rule it was compared."""
+    facts = [
         f"{number:>2} ok   {check.name}: {check.detail}" for number, check in enumerate(replayed.checks, start=1)
     ]
     if replayed.difference is not None:
-        told.append(f"{len(told) + 1:>2} FAIL {replayed.failed}: {replayed.difference}")
+        facts.append(f"{len(facts) + 1:>2} FAIL {replayed.failed}: {replayed.difference}")
     for way, (answers, furthest, allowed) in replayed.ways.items():
         rule = f"to within 2^-20, at most {furthest} * 2^-{GRID_BITS} apart" if allowed else "exactly"
-        told.append(f"        {answers:,} answered by {way.label} were compared {rule}")
+        facts.append(f"        {answers:,} answered by {way.label} were compared {rule}")
     if replayed.difference is None:
-        told.append(
+        facts.append(
             "The round follows from its data, workloads, terms and seed. See that the log has these records."
         )
-    return told
+    return facts

@@ -2,33 +2,60 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from sqlalchemy import select
 
 from equipoise.errors import InvalidArgument, VerificationFailed, WrongState
+from equipoise.model.rounds import RoundState
+from equipoise.records.record import key_id
 from equipoise.records.sealed_seeds import SALT_BYTES, SEED_BYTES, commit, open_sealed
-from equipoise_server.storage.store import ReadOnlyStore
+from equipoise_server.ledger.rollback_guard import Guard
+from equipoise_server.rounds.state_machine import streams_open
+from equipoise_server.rounds.store.rounds import read_round
+from equipoise_server.rounds.store.step_records import seed_read
+from equipoise_server.storage.operations import committing
+from equipoise_server.storage.store import Store, open_store
 from equipoise_server.storage.tables.transparency import sealed_seeds
 from equipoise_server.transparency.keys import Purpose, all_keys
 
 
-def unsealed(store: ReadOnlyStore, round_id: str, private: X25519PrivateKey, commitment: bytes) -> bytes:
-    """The seed that the store holds for this key. Raises `WrongState` where it holds none; `VerificationFailed`.
+def unsealed(
+    store_url: str, guard: Guard, round_id: str, private: X25519PrivateKey, commitment: bytes, now: datetime
+) -> bytes:
+    """The seed of an ended round that the store holds for this key, once it is on record that it was read.
 
-    Unlike an auditor's call to a server, this leaves no record: who has both the store and the key needs no server.
+    As at an auditor's call to a server, the record is written, and known to the guard, before the seed is opened;
+    it names the key, as nobody has signed in. It enters the log when a server next looks. Raises `WrongState` where
+    there is none for the key, or the round has not ended; `VerificationFailed`; `DataLoss` upon an older copy.
     """
     public = private.public_key().public_bytes_raw()
-    with store.read() as connection:
+    with closing(open_store(store_url)) as store:
+        guard.advance(store)
+        sealed = _recorded(store, round_id, public, now)
+        guard.advance(store)
+    return open_sealed(private, round_id, sealed, commitment)
+
+
+def _recorded(store: Store, round_id: str, public: bytes, now: datetime) -> bytes:
+    """The seed as it was sealed to a key, in the transaction that puts its reading on record."""
+    with committing(store, "seed read") as connection:
+        record = read_round(connection, round_id)
+        if not (record.state is RoundState.ABORTED or streams_open(record.state, record.release_time, now)):
+            raise WrongState("the round has not ended yet")
         key_ids = {key.id for key in all_keys(connection, Purpose.AUDITOR) if key.public == public}
         query = select(sealed_seeds.c.sealed).where(
             sealed_seeds.c.round_id == round_id, sealed_seeds.c.key_id.in_(key_ids)
         )
-        sealed = connection.execute(query).scalar_one_or_none()
-    if sealed is None:
-        raise WrongState("the round's seed was not sealed to this key, or was destroyed after the time for audits")
-    return open_sealed(private, round_id, sealed, commitment)
+        sealed: bytes | None = connection.execute(query).scalar_one_or_none()
+        if sealed is None:
+            problem = "was not sealed to this key, or was destroyed after the time for audits"
+            raise WrongState(f"the round's seed {problem}")
+        seed_read(connection, round_id, f"replay by the key {key_id(public)}", now)
+    return sealed
 
 
 def seed_in(path: Path, commitment: bytes) -> bytes:

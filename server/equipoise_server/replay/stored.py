@@ -101,12 +101,12 @@ class StoredRound:
         return rows_of
 
     def synopsis(self) -> bytes:
-        """The cells of the synopsis's records."""
+        """Return the cells of the synopsis's records."""
         with self.store.read() as connection:
             return read_synopsis(connection, self.id)
 
     def beside(self, part: StreamPart) -> list[tuple[bytes | None, bytes]]:
-        """The messages of a part that was computed, each beside the one that is stored."""
+        """Return the messages of a part that was computed, each beside the one that is stored."""
         last = part.first_sequence + len(part.chunks) - 1
         with self.store.read() as connection:
             query = select(result_chunks.c.sequence, result_chunks.c.chunk).where(
@@ -119,7 +119,7 @@ class StoredRound:
         return [(stored.get(sequence), chunk) for sequence, chunk in numbered]
 
     def messages(self, analyst: str) -> Iterator[bytes]:
-        """The messages of an analyst's stream as they are stored, in order."""
+        """Yield the messages of an analyst's stream as they are stored, in order."""
         query = (
             select(result_chunks.c.chunk)
             .where(result_chunks.c.run_id == self.run_id, result_chunks.c.analyst == analyst)
@@ -129,7 +129,7 @@ class StoredRound:
             yield from connection.execution_options(yield_per=CHUNKS_IN_PART).execute(query).scalars()
 
     def stream(self, analyst: str) -> tuple[bytes, int]:
-        """What commits to an analyst's stream as it is stored, and how many messages it has."""
+        """Return what commits to an analyst's stream as it is stored, and how many messages it has."""
         digest, messages = stream_start(self.id), 0
         for chunk in self.messages(analyst):
             digest, messages = stream_step(digest, chunk), messages + 1

@@ -31,7 +31,7 @@ class Asked:
     pending: Sequence[Cost]
 
     def shown(self, refusal: str = "") -> AccountCharge:
-        """The same for operators and auditors, of the account's limits."""
+        """Return the same for operators and auditors, of the account's limits."""
         return account_charge(self.on.name, self.on.cap, self.cost, refusal)
 
     @property
@@ -58,7 +58,7 @@ def check_accounts(connection: Connection, terms: Terms, plan: MechanismPlan) ->
 
 
 def planned_charges(connection: Connection, terms: Terms, plan: MechanismPlan) -> tuple[AccountCharge, ...]:
-    """What a plan counts on the data's account and on one of its analysts', and whether they admit it now.
+    """Return what a plan counts on the data's account and on one of its analysts', and whether they admit it now.
 
     Of the analysts' accounts it is the first that refuses the round, or the first where all admit it. An account
     that no round has opened yet is taken as it would be opened.
@@ -104,7 +104,7 @@ def _asked(connection: Connection, terms: Terms, plan: MechanismPlan) -> Iterato
 
 
 def _analyst_caps(connection: Connection, dataset: str) -> dict[str, Cap]:
-    """The caps under which analysts' accounts of a dataset are opened, by the unit that they are for."""
+    """Return the caps under which analysts' accounts of a dataset are opened, by the unit that they are for."""
     caps = datasets.c.analyst_epsilon, datasets.c.analyst_delta, datasets.c.analyst_order
     row = connection.execute(select(*caps).where(datasets.c.name == dataset)).one()
     return {

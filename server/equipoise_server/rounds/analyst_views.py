@@ -74,7 +74,9 @@ class AnalystViews:
         with self.store.read() as connection:
             record = read_own_round(connection, round_id, analyst)
             if not streams_open(record.state, record.release_time, self.clock()):
-                raise WrongState("the round's results cannot be read yet, or there are none")
+                raise WrongState(
+                    "the round has no results that can be read now: they are not released yet, or there are none"
+                )
             run_id = connection.execute(released).scalar_one()
             if run_id is None:
                 raise WrongState("the round's results are no longer kept")
@@ -88,7 +90,7 @@ class AnalystViews:
         """
         # RELEASED is shown to analysts from the release time on: evidence opens when the streams do.
         if not self.get(analyst, round_id).state.ended:
-            raise WrongState("the round has not ended yet, so there is nothing to verify")
+            raise WrongState("the round has not ended; it can be verified when it has")
         with self.store.read() as connection:
             proof = evidence_of(connection, self.signer, self.deployment, analyst, round_id, since_size)
         return None if proof is None else proof.to_bytes()

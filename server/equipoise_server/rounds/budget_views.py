@@ -43,7 +43,7 @@ class Budgets:
     operations: Operations
 
     def accounts(self, dataset: str, page_size: int = 0, page_token: str = "") -> tuple[list[Account], str]:
-        """The accounts of a dataset in the order of their names. Raises `NotFound`."""
+        """Return the accounts of a dataset in the order of their names. Raises `NotFound`."""
         limit = page_limit(page_size)
         with self.operations.store.read() as connection:
             read_dataset(connection, dataset)
@@ -51,14 +51,14 @@ class Budgets:
         return cut_page([_converted(account) for account in listed], limit, lambda record: record.name)
 
     def journal(self, page_size: int = 0, page_token: str = "") -> tuple[list[JournalEntry], str]:
-        """The journal from its beginning; a page's token is its last sequence number."""
+        """Return the journal from its beginning; a page's token is its last sequence number."""
         limit, after = page_limit(page_size), page_number(page_token)
         with self.operations.store.read() as connection:
             entries = journal.page(connection, after, limit + 1)
         return cut_page(entries, limit, lambda record: str(record.sequence))
 
     def history(self, account: str, page_size: int = 0, page_token: str = "") -> tuple[list[JournalEntry], str]:
-        """The journal's entries of one account. Raises `NotFound`."""
+        """Return the journal's entries of one account. Raises `NotFound`."""
         limit, after = page_limit(page_size), page_number(page_token)
         with self.operations.store.read() as connection:
             accounts.account(connection, account)
@@ -75,8 +75,8 @@ class Budgets:
         request = make_request(f"operator/{caller}", request_id, "set_cap", account, content)
 
         def work(connection: Connection, now: datetime) -> str:
-            held = accounts.account(connection, account)
-            pending = pending_costs(connection, held.dataset, [held])
+            standing = accounts.account(connection, account)
+            pending = pending_costs(connection, standing.dataset, [standing])
             set_cap(connection, account, checked, now, pending[account])
             return ACCOUNT.to_text(_converted(accounts.account(connection, account)))
 

@@ -62,7 +62,7 @@ class NewDataset:
     new_budgets: bool = False
 
     def request(self, caller: str, request_id: str) -> Request:
-        """The request whose content is all of this."""
+        """Return the request whose content is all of this."""
         content = {
             "name": self.name,
             "source": self.source,
@@ -125,12 +125,12 @@ class Datasets:
         if (known := self.operations.answered(request, _as_registered)) is not None:
             return known
         check_name(name)
-        found = self.source(source)
-        counts = found.counts(schema)
+        table_source = self.source(source)
+        counts = table_source.counts(schema)
         if counts.records == 0:
             raise InvalidArgument("table", "has no records")
         digest = data_digest(counts)
-        table = NewTable(found, digest, self.directory)
+        table = NewTable(table_source, digest, self.directory)
         # Files are compared before it is this request's turn to write.
         with self.operations.store.read() as connection:
             table.datasets(connection)
@@ -147,7 +147,7 @@ class Datasets:
 
         def work(connection: Connection, now: datetime) -> str:
             if read_dataset(connection, name).retire_time is not None:
-                raise WrongState("the dataset is retired already")
+                raise WrongState("the dataset is already retired")
             retired = datasets.update().where(datasets.c.name == name).values(retire_time=to_microseconds(now))
             connection.execute(retired)
             return name
@@ -156,7 +156,7 @@ class Datasets:
         return self.operations.carry_out(request, work, read_dataset)
 
     def get(self, name: str) -> DatasetRecord:
-        """One dataset. Raises `NotFound`."""
+        """Return one dataset. Raises `NotFound`."""
         with self.operations.store.read() as connection:
             return read_dataset(connection, name)
 
@@ -185,7 +185,7 @@ def _insert(
     data_cap, analyst_cap = caps
     same = func.lower(datasets.c.name) == new.name.lower()
     if taken := connection.execute(select(datasets.c.name).where(same)).scalar():
-        raise AlreadyExists(f"a dataset named {taken!r} is registered already")
+        raise AlreadyExists(f"a dataset named {taken!r} is already registered")
     beside = other_data_accounts(connection, new.name, table, new_budgets=new.new_budgets)
     lost_of_data, lost_of_analysts = lost_orders(connection, new.name)
     _check_lost("data_order", lost_of_data, data_cap)
@@ -220,9 +220,11 @@ def _counted_cap(whose: str, budget: Budget, order: float) -> Cap:
 def _check_lost(field: str, lost: set[float], cap: Cap) -> None:
     """What was lost of accounts counts where they are opened again, and only at its own order."""
     for order in sorted(lost - {cap.order}):
-        raise InvalidArgument(field, f"must be {order!r}, at which what was written off under this name is counted")
+        raise InvalidArgument(
+            field, f"must be {order!r}, the order at which losses under this name were written off"
+        )
 
 
 def _as_registered(connection: Connection, name: str) -> DatasetRecord:
-    """The first answer: the dataset as it was when it had just been registered."""
+    """Return the first answer: the dataset as it was when it had just been registered."""
     return replace(read_dataset(connection, name), retire_time=None)

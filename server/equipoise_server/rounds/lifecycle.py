@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 
 import structlog
@@ -107,7 +108,9 @@ class Lifecycle:
                 query = select(rounds.c.id).where(rounds.c.state == RoundState.RUNNING.value)
                 running = list(connection.execute(query.order_by(rounds.c.position)).scalars())
             self._runner.keep_only(running)
-            self._problems = {each: problem for each, problem in self._problems.items() if each in running}
+            self._problems = {
+                running_id: problem for running_id, problem in self._problems.items() if running_id in running
+            }
             for round_id in running:
                 if self._runner.progress(round_id) is not None:
                     continue
@@ -136,22 +139,22 @@ class Lifecycle:
                 then(round_id)
         return record
 
-    def _check_idle(self, connection: Connection, record: RoundRecord) -> Mapping[str, object]:
+    def _check_idle(self, connection: Connection, record: RoundRecord, _: datetime) -> Mapping[str, object]:
         # Claimed before it shows as RUNNING: other servers look for such rounds that nobody has.
         if (
             completed(connection, record.id) is not None
             or self._runner.active(record.id)
             or not self._runner.claim(record.id)
         ):
-            raise WrongState("the round is being run, or has been, and waits for its release")
+            raise WrongState("the round is running, or has run and waits for its release")
         return {}
 
-    def _seal(self, connection: Connection, record: RoundRecord) -> Mapping[str, object]:
+    def _seal(self, connection: Connection, record: RoundRecord, now: datetime) -> Mapping[str, object]:
         # Before anything is charged: a round whose seed does not open can never be computed.
         read_seed(connection, record, self._context.storage_key)
-        return collected(connection, record)
+        return collected(connection, record, now)
 
-    def _release(self, connection: Connection, record: RoundRecord) -> Mapping[str, object]:
+    def _release(self, connection: Connection, record: RoundRecord, now: datetime) -> Mapping[str, object]:
         # When its streams open is the clock's next point of the grid, and stays so.
         self._context.watch.check(connection)
         run_id, peak_memory_bytes = completed_run(connection, record.id)
@@ -159,7 +162,7 @@ class Lifecycle:
         grid = record.terms.release_grid_seconds or self._grid
         return {
             "run_id": run_id,
-            "release_time": to_microseconds(next_grid_point(self._context.clock(), grid)),
+            "release_time": to_microseconds(next_grid_point(now, grid)),
             "peak_memory_bytes": peak_memory_bytes,
         }
 
@@ -185,10 +188,10 @@ class Lifecycle:
             log.error("round_not_recovered", round_id=round_id, problem=problem)
 
 
-def _abort(reason: str, connection: Connection, record: RoundRecord) -> Mapping[str, object]:
+def _abort(reason: str, connection: Connection, record: RoundRecord, now: datetime) -> Mapping[str, object]:
     """A session that was open has answered: what was asked becomes its workloads, as when it is sealed."""
     if record.state is RoundState.OPEN:
         # Whatever is damaged does not keep it from ending; whose answers are missing will show by its receipts.
         with suppress(DataLoss):
-            collected(connection, record)
+            collected(connection, record, now)
     return discarded(reason, connection, record)

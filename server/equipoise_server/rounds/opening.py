@@ -18,6 +18,7 @@ from equipoise.model.terms_checks import check_terms
 from equipoise.model.times import to_microseconds
 from equipoise.records.canonical import canonical_json
 from equipoise.records.public_facts import SHARE, TERMS
+from equipoise.records.sealed_seeds import fingerprint
 from equipoise_server.rounds.account_room import check_accounts, open_accounts, planned_charges
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import lifecycle_of
@@ -71,10 +72,10 @@ class Opening:
         with self.operations.store.read() as connection:
             dataset = read_dataset(connection, terms.dataset)
             if dataset.retire_time is not None:
-                raise WrongState("the dataset is retired: no new rounds")
+                raise WrongState("the dataset is retired; it takes no new rounds")
             _check_registered(connection, terms)
         if terms.close_time is not None and terms.close_time <= self.operations.clock():
-            raise InvalidArgument("close_time", "has passed already")
+            raise InvalidArgument("close_time", "must be in the future")
         return make_plan(with_defaults(terms, self.operations.clock()), dataset)
 
     def charges(self, terms: Terms, plan: MechanismPlan) -> tuple[AccountCharge, ...]:
@@ -98,19 +99,22 @@ class Opening:
             # Asked again, now that nothing else can be written.
             _check_registered(connection, terms)
             if read_dataset(connection, terms.dataset).retire_time is not None:
-                raise WrongState("the dataset is retired: no new rounds")
+                raise WrongState("the dataset is retired; it takes no new rounds")
             open_accounts(connection, terms, now)
             check_accounts(connection, terms, plan)
-            round_id = self._insert(connection, with_defaults(terms, now), plan, now)
+            seed = self.seeds()
+            round_id = self._insert(connection, with_defaults(terms, now), plan, seed, now)
             opened = read_round(connection, round_id)
             for settlement in lifecycle_of(terms).opening:
                 settle(connection, opened, settlement, now)
-            round_opened(connection, opened, now)
+            round_opened(connection, opened, fingerprint(seed), now)
             return round_id
 
         return self.operations.carry_out(request, work, _as_opened)
 
-    def _insert(self, connection: Connection, terms: Terms, plan: MechanismPlan, now: datetime) -> str:
+    def _insert(
+        self, connection: Connection, terms: Terms, plan: MechanismPlan, drawn: bytes, now: datetime
+    ) -> str:
         """A crash before the commit means: no round; its seed is lost, and a new one will be drawn.
 
         After it: the commitment is fixed before any workload can be seen. A round has charged nothing yet, a
@@ -120,7 +124,7 @@ class Opening:
         # Random, so that an id says nothing about how many rounds there are.
         round_id = os.urandom(ID_BYTES).hex()
         auditors = {key.id: key.public for key in in_force(connection, Purpose.AUDITOR)}
-        seed = seal_seed(round_id, self.seeds(), self.storage_key, auditors)
+        seed = seal_seed(round_id, drawn, self.storage_key, auditors)
         connection.execute(
             rounds.insert().values(
                 id=round_id,
@@ -147,7 +151,9 @@ class Opening:
             connection.execute(sessions.insert().values(round_id=round_id, answered=0))
         if seed.for_auditors:
             sealed = seed.for_auditors.items()
-            rows = [{"round_id": round_id, "key_id": key_id, "sealed": each} for key_id, each in sealed]
+            rows = [
+                {"round_id": round_id, "key_id": key_id, "sealed": sealed_seed} for key_id, sealed_seed in sealed
+            ]
             connection.execute(sealed_seeds.insert(), rows)
         return round_id
 

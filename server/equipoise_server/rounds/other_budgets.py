@@ -36,7 +36,7 @@ class NewTable:
     _compared: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
 
     def datasets(self, connection: Connection) -> list[str]:
-        """The datasets, also retired ones, that have this table, by their names. Raises `Unavailable`.
+        """Return the datasets, also retired ones, that have this table, by their names. Raises `Unavailable`.
 
         Sources are compared once: when this is asked again, only those that were registered meanwhile.
         """
@@ -56,7 +56,7 @@ class NewTable:
 
 
 def other_data_accounts(connection: Connection, name: str, table: NewTable, *, new_budgets: bool) -> list[str]:
-    """The data accounts that count for the records of a table, or may, if it is registered under a name.
+    """Return the data accounts that count for the records of a table, or may, if it is registered under a name.
 
     `new_budgets`: whether the operator knows of them. Raises `InvalidArgument` where that is wrong, `Unavailable`.
     """
@@ -74,5 +74,5 @@ def other_data_accounts(connection: Connection, name: str, table: NewTable, *, n
         )
         raise InvalidArgument("new_budgets", problem)
     if new_budgets and not known and not lost:
-        raise InvalidArgument("new_budgets", "must not be set, as no dataset has this table yet")
-    return sorted({*(data_account(each) for each in known), *lost})
+        raise InvalidArgument("new_budgets", "must not be set: no other dataset has this table")
+    return sorted({*(data_account(dataset) for dataset in known), *lost})

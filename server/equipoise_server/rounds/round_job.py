@@ -43,7 +43,7 @@ def read_job(connection: Connection, context: Context, round_id: str) -> Job | N
 
 
 def read_seed(connection: Connection, record: RoundRecord, storage_key: bytes) -> bytes:
-    """The seed that a round was committed to. Raises `DataLoss` where it does not open."""
+    """Return the seed that a round was committed to. Raises `DataLoss` where it does not open."""
     sealed = connection.execute(select(rounds.c.sealed_seed).where(rounds.c.id == record.id)).scalar_one()
     return open_seed(record.id, SealedSeed(record.seed_commitment, sealed), storage_key)
 

@@ -28,7 +28,7 @@ class RoundViews:
     runner: Runner
 
     def get(self, round_id: str) -> RoundRecord:
-        """One round. Raises `NotFound`."""
+        """Return one round. Raises `NotFound`."""
         with self.store.read() as connection:
             return read_round(connection, round_id)
 
@@ -41,12 +41,12 @@ class RoundViews:
         return cut_page(records, limit, lambda record: record.id)
 
     def charges(self, record: RoundRecord) -> tuple[AccountCharge, ...]:
-        """What a round counts on the data's account and on one of its analysts'. Raises `NotFound`."""
+        """Return what a round counts on the data's account and on one of its analysts'. Raises `NotFound`."""
         with self.store.read() as connection:
             return round_charges(connection, record.terms, record.plan)
 
     def progress(self, round_id: str) -> Progress:
-        """How far a run has come. For operators only. Raises `NotFound`."""
+        """Return how far a run has come. For operators only. Raises `NotFound`."""
         with self.store.read() as connection:
             query = select(rounds.c.peak_memory_bytes).where(rounds.c.id == round_id)
             record, peak = read_round(connection, round_id), connection.execute(query).scalar_one()

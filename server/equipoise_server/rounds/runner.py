@@ -68,7 +68,7 @@ class Runner:
             self._claims.give_back(round_id)
 
     def holder(self, round_id: str) -> str:
-        """The other server whose round it is, in words for operators; empty if there is none."""
+        """Return the other server whose round it is, in words for operators; empty if there is none."""
         return self._claims.holder(round_id)
 
     def start(self, job: Job) -> None:
@@ -84,7 +84,7 @@ class Runner:
         threading.Thread(target=self._listen, args=(run_id, run), name=name, daemon=True).start()
 
     def active(self, round_id: str) -> bool:
-        """Whether a worker is at work on the round or has finished it."""
+        """Return whether a worker is at work on the round or has finished it."""
         with self._lock:
             return self._active(round_id)
 
@@ -101,7 +101,7 @@ class Runner:
         return replace(progress, seconds_left=left)
 
     def process_id(self, round_id: str) -> int | None:
-        """The worker's process id, while it lives."""
+        """Return the worker's process id, while it lives."""
         with self._lock:
             run = self._runs.get(round_id)
             return run.process.pid if run is not None and run.process.is_alive() else None

@@ -19,7 +19,7 @@ from equipoise.model.times import to_microseconds
 from equipoise.records.record import Kind
 from equipoise.records.sealed_seeds import NONCE_BYTES
 from equipoise_server.rounds.state_machine import closed, streams_open
-from equipoise_server.rounds.store.rounds import read_audit_nonce, read_round
+from equipoise_server.rounds.store.rounds import has_answered, read_audit_nonce, read_round
 from equipoise_server.rounds.store.step_records import seed_destroyed, seed_read
 from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.operations import Operations, committing, no_answer
@@ -40,7 +40,8 @@ class Seeds:
     def set_nonce(self, round_id: str, nonce: bytes, request_id: str, caller: str = "") -> None:
         """Add 32 random bytes of an auditor's to an open round's randomness, once for all auditors.
 
-        Raises `NotFound`, `InvalidArgument`, `WrongState` once it is sealed, `AlreadyExists` where it has others.
+        To a session's only until its first answer: then what it draws from is fixed. Raises `NotFound`,
+        `InvalidArgument`, `WrongState` once it is sealed or has answered, `AlreadyExists` where it has others.
         """
         if len(nonce) != NONCE_BYTES:
             raise InvalidArgument("nonce", f"must have {NONCE_BYTES} random bytes")
@@ -50,8 +51,8 @@ class Seeds:
             known = read_audit_nonce(connection, round_id)
             if known is not None and known != nonce:
                 raise AlreadyExists("the round has an auditor's nonce already")
-            if record.terms.session is not None:
-                raise WrongState("a session answers from its opening on, so it takes no auditor's nonce")
+            if known is None and record.terms.session is not None and has_answered(connection, round_id):
+                raise WrongState("the session takes an auditor's nonce only until its first answer")
             if known is None:
                 if record.state is not RoundState.OPEN or closed(record.terms.close_time, now):
                     raise WrongState("the round takes an auditor's nonce only until it is sealed")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from datetime import datetime
 
 from sqlalchemy import Connection, select
 
@@ -23,7 +24,7 @@ from equipoise_server.storage.tables.round import submissions
 from equipoise_server.storage.tables.session import asked, attached
 
 
-def collected(connection: Connection, record: RoundRecord) -> Mapping[str, object]:
+def collected(connection: Connection, record: RoundRecord, _: datetime) -> Mapping[str, object]:
     """Keep the workload of each analyst who has asked something. Raises `DataLoss` where answers are missing."""
     if record.terms.session is not None:
         for share in record.terms.shares:

@@ -91,17 +91,17 @@ SESSION = Lifecycle("session", (Settlement.RESERVE, Settlement.START), SESSION_S
 
 
 def lifecycle_of(terms: Terms) -> Lifecycle:
-    """The life cycle of a round, or of a session, with these terms."""
+    """Return the life cycle of a round, or of a session, with these terms."""
     return ROUND if terms.session is None else SESSION
 
 
 def closed(close_time: datetime | None, now: datetime) -> bool:
-    """Whether a round's closing time has come, whether or not it has been sealed already."""
+    """Return whether a round's closing time has come, whether or not it has been sealed already."""
     return close_time is not None and now >= close_time
 
 
 def due(state: RoundState, close_time: datetime | None, complete: bool, now: datetime) -> Action | None:
-    """What the server does by itself to a round that has a closing time; None where nothing, or nothing yet.
+    """Return what the server does by itself to a round that has a closing time; None where nothing, or nothing yet.
 
     `complete`: the answers are there. A run that ended without answers is left to the operator.
     """
@@ -119,7 +119,7 @@ def due(state: RoundState, close_time: datetime | None, complete: bool, now: dat
 
 
 def streams_open(state: RoundState, release_time: datetime | None, now: datetime) -> bool:
-    """Whether results may be read: the round is released and its release time has come."""
+    """Return whether results may be read: the round is released and its release time has come."""
     return state is RoundState.RELEASED and release_time is not None and now >= release_time
 
 

@@ -81,7 +81,7 @@ class Submissions:
             self._check_open(read_own_round(connection, round_id, analyst, locked=True))
             own = (submissions.c.round_id == round_id) & (submissions.c.analyst == analyst)
             if connection.execute(submissions.delete().where(own)).rowcount == 0:
-                raise NotFound("there is no workload of yours in this round")
+                raise NotFound("you have submitted no workload to this round")
             return self._signed(connection, analyst, round_id, None, 0, 0, now).decode()
 
         request = make_request(f"analyst/{analyst}", request_id, "withdraw", round_id)
@@ -137,7 +137,7 @@ class Submissions:
 
     def _check_open(self, record: RoundRecord) -> None:
         if record.terms.session is not None:
-            raise WrongState("the round is a session: it takes no workloads, but one statement at a time")
+            raise WrongState("the round is a session, which takes statements one at a time, not workloads")
         # Late is late, also where the server has not come to sealing the round yet.
         if record.state is not RoundState.OPEN or closed(record.terms.close_time, self.operations.clock()):
             raise WrongState(CLOSED)

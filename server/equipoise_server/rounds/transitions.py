@@ -22,8 +22,9 @@ from equipoise_server.rounds.store.step_records import record_step
 from equipoise_server.rounds.terms.checks import charges_of
 from equipoise_server.storage.tables.round import rounds
 
-# What belongs to a step: works in its transaction and gives the round's columns that change with the state.
-Step = Callable[[Connection, RoundRecord], Mapping[str, object]]
+# What belongs to a step: works in its transaction, at its time, and gives the round's columns that change with the
+# state.
+Step = Callable[[Connection, RoundRecord, datetime], Mapping[str, object]]
 
 
 def take_step(connection: Connection, round_id: str, action: Action, step: Step, now: datetime) -> str:
@@ -34,7 +35,7 @@ def take_step(connection: Connection, round_id: str, action: Action, step: Step,
     """
     record = read_round(connection, round_id, locked=True)
     state, settlement = lifecycle_of(record.terms).after(record.state, action)
-    columns = dict(step(connection, record))
+    columns = dict(step(connection, record, now))
     if state.ended:
         # Only auditors are to know it from now on, and the key that the server has opens nothing of theirs.
         columns["sealed_seed"] = b""

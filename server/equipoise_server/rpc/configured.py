@@ -5,13 +5,13 @@ from __future__ import annotations
 from equipoise_server.config import Config
 from equipoise_server.identity.policy import Rate
 from equipoise_server.rpc.interceptors.call_limits import CallLimits
-from equipoise_server.rpc.services.session_stream import AskingLimits
+from equipoise_server.rpc.services.session_stream import SessionStreamLimits
 
 KEEPALIVE_ANSWER_SECONDS = 20  # how long a peer has to say that it is still there
 
 
 def call_limits(config: Config) -> CallLimits:
-    """What each caller may do."""
+    """Return what each caller may do."""
     return CallLimits(
         calls=config.calls_per_caller,
         uploads=config.uploads_per_caller,
@@ -26,9 +26,9 @@ def call_limits(config: Config) -> CallLimits:
     )
 
 
-def asking_limits(config: Config) -> AskingLimits:
-    """What the streams of sessions may have."""
-    return AskingLimits(
+def session_stream_limits(config: Config) -> SessionStreamLimits:
+    """Return what the streams of sessions may have."""
+    return SessionStreamLimits(
         at_once=config.asked_at_once,
         per_second=config.asked_per_second,
         burst=config.asked_per_second * config.burst_seconds,

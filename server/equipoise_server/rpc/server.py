@@ -13,7 +13,7 @@ from equipoise_server.identity.admission import Admission
 from equipoise_server.identity.authority import Authority
 from equipoise_server.identity.registry import Registry
 from equipoise_server.rounds.services import RoundServices
-from equipoise_server.rpc.configured import asking_limits, call_limits, options
+from equipoise_server.rpc.configured import call_limits, options, session_stream_limits
 from equipoise_server.rpc.interceptors.authentication import authentication, check_role
 from equipoise_server.rpc.interceptors.call_limits import call_limit
 from equipoise_server.rpc.interceptors.error_translation import hide_errors
@@ -24,7 +24,7 @@ from equipoise_server.rpc.methods import Serving, bind
 from equipoise_server.rpc.services.analyst import AnalystMethods
 from equipoise_server.rpc.services.auditor import AuditorMethods
 from equipoise_server.rpc.services.operator import OperatorMethods
-from equipoise_server.rpc.services.session_stream import Asking
+from equipoise_server.rpc.services.session_stream import SessionStreams
 from equipoise_server.rpc.services.synopsis_stream import Synopses
 from equipoise_server.rpc.services.uploads import Uploads
 from equipoise_server.rpc.threads import SharedThreads, Threads
@@ -70,14 +70,14 @@ def make_server(
     server = aio.server(interceptors=[GuardInterceptor(guard) for guard in guards], options=options(config))
     uploads = Uploads(config.workload_limit_bytes, config.upload_total_bytes, registry.count, threads.reading)
 
-    asking = Asking(sessions, threads, stopping, asking_limits(config))
+    session_streams = SessionStreams(sessions, threads, stopping, session_stream_limits(config))
     analyst, operator, auditor = SERVICES
     services = {
         analyst: AnalystMethods(
             rounds.datasets,
             rounds.submissions,
             rounds.analyst_views,
-            asking,
+            session_streams,
             Synopses(rounds.analyst_views, rounds.datasets, store),
             uploads,
             threads,

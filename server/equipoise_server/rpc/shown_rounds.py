@@ -13,7 +13,7 @@ from equipoise_server.rounds.records import RoundRecord
 
 
 def shown_to_analyst(record: RoundRecord, analyst: str, answered: int = 0) -> Round:
-    """A round as one analyst sees it: with its own share and nobody else's.
+    """Return a round as one analyst sees it: with its own share and nobody else's.
 
     `record` must already be the one made for analysts, whose state is what analysts may see. `answered`: how many
     statements of its own in it, a session, it can read the answers of.
@@ -23,7 +23,7 @@ def shown_to_analyst(record: RoundRecord, analyst: str, answered: int = 0) -> Ro
 
 
 def shown_to_operator(record: RoundRecord, progress: Progress, charges: tuple[AccountCharge, ...]) -> RoundDetail:
-    """A round as operators and auditors see it. `charges`: what it counts on its accounts."""
+    """Return a round as operators and auditors see it. `charges`: what it counts on its accounts."""
     return RoundDetail(record, shown_plan(record.plan, record.terms, charges), progress)
 
 

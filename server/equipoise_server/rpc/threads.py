@@ -38,7 +38,7 @@ class SharedThreads:
         *args: Parameters.args,
         **kwargs: Parameters.kwargs,
     ) -> Result:
-        """What `function` gives or raises, called in a thread when it is the caller's turn.
+        """Return what `function` gives or raises, called in a thread when it is the caller's turn.
 
         What it held is let go of with the call, and not when garbage is next collected: a caller that is refused
         again and again would fill the memory. So a refusal, whose place in the code nobody logs, comes without
@@ -126,7 +126,7 @@ class Threads:
     working: SharedThreads
 
     def of(self, rate: Rate) -> SharedThreads:
-        """Those in which calls of a kind are answered."""
+        """Return those in which calls of a kind are answered."""
         return self.reading if rate in (Rate.READ, Rate.STREAM) else self.working
 
     def close(self) -> None:

@@ -21,6 +21,7 @@ from equipoise_server.computation.session import Question
 from equipoise_server.ledger.guard_comparison import count_answers
 from equipoise_server.mechanisms.interface import Answers
 from equipoise_server.rounds.context import Context
+from equipoise_server.rounds.store.rounds import read_audit_nonce
 from equipoise_server.rounds.store.step_records import recorded_promise
 from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.answer_store import StoredAnswer
@@ -31,6 +32,10 @@ from equipoise_server.workers.session_process import NOT_NOW, SessionProcess
 
 CLOSED = "the session no longer answers"
 DAMAGED = "the session's stored answers are damaged"
+
+
+class NonceChangedError(Exception):
+    """Nothing was answered yet, and what was computed was not drawn under the nonce that is in force."""
 
 
 class AnswerJournal:
@@ -51,7 +56,7 @@ class AnswerJournal:
             self.first_slot = answer_store.count_slots(connection, self._id)
 
     def progress(self, analyst: str) -> AnalystProgress:
-        """An analyst's progress as the store knows it. Raises `DataLoss` where it never attached."""
+        """Return an analyst's progress as the store knows it. Raises `DataLoss` where it never attached."""
         progress = self._unused(analyst)
         with self._context.store.read() as connection:
             last = answer_store.last_of(connection, self._id, analyst)
@@ -77,10 +82,10 @@ class AnswerJournal:
         progress: dict[str, AnalystProgress] = {}
         answered = slots = 0
         while page := self._page(slots):
-            found = process.answers([Question(stored.slot, stored.statement) for stored in page])
-            if len(found) != len(page):
+            answers = process.answers([Question(stored.slot, stored.statement) for stored in page])
+            if len(answers) != len(page):
                 raise DataLoss(DAMAGED)
-            for stored, computed in zip(page, found, strict=True):
+            for stored, computed in zip(page, answers, strict=True):
                 own = progress.get(stored.analyst) or self._unused(stored.analyst)
                 progress[stored.analyst] = own
                 again = self._next(own, stored.slot, stored.statement, stored.due, computed)
@@ -94,48 +99,51 @@ class AnswerJournal:
 
     def append(
         self,
-        taken: Sequence[tuple[int, PendingStatement]],
-        found: Sequence[Answers],
+        statements: Sequence[tuple[int, PendingStatement]],
+        answers: Sequence[Answers],
         progress: Mapping[str, AnalystProgress],
     ) -> list[StoredAnswer]:
         """Store the next answers with their receipts; they may be told once this has returned.
 
         Args:
-            taken: The statements, each with its slot, in ascending slots.
-            found: The answer to each.
+            statements: The statements, each with its slot, in ascending slots.
+            answers: The answer to each.
             progress: Of the analysts who asked them, before these answers; left as it is.
 
         Raises:
             WrongState: The session was sealed or aborted.
             Unavailable: Another server has answered it, or the guard cannot count the answers.
+            NonceChangedError: An auditor has set the nonce since the worker was started.
         """
         with committing(self._context.store, "answers") as connection:
             due = self._session.schedule.due(self._context.clock())
             self._check_open(connection)
+            if read_audit_nonce(connection, self._id) != self._session.job.audit_nonce:
+                raise NonceChangedError
             stored: list[StoredAnswer] = []
             after = {analyst: replace(own) for analyst, own in progress.items()}
-            for (slot, pending), computed in zip(taken, found, strict=True):
+            for (slot, pending), computed in zip(statements, answers, strict=True):
                 own = after[pending.analyst]
                 answer = self._next(own, slot, pending.statement, due, computed)
                 stored.append(self._receipted(connection, answer))
                 own.advance(answer, pending.cells)
             answer_store.insert(connection, self._id, self._answered, stored)
-            given = count_answers(connection)
+            answer_count = count_answers(connection)
         # Told only when the guard counts them: a copy of the store without them would be asked once more.
-        self._remember(given)
+        self._remember(answer_count)
         self._answered += len(stored)
         return stored
 
     def _unused(self, analyst: str) -> AnalystProgress:
-        """An analyst that has asked nothing."""
+        """Return an analyst that has asked nothing."""
         shares = self._session.record.terms.shares
-        place = next(i for i, share in enumerate(shares) if share.analyst == analyst)
+        index = next(i for i, share in enumerate(shares) if share.analyst == analyst)
         with self._context.store.read() as connection:
             salt = answer_store.salt_in_force(connection, self._id, analyst)
         if salt is None:
             raise DataLoss(DAMAGED)
         start = chain_start(self._context.deployment, self._id, analyst, salt)
-        return AnalystProgress(shares[place], place, 0, 0, start)
+        return AnalystProgress(shares[index], index, 0, 0, start)
 
     def _page(self, slot: int) -> list[StoredAnswer]:
         with self._context.store.read() as connection:
@@ -144,7 +152,7 @@ class AnswerJournal:
     def _next(
         self, progress: AnalystProgress, slot: int, statement: bytes, due: datetime, computed: Answers
     ) -> StoredAnswer:
-        """The analyst's next answer, without its receipt."""
+        """Return the analyst's next answer, without its receipt."""
         columns = (computed.values, computed.methods, computed.bounds)
         sequence = progress.stored + 1
         chunk = answers_to_chunk(self._id, sequence, progress.cells, *columns)
@@ -152,7 +160,7 @@ class AnswerJournal:
         return StoredAnswer(progress.share.analyst, sequence, slot, due, statement, chunk, b"", chain)
 
     def _receipted(self, connection: Connection, answer: StoredAnswer) -> StoredAnswer:
-        """The answer with its receipt, whose time says no more than when it is due."""
+        """Return the answer with its receipt, whose time says no more than when it is due."""
         payload = SessionReceiptPayload(
             self._context.deployment,
             self._id,

@@ -45,14 +45,14 @@ class StoredAnswer:
 
 
 def salt_in_force(connection: Connection, session_id: str, analyst: str) -> bytes | None:
-    """The salt that the analyst attached with first; None where it never has."""
+    """Return the salt that the analyst attached with first; None where it never has."""
     query = select(attached.c.salt).where(attached.c.round_id == session_id, attached.c.analyst == analyst)
     salt: bytes | None = connection.execute(query).scalar()
     return salt
 
 
 def keep_salt(connection: Connection, session_id: str, analyst: str, salt: bytes) -> bytes:
-    """The salt in force, which is this one if there was none."""
+    """Return the salt in force, which is this one if there was none."""
     known = salt_in_force(connection, session_id, analyst)
     if known is None:
         connection.execute(attached.insert().values(round_id=session_id, analyst=analyst, salt=salt))
@@ -60,7 +60,7 @@ def keep_salt(connection: Connection, session_id: str, analyst: str, salt: bytes
 
 
 def standing(connection: Connection, session_id: str) -> tuple[str, int]:
-    """The session's state, and how many of its statements were ever answered."""
+    """Return the session's state, and how many of its statements were ever answered."""
     row = connection.execute(_STANDING, {"session": session_id}).one()
     return row.state, row.answered
 
@@ -88,7 +88,7 @@ def insert(connection: Connection, session_id: str, before: int, answers: Sequen
 def last_of(
     connection: Connection, session_id: str, analyst: str, now: datetime | None = None
 ) -> StoredAnswer | None:
-    """The analyst's newest answer; of those that are due, where a time is given."""
+    """Return the analyst's newest answer; of those that are due, where a time is given."""
     query = select(asked).where(asked.c.round_id == session_id, asked.c.analyst == analyst)
     if now is not None:
         query = query.where(asked.c.due_time <= to_microseconds(now))
@@ -97,14 +97,14 @@ def last_of(
 
 
 def size_of(connection: Connection, session_id: str, analyst: str) -> int:
-    """How many bytes the analyst's answered statements have together."""
+    """Return how many bytes the analyst's answered statements have together."""
     own = (asked.c.round_id == session_id) & (asked.c.analyst == analyst)
     total = connection.execute(select(func.sum(func.length(asked.c.statement))).where(own)).scalar()
     return int(total or 0)
 
 
 def answer_to(connection: Connection, session_id: str, analyst: str, sequence: int) -> StoredAnswer | None:
-    """The answer to one statement of the analyst."""
+    """Return the answer to one statement of the analyst."""
     own = (asked.c.round_id == session_id) & (asked.c.analyst == analyst) & (asked.c.sequence == sequence)
     row = connection.execute(select(asked).where(own)).first()
     return None if row is None else _answer(row)
@@ -113,7 +113,7 @@ def answer_to(connection: Connection, session_id: str, analyst: str, sequence: i
 def due_after(
     connection: Connection, session_id: str, analyst: str, after: int, limit: int, now: datetime
 ) -> list[StoredAnswer]:
-    """The analyst's answers that are due, in order, after a sequence number."""
+    """Return the analyst's answers that are due, in order, after a sequence number."""
     own = (asked.c.round_id == session_id) & (asked.c.analyst == analyst) & (asked.c.sequence > after)
     due = asked.c.due_time <= to_microseconds(now)
     rows = connection.execute(select(asked).where(own & due).order_by(asked.c.sequence).limit(limit))
@@ -121,13 +121,13 @@ def due_after(
 
 
 def from_slot(connection: Connection, session_id: str, slot: int) -> list[StoredAnswer]:
-    """The next answers in the one order, some of them; none where there are no more."""
+    """Return the next answers in the one order, some of them; none where there are no more."""
     query = select(asked).where(asked.c.round_id == session_id, asked.c.slot >= slot)
     return [_answer(row) for row in connection.execute(query.order_by(asked.c.slot).limit(ROWS_AT_ONCE))]
 
 
 def count_slots(connection: Connection, session_id: str) -> int:
-    """One more than the last slot in which anything was answered."""
+    """Return one more than the last slot in which anything was answered."""
     last = connection.execute(select(func.max(asked.c.slot)).where(asked.c.round_id == session_id)).scalar()
     return 0 if last is None else int(last) + 1
 

@@ -18,7 +18,7 @@ from equipoise_server.mechanisms.registry import session_mechanism
 from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.round_job import read_seed
-from equipoise_server.rounds.store.rounds import read_dataset
+from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset
 from equipoise_server.rounds.store.step_records import registered_digest
 from equipoise_server.rounds.terms.checks import setting_of
 from equipoise_server.sessions.turns import AnswerSchedule, Immediate, TurnBased
@@ -39,7 +39,7 @@ class OpenSession:
     schedule: AnswerSchedule
 
     def compile(self, statement: bytes) -> CompiledStatement:
-        """What a statement asks for. Raises `TooLarge`, and `InvalidArgument` naming `statement...`."""
+        """Return what a statement asks for. Raises `TooLarge`, and `InvalidArgument` naming `statement...`."""
         if len(statement) > MAX_STATEMENT:
             raise TooLarge(f"the statement is larger than {MAX_STATEMENT:,} bytes")
         compiled = compile_statement(statement, self.schema)
@@ -61,6 +61,7 @@ def read_open_session(context: Context, record: RoundRecord) -> OpenSession:
             dataset = read_dataset(connection, record.terms.dataset)
             seed = read_seed(connection, record, context.storage_key)
             digest = registered_digest(connection, dataset.name)
+            nonce = read_audit_nonce(connection, record.id)
         source = context.tables.source(dataset.source)
     except InvalidArgument as error:
         log.error("session_not_started", session_id=record.id, problem=error.message)
@@ -74,17 +75,18 @@ def read_open_session(context: Context, record: RoundRecord) -> OpenSession:
         seed=seed,
         data_digest=digest,
         stops=session.ending is Ending.STOP,
+        audit_nonce=nonce,
     )
     return OpenSession(record, dataset.schema, job, schedule_of(record))
 
 
 def by_turns(record: RoundRecord) -> bool:
-    """Whether a session answers by turns."""
+    """Return whether a session answers by turns."""
     return record.terms.session is not None and record.terms.session.turn_seconds > 0
 
 
 def schedule_of(record: RoundRecord) -> AnswerSchedule:
-    """How a session's statements are taken."""
+    """Return how a session's statements are taken."""
     session, close_time = record.terms.session, record.terms.close_time
     assert session is not None
     if not session.turn_seconds:

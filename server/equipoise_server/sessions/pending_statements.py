@@ -76,12 +76,12 @@ class AnalystProgress:
         """Raises `BudgetExhausted` or `TooLarge` unless a statement with so many cells and bytes has room."""
         if self.asked >= self.share.statements:
             raise BudgetExhausted(f"your share allows {self.share.statements} statements, and all were asked")
-        unstored = [each for number, each in self.waiting.items() if number > self.stored]
-        used = self.cells + sum(each.cells for each in unstored)
+        unstored = [pending for number, pending in self.waiting.items() if number > self.stored]
+        used = self.cells + sum(pending.cells for pending in unstored)
         if used + cells > self.share.queries:
             left = self.share.queries - used
             raise BudgetExhausted(f"the statement has {cells} queries, your share allows {left} more")
-        if self.size + sum(len(each.statement) for each in unstored) + size > MAX_BYTES:
+        if self.size + sum(len(pending.statement) for pending in unstored) + size > MAX_BYTES:
             raise TooLarge(f"your statements in this session are larger than {MAX_BYTES:,} bytes together")
 
     def advance(self, stored: StoredAnswer, cells: int) -> None:
@@ -116,7 +116,7 @@ class PendingStatements:
         return sum(progress.unstored for progress in self._progress.values())
 
     def progress(self, analyst: str) -> AnalystProgress:
-        """The progress of an analyst that was attached."""
+        """Return the progress of an analyst that was attached."""
         return self._progress[analyst]
 
     def attach(self, progress: AnalystProgress) -> Future[None]:
@@ -130,7 +130,7 @@ class PendingStatements:
         return self._streams[analyst]
 
     def attached(self, analyst: str, stream: Future[None]) -> AnalystProgress:
-        """The analyst's progress. Raises `WrongState` where another stream of the analyst's is attached."""
+        """Return the analyst's progress. Raises `WrongState` where another stream of the analyst's is attached."""
         if self._streams.get(analyst) is not stream:
             raise WrongState(ELSEWHERE)
         return self._progress[analyst]
@@ -159,9 +159,9 @@ class PendingStatements:
         progress.waiting[pending.sequence] = pending
         self.waiting.append(pending)
 
-    def take(self, taken: Collection[PendingStatement]) -> None:
+    def take(self, accepted: Collection[PendingStatement]) -> None:
         """Let some statements wait no longer to be taken."""
-        gone = set(taken)
+        gone = set(accepted)
         self.waiting = [pending for pending in self.waiting if pending not in gone]
 
     def forget_from(self, first: PendingStatement) -> list[PendingStatement]:

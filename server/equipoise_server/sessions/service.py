@@ -69,7 +69,7 @@ class Sessions:
         return sealed
 
     def progress(self, record: RoundRecord) -> Progress:
-        """How many statements of an open session have answers, of those its shares allow; for operators."""
+        """Return how many statements of an open session have answers, of those its shares allow; for operators."""
         with self._context.store.read() as connection:
             _, answered = answer_store.standing(connection, record.id)
         return Progress(
@@ -81,7 +81,7 @@ class Sessions:
     def list_for_analyst(
         self, analyst: str, page_size: int = 0, page_token: str = ""
     ) -> tuple[list[RoundRecord], str]:
-        """The sessions in which the analyst has a share, newest first, as it may see them."""
+        """Return the sessions in which the analyst has a share, newest first, as it may see them."""
         return self._views.page(analyst, page_size, page_token, IS_SESSION)
 
     def answered(self, analyst: str, session_id: str) -> int:
@@ -124,7 +124,7 @@ class Sessions:
         return Attachment(self._context, session_id, analyst, answered, salt, loop, record.terms.close_time)
 
     def _salt(self, session_id: str, analyst: str, salt: bytes) -> bytes:
-        """The salt in force, which is this one if there was none."""
+        """Return the salt in force, which is this one if there was none."""
         with self._context.store.read() as connection:
             known = answer_store.salt_in_force(connection, session_id, analyst)
         if known is not None:

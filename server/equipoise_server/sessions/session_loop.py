@@ -22,7 +22,7 @@ from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.clock import Clock
 from equipoise_server.computation.session import Question
 from equipoise_server.rounds.state_machine import closed
-from equipoise_server.sessions.answer_journal import CLOSED, AnswerJournal
+from equipoise_server.sessions.answer_journal import CLOSED, AnswerJournal, NonceChangedError
 from equipoise_server.sessions.answer_store import StoredAnswer
 from equipoise_server.sessions.open_session import OpenSession, by_turns
 from equipoise_server.sessions.pending_statements import AnalystProgress, PendingStatement, PendingStatements
@@ -74,6 +74,11 @@ class SessionLoop:
     def by_turns(self) -> bool:
         """Whether it answers by turns."""
         return by_turns(self._session.record)
+
+    @property
+    def audit_nonce(self) -> bytes | None:
+        """The auditor's nonce that its worker draws under."""
+        return self._session.job.audit_nonce
 
     @property
     def process_id(self) -> int | None:
@@ -198,7 +203,12 @@ class SessionLoop:
         found = self._process.answers([Question(slot, pending.statement) for slot, pending in taken])
         answered, unanswered = taken[: len(found)], taken[len(found) :]
         progress = {pending.analyst: self._pending.progress(pending.analyst) for _, pending in answered}
-        stored = self._journal.append(answered, found, progress) if answered else []
+        try:
+            stored = self._journal.append(answered, found, progress) if answered else []
+        except NonceChangedError:
+            # Ended like one in which nothing was asked, at the same look: that somebody asked must not show.
+            self._wait_for_end()
+            return
         with self._changed:
             if self._ended is not None:
                 return
@@ -209,6 +219,11 @@ class SessionLoop:
             self._due += [(due, pending, WrongState(USED_UP)) for _, pending in unanswered]
             if stored:
                 self._slots = stored[-1].slot + 1
+
+    def _wait_for_end(self) -> None:
+        with self._changed:
+            while self._ended is None:
+                self._changed.wait()
 
     def _deliver(self) -> None:
         """Tell what is due, to everybody in one go."""

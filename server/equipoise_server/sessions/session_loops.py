@@ -47,7 +47,7 @@ class SessionLoops:
         self._stopped = False
 
     def loop(self, record: RoundRecord) -> SessionLoop:
-        """The session's loop, started where it has none. Raises `Unavailable`, `DataLoss`."""
+        """Return the session's loop, started where it has none. Raises `Unavailable`, `DataLoss`."""
         with self._lock:
             known = self._loops.get(record.id)
             if known is not None and isinstance(known.problem, DataLoss):
@@ -68,22 +68,31 @@ class SessionLoops:
             return started
 
     def has_room_for_turns(self) -> bool:
-        """Whether one more session by turns can be opened. Other sessions take none of their room."""
+        """Return whether one more session by turns can be opened. Other sessions take none of their room."""
         with self._context.store.read() as connection:
             return sum(seconds > 0 for seconds in self._open_sessions(connection).values()) < self._max_workers
 
     def look_after(self) -> None:
         """Start and end workers as the store says; to be called about twice a second. Raises `Unavailable`."""
         with self._context.store.read() as connection:
-            going = self._open_sessions(connection)
+            going, nonces = self._open_sessions(connection), _nonces(connection)
         lost = self._claims.lost()
         with self._lock:
             over = [session_id for session_id in self._loops if session_id not in going]
             gone = [session_id for session_id in self._loops if _claim(session_id) in lost]
+            stale = [
+                session_id
+                for session_id, loop in self._loops.items()
+                if not loop.ended and loop.audit_nonce != nonces.get(session_id, loop.audit_nonce)
+            ]
         for session_id in over:
             self._end(session_id, None)
         for session_id in gone:
             self._end(session_id, Unavailable(OTHER_SERVER))
+        for session_id in stale:
+            # Whoever is attached comes again, and is answered under the nonce: whether or not anybody has asked.
+            self._end(session_id, Unavailable(NOT_NOW))
+            self._not_before.pop(session_id, None)
         for session_id, turn_seconds in going.items():
             if turn_seconds:
                 self._start_by_turns(session_id)
@@ -98,7 +107,7 @@ class SessionLoops:
         self._claims.close()
 
     def process_id(self, session_id: str) -> int | None:
-        """The process id of the session's worker, where this server has one."""
+        """Return the process id of the session's worker, where this server has one."""
         with self._lock:
             known = self._loops.get(session_id)
             return None if known is None or known.ended else known.process_id
@@ -154,6 +163,13 @@ class SessionLoops:
         if loop is not None:
             loop.end(problem)
             self._claims.give_back(_claim(session_id))
+
+
+def _nonces(connection: Connection) -> dict[str, bytes]:
+    """The auditors' nonces of the open sessions that have one."""
+    query = select(rounds.c.id, rounds.c.audit_nonce).where(rounds.c.state == RoundState.OPEN.value, IS_SESSION)
+    rows = connection.execute(query.where(rounds.c.audit_nonce.is_not(None)))
+    return {row.id: row.audit_nonce for row in rows}
 
 
 def _claim(session_id: str) -> str:

@@ -96,9 +96,9 @@ class TurnBased:
             return []
         ended = self.start + (turn + 1) * self.turn
         first: dict[int, Waits] = {}
-        for each in waiting:
-            if each.arrived < ended:
-                first.setdefault(each.place, each)
+        for pending in waiting:
+            if pending.arrived < ended:
+                first.setdefault(pending.place, pending)
         return [(turn * self.shares + place, first[place]) for place in sorted(first)]
 
     def due(self, now: datetime) -> datetime:

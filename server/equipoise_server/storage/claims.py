@@ -45,10 +45,10 @@ class Claims(Protocol):
         """Let others have the round. Nothing happens where it is not this server's."""
 
     def holder(self, round_id: str) -> str:
-        """The other server that has claimed the round; empty if none has. Raises `Unavailable`."""
+        """Return the other server that has claimed the round; empty if none has. Raises `Unavailable`."""
 
     def lost(self) -> set[str]:
-        """The rounds that were this server's and are another's now, because its connection had broken."""
+        """Return the rounds that were this server's and are another's now, because its connection had broken."""
 
     def close(self) -> None:
         """Give back everything."""

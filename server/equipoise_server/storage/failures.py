@@ -31,7 +31,7 @@ def translated() -> Iterator[None]:
         damaged = getattr(error.orig, "sqlstate", None) in DAMAGED_CODES
         if damaged or any(words in problem for words in DAMAGED_WORDS):
             raise DataLoss("the store is damaged") from error
-        raise Unavailable("the store cannot be used now") from error
+        raise Unavailable("the store is out of order now") from error
     except PoolTimeoutError as error:
         raise Unavailable("the store is busy") from error
 

@@ -24,15 +24,15 @@ def file_system(path: Path) -> str | None:
         lines = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return None
-    found, longest = None, -1
+    file_system, longest = None, -1
     for line in lines:
         # proc(5): the fields of the mount, a lone hyphen, the fields of the file system.
         mount, _, kind = line.partition(" - ")
         point = Path(_unescaped(mount.split(" ")[4]))
         # Of several mounts on one directory the last one covers the others.
         if path.is_relative_to(point) and len(point.parts) >= longest:
-            found, longest = kind.split(" ")[0], len(point.parts)
-    return found
+            file_system, longest = kind.split(" ")[0], len(point.parts)
+    return file_system
 
 
 def _unescaped(text: str) -> str:

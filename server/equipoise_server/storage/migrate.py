@@ -25,7 +25,7 @@ def migrate(connection: Connection) -> None:
     known = {revision.revision for revision in script.walk_revisions()}
     current = MigrationContext.configure(connection).get_current_revision()
     if current is None and inspect(connection).get_table_names():
-        raise InvalidArgument("store", "is a database that Equipoise did not make")
+        raise InvalidArgument("store", "must be an empty database, or one that Equipoise has made")
     if current is not None and current not in known:
         newest = script.get_current_head()
         raise InvalidArgument(

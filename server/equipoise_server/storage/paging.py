@@ -14,20 +14,20 @@ Item = TypeVar("Item")
 
 
 def page_limit(page_size: int) -> int:
-    """How many items a page has; 0 stands for 100. Raises `InvalidArgument` beyond 1,000."""
+    """Return how many items a page has; 0 stands for 100. Raises `InvalidArgument` beyond 1,000."""
     if not 0 <= page_size <= MAX_PAGE:
         raise InvalidArgument("page_size", f"must be at most {MAX_PAGE:,}")
     return page_size or DEFAULT_PAGE
 
 
 def cut_page(items: Sequence[Item], limit: int, token_of: Callable[[Item], str]) -> tuple[list[Item], str]:
-    """A page out of `limit + 1` items asked for, and the token of the next one (empty on the last page)."""
+    """Return a page out of `limit + 1` items asked for, and the token of the next one (empty on the last page)."""
     shown = list(items[:limit])
     return shown, token_of(shown[-1]) if len(items) > limit else ""
 
 
 def page_number(page_token: str) -> int:
-    """A token that is a number, 0 for the first page. Raises `InvalidArgument` for any other."""
+    """Return a token that is a number, 0 for the first page. Raises `InvalidArgument` for any other."""
     if page_token and not (page_token.isascii() and page_token.isdigit() and len(page_token) < 19):
         raise InvalidArgument("page_token", "is not a page token issued by this server")
     return int(page_token or 0)

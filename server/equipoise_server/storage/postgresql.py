@@ -80,7 +80,7 @@ def check_there(url: URL) -> None:
 
 
 def engine(url: URL, writes: bool) -> Engine:
-    """The one connection of this server that writes, or those that read."""
+    """Return the one connection of this server that writes, or those that read."""
     made = create_engine(
         url,
         hide_parameters=True,  # errors, which may be logged, quote no workload
@@ -123,7 +123,7 @@ def shared(url: URL) -> Iterator[None]:
     """Holds the store together with other servers."""
     with _session(url) as connection:
         if not connection.exec_driver_sql(f"SELECT pg_try_advisory_lock_shared({_SERVING})").scalar():
-            raise InvalidArgument("store", "is being repaired by another process")
+            raise InvalidArgument("store", "is being repaired by another process; wait until it has ended")
         yield
 
 
@@ -135,7 +135,7 @@ def exclusive(url: URL) -> Iterator[None]:
         # A server may have lost its lock with its connection, but hardly all of its connections.
         others = connection.exec_driver_sql(_OTHERS).scalar()
         if not free or others:
-            raise InvalidArgument("store", "is in use by a server, or somebody is connected to the database")
+            raise InvalidArgument("store", "is in use: stop the server, and every other connection to the database")
         yield
 
 

@@ -54,7 +54,7 @@ def check_there(url: URL) -> None:
 
 
 def engine(url: URL, writes: bool) -> Engine:
-    """The one connection that writes, or those that read."""
+    """Return the one connection that writes, or those that read."""
     made = create_engine(
         url,
         hide_parameters=True,  # errors, which may be logged, quote no workload
@@ -87,7 +87,7 @@ def engine(url: URL, writes: bool) -> Engine:
 
 
 def migrating(_: URL, writer: Engine) -> AbstractContextManager[Connection]:
-    """The transaction in which the store is migrated: one that holds the write lock, as any that writes."""
+    """Return the transaction in which the store is migrated: one that holds the write lock, as any that writes."""
     return writer.begin()
 
 
@@ -133,7 +133,7 @@ def _settle(connection: DBAPIConnection) -> None:
 
 
 def _checkpoint(connection: DBAPIConnection) -> bool:
-    """Whether all that is committed is in the database file now, and synced."""
+    """Return whether all that is committed is in the database file now, and synced."""
     cursor = connection.cursor()
     try:
         cursor.execute("PRAGMA wal_checkpoint(FULL)")
@@ -144,7 +144,7 @@ def _checkpoint(connection: DBAPIConnection) -> bool:
 
 
 def _path(url: URL) -> Path:
-    """The file itself, so that two names for one store are one."""
+    """Return the file itself, so that two names for one store are one."""
     return Path(url.database or "").resolve()
 
 

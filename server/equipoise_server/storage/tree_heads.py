@@ -22,14 +22,14 @@ EMPTY = TreeHead(0, EMPTY_ROOT)
 
 
 def newest(connection: Connection) -> TreeHead:
-    """Where the log is, whether anybody was shown that or not."""
+    """Return where the log is, whether anybody was shown that or not."""
     query = select(checkpoints.c.size, checkpoints.c.root).order_by(checkpoints.c.size.desc()).limit(1)
     row = connection.execute(query).first()
     return EMPTY if row is None else TreeHead(row.size, row.root)
 
 
 def root_at(connection: Connection, size: int) -> bytes | None:
-    """The root that the log had at this size; None where it was never of it."""
+    """Return the root that the log had at this size; None where it was never of it."""
     if size == 0:
         return EMPTY_ROOT
     return connection.execute(select(checkpoints.c.root).where(checkpoints.c.size == size)).scalar_one_or_none()

@@ -83,7 +83,7 @@ class _Step:
 def _steps(connection: Connection, round_id: str) -> list[_Step]:
     """The records of the round's steps, in their order, after that of its dataset."""
     steps = _found(
-        connection, (records.c.round_id == round_id) & records.c.kind.in_([each.value for each in STEPS])
+        connection, (records.c.round_id == round_id) & records.c.kind.in_([step.value for step in STEPS])
     )
     if not steps:
         raise DataLoss(f"there are no records of the round {round_id}")

@@ -16,11 +16,11 @@ from sqlalchemy import Connection, Row, bindparam, select
 
 from equipoise.errors import AlreadyExists, NotFound, WrongState
 from equipoise.model.times import from_microseconds, to_microseconds
-from equipoise.records.items import KeyItem
+from equipoise.records.items import KeyItem, StartItem
 from equipoise.records.record import Audience, Item, Kind, key_id
 from equipoise.records.record_layouts import make_item, read_item
 from equipoise_server.storage.tables.transparency import keys, record_items, records
-from equipoise_server.transparency.record_writer import record
+from equipoise_server.transparency.record_writer import journal_head, record
 
 # Made once, as every receipt needs the keys in force.
 _KEYS = select(keys).where(keys.c.purpose == bindparam("purpose")).order_by(keys.c.added, keys.c.id)
@@ -60,23 +60,37 @@ def in_force(connection: Connection, purpose: Purpose) -> list[PublicKey]:
 
 def in_force_at(connection: Connection, purpose: Purpose, size: int) -> list[PublicKey]:
     """The keys that are in force by what the first `size` entries of the log say, in the order of their records."""
+    standing: dict[str, PublicKey] = {}
+    for index, is_retired, key in key_events(connection, purpose):
+        if index >= size:
+            break
+        if is_retired:
+            standing.pop(key.id, None)
+        else:
+            standing[key.id] = key
+    return list(standing.values())
+
+
+def key_events(connection: Connection, purpose: Purpose) -> list[tuple[int, bool, PublicKey]]:
+    """Every key that the log says was added or retired: the entry's index, whether it was retired, and the key."""
     kinds = [kind.value for kind in (Kind.LOG_STARTED, Kind.KEY_ADDED, Kind.KEY_RETIRED)]
-    query = select(records.c.kind, record_items.c.content).join(
+    query = select(records.c.log_index, records.c.kind, record_items.c.content).join(
         record_items, record_items.c.record == records.c.position
     )
     # Of no round: there is an index on rounds, and nearly all records are of one.
     query = query.where(records.c.round_id == "", records.c.kind.in_(kinds))
-    query = query.where(records.c.log_index < size, record_items.c.content.is_not(None))
-    standing: dict[str, PublicKey] = {}
-    for row in connection.execute(query.order_by(records.c.log_index, record_items.c.place)):
-        item = read_item(row.content, KeyItem)
-        if item.purpose == purpose.value:
-            key = PublicKey(purpose, item.public, from_microseconds(item.time))
-            if row.kind == Kind.KEY_RETIRED.value:
-                standing.pop(key.id, None)
-            else:
-                standing[key.id] = key
-    return list(standing.values())
+    query = query.where(records.c.log_index.is_not(None), record_items.c.audience == Audience.ROUND.value)
+    rows = connection.execute(query.order_by(records.c.log_index, record_items.c.place))
+    items = [(row, read_item(row.content, KeyItem)) for row in rows]
+    return [
+        (
+            row.log_index,
+            row.kind == Kind.KEY_RETIRED.value,
+            PublicKey(purpose, item.public, from_microseconds(item.time)),
+        )
+        for row, item in items
+        if item.purpose == purpose.value
+    ]
 
 
 def is_started(connection: Connection) -> bool:
@@ -90,7 +104,8 @@ def start_log(connection: Connection, first: Sequence[PublicKey], now: datetime)
         raise WrongState("the log has begun already")
     for key in first:
         _insert(connection, key)
-    record(connection, Kind.LOG_STARTED, [_item(key, key.added) for key in first], now=now)
+    start = make_item(StartItem(journal_head(connection), to_microseconds(now)), Audience.AUDITOR)
+    record(connection, Kind.LOG_STARTED, [start, *(_item(key, key.added) for key in first)], now=now)
 
 
 def add(connection: Connection, key: PublicKey) -> None:

@@ -105,17 +105,20 @@ def stored_tiles(connection: Connection) -> Tiles:
         if place not in known:
             level, number = place
             here = (log_tiles.c.level == level) & (log_tiles.c.number == number)
-            found = connection.execute(select(log_tiles.c.hashes).where(here)).scalar_one_or_none()
-            if found is None:
+            hashes = connection.execute(select(log_tiles.c.hashes).where(here)).scalar_one_or_none()
+            if hashes is None:
                 raise DataLoss(f"the log is damaged: tile {number} of level {level} is missing")
-            known[place] = found
+            known[place] = hashes
         return known[place]
 
     return read
 
 
 def check_log(connection: Connection) -> TreeHead:
-    """Compute the whole tree from its leaves again, and compare every tile and every root. Raises `DataLoss`."""
+    """Compute the whole tree from its leaves again, and compare every tile and every root. Raises `DataLoss`.
+
+    Whose signatures checkpoints have, `Signer.check_checkpoints` finds out.
+    """
     head = tree_heads.newest(connection)
     computed: dict[Place, bytes] = {}
     size = 0
@@ -138,21 +141,21 @@ def check_log(connection: Connection) -> TreeHead:
 
 
 def _says(note: bytes, size: int, root: bytes) -> bool:
-    """Whether a note is about this size and root; whose signatures it has, every reader looks at."""
+    """Whether a note is about this size and root, whoever has signed it."""
     try:
-        said = claimed(note)
+        claim = claimed(note)
     except VerificationFailed:
         return False
-    return (said.size, said.root) == (size, root)
+    return (claim.size, claim.root) == (size, root)
 
 
 def _pages(connection: Connection) -> Iterable[list[Entry]]:
     """Every leaf that has a place in the log, in order."""
     after = 0
     query = select(records.c.log_index, records.c.leaf).order_by(records.c.log_index).limit(PAGE)
-    while found := connection.execute(query.where(records.c.log_index >= after)).all():
-        yield [Entry(row.log_index, row.leaf) for row in found]
-        after = found[-1].log_index + 1
+    while leaves := connection.execute(query.where(records.c.log_index >= after)).all():
+        yield [Entry(row.log_index, row.leaf) for row in leaves]
+        after = leaves[-1].log_index + 1
 
 
 def _shown(connection: Connection) -> int:

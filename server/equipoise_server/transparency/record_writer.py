@@ -16,8 +16,10 @@ from sqlalchemy import Connection, func, select
 from equipoise.errors import DataLoss, VerificationFailed
 from equipoise.model.log import ItemOpening
 from equipoise.model.times import to_microseconds
+from equipoise.records.item_parts import JournalHead
 from equipoise.records.opened_records import check_hashes
 from equipoise.records.record import Audience, Item, Kind, Record, make_record
+from equipoise_server.ledger import journal
 from equipoise_server.storage.tables.transparency import record_items, records
 
 
@@ -66,6 +68,12 @@ def record(
         ],
     )
     return made
+
+
+def journal_head(connection: Connection) -> JournalHead:
+    """The budget journal's last entry, as records commit to it."""
+    head = journal.head(connection)
+    return JournalHead(head.sequence, head.digest)
 
 
 def stored_openings(connection: Connection, position: int) -> tuple[tuple[ItemOpening, ...], tuple[bytes, ...]]:

@@ -29,7 +29,7 @@ def system_seeds() -> bytes:
 
 @dataclass(frozen=True)
 class SealedSeed:
-    """`commitment` is public; `ciphertext` is nonce, then salt and seed under AES-GCM.
+    """`commitment` is public, `ciphertext` is nonce, then salt and seed under AES-GCM.
 
     `for_auditors`: salt and seed sealed to each auditor's key, by the key's id (`equipoise.records.sealed_seeds`).
     """

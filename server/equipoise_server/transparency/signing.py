@@ -22,15 +22,23 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     load_pem_private_key,
 )
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
-from equipoise.errors import DataLoss, InvalidArgument, Unavailable
+from equipoise.errors import DataLoss, InvalidArgument, Unavailable, VerificationFailed
 from equipoise.records import envelopes
-from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
+from equipoise.records.signed_notes import (
+    Checkpoint,
+    SigningKey,
+    VerifierKey,
+    count_signatures,
+    open_checkpoint,
+    sign_note,
+)
 from equipoise_server.identity.keyfiles import read_private, write_private
 from equipoise_server.storage.durable import sync_directory
+from equipoise_server.storage.tables.transparency import checkpoints
 from equipoise_server.storage.tree_heads import TreeHead
-from equipoise_server.transparency.keys import PublicKey, Purpose, all_keys, in_force, in_force_at
+from equipoise_server.transparency.keys import PublicKey, Purpose, all_keys, in_force, in_force_at, key_events
 
 log = structlog.get_logger(__name__)
 
@@ -78,6 +86,31 @@ class Signer:
             raise DataLoss(f"the log is damaged: no key is in force at size {head.size}")
         text = Checkpoint(self.origin, head.size, head.root).to_text()
         return sign_note(text, [self._private(key) for key in signing])
+
+    def check_checkpoints(self, connection: Connection) -> int:
+        """Verify every stored checkpoint; how many there are. Raises `DataLoss` naming the first that is wrong.
+
+        Each must be signed by just the keys that the log says were in force at its size.
+        """
+        count = 0
+        events = key_events(connection, Purpose.LOG)
+        standing: dict[str, VerifierKey] = {}
+        query = select(checkpoints.c.size, checkpoints.c.note).where(checkpoints.c.note.is_not(None))
+        for row in connection.execute(query.order_by(checkpoints.c.size)):
+            while events and events[0][0] < row.size:
+                _, is_retired, key = events.pop(0)
+                standing.pop(key.id, None)
+                if not is_retired:
+                    standing[key.id] = self.verifier(key)
+            try:
+                checkpoint = open_checkpoint(row.note, list(standing.values()))
+            except VerificationFailed as error:
+                raise DataLoss(f"the log's checkpoint of size {row.size} is damaged: {error.message}") from None
+            if checkpoint.origin != self.origin or count_signatures(row.note) != len(standing):
+                problem = "is of another log, or is not signed by every key that was in force"
+                raise DataLoss(f"the log's checkpoint of size {row.size} {problem}")
+            count += 1
+        return count
 
     def envelope(self, connection: Connection, payload_type: str, payload: bytes) -> bytes:
         """A signed envelope, with one signature by every key in force."""

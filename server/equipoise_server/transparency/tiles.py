@@ -29,7 +29,7 @@ Tiles = Callable[[Place], bytes]  # the hashes of a tile that is there, one afte
 
 
 def grown(tiles: Tiles, size: int, hashes: Sequence[bytes], height: int = HEIGHT) -> dict[Place, bytes]:
-    """The tiles that are new or longer when leaves with these hashes follow the tree of `size` leaves.
+    """Return the tiles that are new or longer when leaves with these hashes follow the tree of `size` leaves.
 
     Every other stays as it is. Raises `DataLoss` where a tile that is there does not end where it should.
     """
@@ -53,22 +53,22 @@ def grown(tiles: Tiles, size: int, hashes: Sequence[bytes], height: int = HEIGHT
 
 
 def root(tiles: Tiles, size: int, height: int = HEIGHT) -> bytes:
-    """The root of the tree over the first `size` leaves."""
+    """Return the root of the tree over the first `size` leaves."""
     return _range_root(tiles, 0, size, height) if size else EMPTY_ROOT
 
 
 def inclusion(tiles: Tiles, index: int, size: int, height: int = HEIGHT) -> list[bytes]:
-    """The proof that leaf `index` is in the tree over the first `size` leaves (RFC 6962 section 2.1.1)."""
+    """Return the proof that leaf `index` is in the tree over the first `size` leaves (RFC 6962 section 2.1.1)."""
     return [_range_root(tiles, begin, end, height) for begin, end in inclusion_ranges(index, size)]
 
 
 def consistency(tiles: Tiles, old_size: int, new_size: int, height: int = HEIGHT) -> list[bytes]:
-    """The proof that the tree of the new size begins with that of the old one (RFC 6962 section 2.1.2)."""
+    """Return the proof that the tree of the new size begins with that of the old one (RFC 6962 section 2.1.2)."""
     return [_range_root(tiles, begin, end, height) for begin, end in consistency_ranges(old_size, new_size)]
 
 
 def widths(size: int, height: int = HEIGHT) -> dict[Place, int]:
-    """Every tile of a tree of `size` leaves, and how many hashes it has."""
+    """Return every tile of a tree of `size` leaves, and how many hashes it has."""
     width_of: dict[Place, int] = {}
     level, count = 0, size
     while count:
@@ -88,7 +88,7 @@ def _range_root(tiles: Tiles, begin: int, end: int, height: int) -> bytes:
 
 
 def _subtree(tiles: Tiles, begin: int, end: int, height: int) -> bytes:
-    """The root of a complete subtree."""
+    """Return the root of a complete subtree."""
     level, spread = divmod((end - begin).bit_length() - 1, height)
     number, first = divmod(begin >> height * level, 1 << height)
     hashes = _split(tiles((level, number)))[first : first + (1 << spread)]

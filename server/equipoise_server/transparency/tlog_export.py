@@ -18,7 +18,7 @@ Leaves = Callable[[int, int], list[bytes]]  # those from a number on, at most so
 
 
 def tlog_files(size: int, note: bytes, tiles: Tiles, leaves: Leaves) -> Iterator[tuple[str, bytes]]:
-    """Every file by its relative path: those of a log of `size` leaves with the checkpoint `note`."""
+    """Yield every file by its relative path: those of a log of `size` leaves with the checkpoint `note`."""
     for (level, number), width in widths(size).items():
         yield _path(str(level), number, width), tiles((level, number))[: width * HASH_BYTES]
         if level == 0:

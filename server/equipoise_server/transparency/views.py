@@ -24,7 +24,7 @@ class LogViews:
     store: Store
 
     def checkpoint(self) -> bytes:
-        """The newest signed checkpoint. Raises `NotFound` before the first."""
+        """Return the newest signed checkpoint. Raises `NotFound` before the first."""
         with self.store.read() as connection:
             note = log.checkpoint(connection)
         if note is None:
@@ -32,7 +32,7 @@ class LogViews:
         return note
 
     def leaves(self, page_size: int, page_token: str) -> tuple[list[bytes], str]:
-        """The leaves, as far as the newest checkpoint goes."""
+        """Return the leaves, as far as the newest checkpoint goes."""
         limit, first = page_limit(page_size), page_number(page_token)
         with self.store.read() as connection:
             entries = log.entries(connection, first, limit + 1)
@@ -40,7 +40,7 @@ class LogViews:
         return [entry.leaf for entry in shown], token
 
     def records(self, page_size: int, page_token: str) -> tuple[list[RecordOpening], str]:
-        """The records behind the leaves; fewer than a page's where they are large."""
+        """Return the records behind the leaves; fewer than a page's where they are large."""
         limit, first = page_limit(page_size), page_number(page_token)
         with self.store.read() as connection:
             entries = log.entries(connection, first, limit + 1)
@@ -55,18 +55,18 @@ class LogViews:
         return opened, str(entries[shown].index) if shown < len(entries) else ""
 
     def inclusion(self, leaf_index: int, tree_size: int) -> list[bytes]:
-        """The path of a leaf. Raises `OutOfRange` beyond what is signed."""
+        """Return the path of a leaf. Raises `OutOfRange` beyond what is signed."""
         with self.store.read() as connection:
             return log.inclusion(connection, leaf_index, tree_size)
 
     def consistency(self, old_size: int, new_size: int) -> list[bytes]:
-        """The proof that one size continues another. Raises `OutOfRange` beyond what is signed."""
+        """Return the proof that one size continues another. Raises `OutOfRange` beyond what is signed."""
         with self.store.read() as connection:
             return log.consistency(connection, old_size, new_size)
 
 
 def _sizes(connection: Connection, first: int, end: int) -> dict[int, int]:
-    """How large the contents of records are, by their numbers in the log."""
+    """Return how large the contents of records are, by their numbers in the log."""
     query = (
         select(records.c.log_index, func.sum(func.length(record_items.c.content)))
         .join(record_items, record_items.c.record == records.c.position)

@@ -72,7 +72,7 @@ class WorkerProcess:
         return self._process.pid
 
     def is_alive(self) -> bool:
-        """Whether it has not ended."""
+        """Return whether it has not ended."""
         if self._descriptor is not None:
             return not wait([self._descriptor], timeout=0)
         with self._lock:
@@ -162,7 +162,7 @@ class Failed:
 
 
 def failure(error: Exception) -> Failed:
-    """What may be told of an error in a worker."""
+    """Return what may be told of an error in a worker."""
     if isinstance(error, EquipoiseError):
         return Failed(type(error).__name__, error.message)
     if isinstance(error, MemoryError):

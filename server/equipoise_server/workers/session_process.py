@@ -30,7 +30,7 @@ class SessionProcess:
         return self._process.pid
 
     def answers(self, questions: Sequence[Question]) -> list[Answers]:
-        """The answers in the order of the questions; fewer where the session has stopped in between.
+        """Return the answers in the order of the questions; fewer where the session has stopped in between.
 
         Raises `DataLoss` where data are not those that were registered, `Unavailable` where the worker has ended.
         """

@@ -171,7 +171,7 @@ def test_request_ids_and_receipts_are_each_callers_own(here: Place) -> None:
         # What she asked is hers still; what he took back is gone, and hers is not his to take.
         withdrawal.request_id = "and hers"
         refused = refusal(mal, f"{ANALYST}/WithdrawWorkload", [withdrawal.SerializeToString()])
-        assert refused == Refusal("NOT_FOUND", "NOT_FOUND", "there is no workload of yours in this round")
+        assert refused == Refusal("NOT_FOUND", "NOT_FOUND", "you have submitted no workload to this round")
         refused = refusal(mal, method, upload(here.shared, WORKLOAD, "the same"))
         assert (refused.status, refused.reason) == ("ALREADY_EXISTS", "EXISTS")
 

@@ -40,7 +40,7 @@ LARGEST = 2**64 - 1
 UNREAD = 1000
 INVALID = ("INVALID_ARGUMENT", "INVALID")
 GAP = ("OUT_OF_RANGE", "RANGE")
-ATTACH_FIRST = "attach: must be sent first, and once"
+ATTACH_FIRST = "attach: must be sent once, before any piece of the workload"
 
 
 def answered(here: Place, who: Credentials, session_id: str) -> int:

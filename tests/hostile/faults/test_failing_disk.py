@@ -111,7 +111,7 @@ def test_a_server_whose_disk_failed_stops_cleanly_and_starts_again(tmp_path: Pat
         assert server.process.returncode == 0
         refused = command("serve", "--state", str(state))
         assert (refused.returncode, "Traceback" in refused.stderr) == (1, False), refused.stderr
-        assert "the store cannot be used now" in refused.stderr
+        assert "the store is out of order now" in refused.stderr
         disk.repair()
         check_state(state)
         with running(state) as server, Operator.from_profile(state / "profiles" / "operator") as operator:

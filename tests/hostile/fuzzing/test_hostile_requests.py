@@ -42,7 +42,7 @@ from equipoise_server.rpc.services import evidence_stream
 from equipoise_server.rpc.services.analyst import AnalystMethods
 from equipoise_server.rpc.services.auditor import AuditorMethods
 from equipoise_server.rpc.services.operator import OperatorMethods
-from equipoise_server.rpc.services.session_stream import Asking, AskingLimits
+from equipoise_server.rpc.services.session_stream import SessionStreamLimits, SessionStreams
 from equipoise_server.rpc.services.synopsis_stream import Synopses
 from equipoise_server.rpc.services.uploads import Uploads
 from equipoise_server.rpc.threads import SharedThreads, Threads
@@ -100,7 +100,9 @@ class Served:
         self._shared = SharedThreads(2, "hostile")
         threads = Threads(self._shared, self._shared)
         uploads = Uploads(10_000, 2**20, admission.registry.count, self._shared)
-        asking = Asking(bench.sessions, threads, asyncio.Event(), AskingLimits(4, 1e6, 1e6, STALL_SECONDS))
+        asking = SessionStreams(
+            bench.sessions, threads, asyncio.Event(), SessionStreamLimits(4, 1e6, 1e6, STALL_SECONDS)
+        )
         operators = OperatorMethods(
             rounds,
             bench.sessions,

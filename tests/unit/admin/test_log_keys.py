@@ -11,6 +11,7 @@ from string import Template
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from harness.runbook_place import block
@@ -18,7 +19,7 @@ from harness.runbook_place import block
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotFound, VerificationFailed, WrongState
 from equipoise.records.merkle import leaf_hash, root_of
 from equipoise.records.record import Kind
-from equipoise.records.signed_notes import VerifierKey, open_checkpoint
+from equipoise.records.signed_notes import SigningKey, VerifierKey, open_checkpoint, sign_note
 from equipoise_server.admin.checks import check_state
 from equipoise_server.admin.ledger_repair import verify, write_off_state
 from equipoise_server.admin.log_keys import add_auditor_key, add_log_key, export_log, list_keys, retire_key
@@ -26,6 +27,7 @@ from equipoise_server.admin.new_state import create_state
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.cli import main
 from equipoise_server.storage.crash_points import CrashPoint, install_hook
+from equipoise_server.storage.tables.transparency import checkpoints
 from equipoise_server.storage.tree_heads import TreeHead, root_at
 from equipoise_server.transparency import log
 from equipoise_server.transparency.keys import Purpose, in_force
@@ -168,6 +170,26 @@ def test_a_server_without_the_file_of_a_key_in_force_is_told_which_and_can_be_he
     retire_key(state, Purpose.LOG, old_id, clock)
     check_state(state, clock)
     open_checkpoint(sequence(state), list(verifiers(state).values()))
+
+
+@pytest.mark.parametrize("stripped", [False, True], ids=["another key's", "one of two"])
+def test_a_checkpoint_that_is_not_signed_by_the_keys_in_force_is_found(state: Path, stripped: bool) -> None:
+    """Its size and root are right: without the signatures, only the readers of the log would notice."""
+    add_log_key(state, clock)
+    sequence(state)
+    check_state(state, clock)
+    store = open_deployment(state, NOW).open_store()
+    with store.write() as connection:
+        head = log.signed_head(connection)
+        assert head is not None
+        text, _, signatures = head.note.decode().rpartition("\n\n")
+        stranger = SigningKey(text.splitlines()[0], Ed25519PrivateKey.generate())
+        one = f"{text}\n\n{signatures.splitlines()[0]}\n".encode()
+        note = one if stripped else sign_note(f"{text}\n", [stranger])
+        connection.execute(checkpoints.update().where(checkpoints.c.size == head.size).values(note=note))
+    store.close()
+    with pytest.raises(DataLoss, match=f"the log's checkpoint of size {head.size} is"):
+        check_state(state, clock)
 
 
 def test_a_key_file_that_is_another_s_is_refused(state: Path) -> None:

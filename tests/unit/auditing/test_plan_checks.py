@@ -10,6 +10,7 @@ from harness import custodian as custodian_module
 from harness.custodian import ANALYST_PARTS, BUDGET, DATA_PARTS, ORDER, Custodian
 
 from equipoise.accounting import Cost, PrivacyEvent, ThresholdTests, ZcdpEvent, charge_at, charge_of, events_to_json
+from equipoise.auditing import accounts
 from equipoise.auditing.verify import Outcome, verify
 from equipoise.verification.conversion import epsilon_of
 
@@ -91,3 +92,26 @@ def test_all_analysts_are_charged_the_same_to_the_unit() -> None:
 def test_accounts_count_at_the_order_that_analysts_were_told(announced: float) -> None:
     problem = "analyst/shop/analyst/ann counts at another order than the record says"
     assert failures(charged(0, announced)) == {"A9": f"entry 2 of the log (round-opened): {problem}"}
+
+
+@pytest.mark.parametrize(("part", "holds"), [(1.0, True), (0.999, False)])
+def test_a_second_accountant_objects_where_the_first_one_counts_too_little(
+    monkeypatch: pytest.MonkeyPatch, part: float, holds: bool
+) -> None:
+    """A fault of the auditor's own conversion, which no custodian's lie could show."""
+    custodian = Custodian()
+    custodian.register()
+    custodian.play(ROUND)
+    monkeypatch.setattr(accounts, "epsilon_of", lambda *amounts: part * epsilon_of(*amounts))
+    assert ("dp_accounting comes to epsilon" in failures(custodian).get("A6b", "")) is not holds
+
+
+def test_only_a_session_may_leave_its_analysts_without_a_budget() -> None:
+    """Record, plan and charges agree that nothing of theirs is protected; but a round must be."""
+    custodian = Custodian()
+    custodian.register()
+    custodian.unprotected.add(ROUND)
+    custodian.play(ROUND)
+    assert failures(custodian) == {
+        "A9": "entry 2 of the log (round-opened): analysts have a cost without a budget, or a budget without a cost"
+    }

@@ -9,6 +9,7 @@ import pytest
 from harness.custodian import SESSION, Custodian
 
 from equipoise.accounting import Cost
+from equipoise.auditing.archive import AuditorLog
 from equipoise.auditing.report import as_json, as_markdown
 from equipoise.auditing.verify import Audit, Outcome, verify
 from equipoise.records.receipts import SessionReceiptPayload
@@ -169,6 +170,15 @@ def test_what_was_done_wrongly_in_a_session_and_signed_is_named(
 ) -> None:
     cheat(custodian)
     assert words in failures(verify(custodian.archive(), custodian.trusted)).get(check, "")
+
+
+@pytest.mark.parametrize("used", [None, "cd" * 32, "ab" * 32])
+def test_a_nonce_that_a_session_took_is_looked_for(custodian: Custodian, used: str | None) -> None:
+    custodian.open_session("bb")
+    custodian.seal("bb", used)
+    custodian.own = AuditorLog("auditor", {"bb": "ab" * 32}, {})
+    problem = failures(verify(custodian.archive(), custodian.trusted)).get("A10", "")
+    assert ("does not name the nonce that the auditor gave" in problem) == (used != "ab" * 32)
 
 
 def test_receipts_of_answers_are_compared_with_what_is_on_record(custodian: Custodian) -> None:

@@ -13,6 +13,8 @@ from harness.custodian import DATA_PARTS, GRID_SECONDS, Custodian
 
 from equipoise.accounting import Cost, PrivacyEvent, ZcdpEvent, charge_of, events_to_json
 from equipoise.auditing.verify import Outcome, verify
+from equipoise.records import envelopes
+from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
 
 FIRST, LATER = "aa", "cc"
 MICROSECONDS = 1_000_000
@@ -57,6 +59,29 @@ def settled_for_less(custodian: Custodian) -> None:
         less = replace(entry.cost, divergence=entry.cost.divergence // 2)
         custodian.append("spend", entry.account, LATER, less, entry.events)
     custodian.release(LATER)
+
+
+def released_with_other_charges(custodian: Custodian) -> None:
+    """The record of the release alone says less."""
+    custodian.play(LATER)
+    charges = [{"account": "data/shop", "cost": asdict(Cost(divergence=1))}]
+    custodian.change_last("spending", charges=charges)
+
+
+def one_charge_given_back(custodian: Custodian) -> None:
+    """Before the round runs, and of one analyst alone; the record names it with the others."""
+    custodian.open(LATER)
+    custodian.reserve(LATER)
+    custodian.seal(LATER)
+    reserved = [each for each in custodian.journal if each.round_id == LATER and each.action == "reserve"]
+    for entry in [each for each in reserved if each.account.endswith("/bob")]:
+        custodian.append("release", entry.account, LATER, entry.cost, entry.events)
+    custodian.run(LATER)
+    for entry in [each for each in reserved if not each.account.endswith("/bob")]:
+        custodian.append("spend", entry.account, LATER, entry.cost, entry.events)
+    custodian.release(LATER)
+    charges = [{"account": each.account, "cost": asdict(each.cost)} for each in reserved]
+    custodian.change_last("spending", charges=charges)
 
 
 def reserved_after_the_seal(custodian: Custodian) -> None:
@@ -126,6 +151,19 @@ def an_empty_journal_of_another_beginning(custodian: Custodian) -> None:
     custodian.change_last("data", journal={"sequence": 0, "digest": "ab" * 32})
 
 
+def recorded_as_given_back(custodian: Custodian) -> None:
+    """The same amounts; but the journal has spent them."""
+    custodian.open(LATER)
+    custodian.reserve(LATER)
+    custodian.seal(LATER)
+    custodian.run(LATER)
+    custodian.settle(LATER)
+    custodian.abort(LATER, "spent")
+    spent = [each for each in custodian.journal if each.round_id == LATER and each.action == "spend"]
+    charges = [{"account": each.account, "cost": asdict(each.cost), "state": "released"} for each in spent]
+    custodian.change_last("settlement", charges=charges)
+
+
 def one_seed_twice(custodian: Custodian) -> None:
     custodian.open(LATER)
     first, *_ = [each for each in custodian.records if each.kind == "round-opened"]
@@ -138,6 +176,8 @@ def one_seed_twice(custodian: Custodian) -> None:
     [
         (settled_for_other_parts, "A6", "cannot follow those before it: 'spend' on 'data/shop'"),
         (settled_for_less, "A6", "cannot follow those before it: 'spend' on 'data/shop'"),
+        (released_with_other_charges, "A8", "spends something else than the budget journal"),
+        (one_charge_given_back, "A8", "spends something else than the budget journal"),
         (reserved_after_the_seal, "A8", "comes before its reservation in the budget journal"),
         (released_off_the_grid, "A8", "is not a point of the round's grid after its end"),
         (released_before_its_end, "A8", "is not a point of the round's grid after its end"),
@@ -147,6 +187,7 @@ def one_seed_twice(custodian: Custodian) -> None:
         (shown_another_charge, "A9", "'ann' is shown another charge than was made"),
         (shown_no_charge_of_what_was_spent, "A9", "'ann' is shown another charge than was made"),
         (an_empty_journal_of_another_beginning, "A5", "is not the one that entry 1 of the log"),
+        (recorded_as_given_back, "A8", "settles something else than the budget journal"),
         (one_seed_twice, "A10", "two rounds have the same seed commitment"),
     ],
 )
@@ -171,3 +212,16 @@ def test_a_statement_s_reservation_is_within_its_account_s_cap(
     problem = failures(custodian).get("A7", "")
     assert ("takes analyst/shop/query/ann to epsilon" in problem) is not holds
     assert custodian.journal[-1].cost != Cost()
+
+
+def test_a_receipt_of_another_deployment_is_not_compared(custodian: Custodian) -> None:
+    """One key may sign for several deployments, which may have rounds of the same name."""
+    own = custodian.receipt(FIRST, "ann", custodian.commitment(FIRST, "ann"))
+    payload = ReceiptPayload.from_bytes(envelopes.open_envelope(own, RECEIPT_TYPE, custodian.trusted))
+    foreign = replace(payload, deployment="other").to_bytes()
+    others = envelopes.sign(RECEIPT_TYPE, foreign, custodian.keys)
+    checks = verify(custodian.archive(), custodian.trusted, (), [others]).checks
+    assert (
+        next(each.detail for each in checks if each.number == "A11")
+        == "a receipt is of another deployment: 'other'"
+    )

@@ -23,6 +23,7 @@ from equipoise.auditing.report import as_json, as_markdown
 from equipoise.auditing.verify import QUESTIONS, Audit, Outcome, verify
 from equipoise.commands.printing import plain
 from equipoise.errors import InvalidArgument, Unavailable, VerificationFailed, WrongState
+from equipoise.records.record import Kind
 from equipoise.records.signed_notes import SigningKey, sign_note
 
 ROUND, OTHER = "aa", "bb"
@@ -468,6 +469,33 @@ def rounds_that_do_not_add(custodian: Custodian) -> None:
     custodian.open_account("data/other", "worst", 3.0)
 
 
+def released_late(custodian: Custodian) -> None:
+    """At a point of the grid, but not the first: answers were there, and nobody was told."""
+    custodian.play("cc")
+    late = json.loads(custodian.records[-1].items[0].content)["release_time"] + 60_000_000
+    custodian.change_last("release", release_time=late)
+    custodian.listed["cc"] = replace(custodian.listed["cc"], release_time=late)
+
+
+def a_seed_for_two_rounds(custodian: Custodian) -> None:
+    """Under another salt each, so that the commitments differ."""
+    custodian.open("cc")
+    custodian.change_last("round", seed_fingerprint=fingerprint_of(custodian, ROUND))
+
+
+def fingerprint_of(custodian: Custodian, round_id: str) -> str:
+    opened = [each for each in custodian.records if each.kind == Kind.ROUND_OPENED]
+    items = [json.loads(each.items[0].content) for each in opened]
+    return str(next(item["seed_fingerprint"] for item in items if item["round"] == round_id))
+
+
+def a_journal_before_the_log(custodian: Custodian) -> None:
+    """The log began upon charges that the journal which is shown does not have."""
+    first, custodian.records[-1:] = custodian.records[-1], [custodian.records[0]]
+    custodian.change_last("start", journal={"digest": "ab" * 32})
+    custodian.records[0], custodian.records[-1] = custodian.records[-1], first
+
+
 def seed_read_after_destruction(custodian: Custodian) -> None:
     custodian.destroy_seed(ROUND)
     custodian.read_seed(ROUND)
@@ -500,6 +528,9 @@ def nonce_ignored(custodian: Custodian) -> None:
         (rounds_that_do_not_add, "A7", "opens data/other so that rounds do not add up as they must"),
         (seed_read_after_destruction, "A8", "a seed was read after it was destroyed"),
         (seed_read_off_the_record, "A10", "was read 1 times, of which 0 are recorded"),
+        (released_late, "A8", "is later than the grid's first after its end"),
+        (a_seed_for_two_rounds, "A10", f"has the same seed as the round {ROUND}"),
+        (a_journal_before_the_log, "A5", "not the one that entry 0 of the log (log-started) commits to"),
         (nonce_ignored, "A10", "does not name the nonce that the auditor gave"),
     ],
 )

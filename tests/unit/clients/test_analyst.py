@@ -353,7 +353,7 @@ def test_a_profile_is_private(profile: Path) -> None:
     assert "PRIVATE" not in repr(Profile.load(profile))
     assert profile.stat().st_mode & 0o777 == 0o700
     (profile / "key.pem").chmod(0o640)
-    with pytest.raises(InvalidArgument, match="others may open it"):
+    with pytest.raises(InvalidArgument, match="can be read by other users"):
         Profile.load(profile)
 
 

@@ -155,7 +155,7 @@ def test_a_name_that_differs_in_case_only_is_taken(registry: Registry) -> None:
     """Also a deleted analyst's: people and case-insensitive file systems would take one for the other."""
     issued = AUTHORITY.issue_identity("Alice", KEY, NOW)
     registry.add("Alice", Role.ANALYST, credential_of(issued), fresh())
-    with pytest.raises(AlreadyExists, match="'Alice' is registered already"):
+    with pytest.raises(AlreadyExists, match="'Alice' is already registered"):
         registry.add("aLICE", Role.ANALYST, credential_of(AUTHORITY.issue_identity("aLICE", KEY, NOW)), fresh())
     with registry.operations.store.write() as connection:
         mark_deleted(connection, "Alice", NOW)

@@ -64,7 +64,7 @@ def test_what_makes_no_sense_is_refused_by_name(statistic: Statistic, field: str
     "statistic", [median("delay", 0.1), Variance("delay"), CountDistinct(("carrier",)), CappedSum("delay", 30.0)]
 )
 def test_rounds_answer_no_statistics(statistic: Statistic) -> None:
-    with pytest.raises(InvalidArgument, match="only sessions of low_sensitivity answer those") as refused:
+    with pytest.raises(InvalidArgument, match="only sessions of low_sensitivity answer statistics") as refused:
         compile_workload([attribute("carrier") == "AA", Marginal(("delay",)), statistic], SCHEMA)
     assert refused.value.field == "statements[2]"
 

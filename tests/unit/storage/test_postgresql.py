@@ -153,7 +153,7 @@ def test_a_server_that_is_cut_off_in_the_middle_has_written_nothing(url: str, st
             own = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
             change_directly(url, f"SELECT pg_terminate_backend({own}, 10000)")
 
-    with pytest.raises(Unavailable, match="the store cannot be used now"):
+    with pytest.raises(Unavailable, match="the store is out of order now"):
         cut_off()
     with store.read() as connection:
         assert connection.execute(select(func.count()).select_from(identities)).scalar() == 0
@@ -196,7 +196,7 @@ def test_several_servers_hold_one_store_and_a_repair_holds_it_alone(url: str) ->
 
 def test_a_repair_waits_for_nobody_who_is_connected(url: str, store: Store) -> None:
     count_and_add(store)
-    with pytest.raises(InvalidArgument, match="somebody is connected"), hold_exclusively(url):
+    with pytest.raises(InvalidArgument, match="is in use"), hold_exclusively(url):
         pass
     store.close()
     with hold_exclusively(url):

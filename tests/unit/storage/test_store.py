@@ -176,7 +176,7 @@ def test_a_newer_store_is_refused(store_url: str) -> None:
 
 def test_a_foreign_database_is_refused_and_left_alone(store_url: str) -> None:
     change_directly(store_url, "CREATE TABLE recipes (name TEXT)")
-    with pytest.raises(InvalidArgument, match="store: is a database that Equipoise did not make"):
+    with pytest.raises(InvalidArgument, match="store: must be an empty database, or one that Equipoise has made"):
         open_store(store_url)
     with create_engine(store_url, poolclass=NullPool).connect() as connection:
         assert inspect(connection).get_table_names() == ["recipes"]

@@ -44,12 +44,12 @@ class Session:
 
 
 def analyst_budget(setting: PublicParameters) -> Budget:
-    """What hides the analysts' statements, or would."""
+    """Return what hides the analysts' statements, or would."""
     return setting.analyst_budget if setting.protects_analysts else NO_PROTECTION
 
 
 def records_rho(setting: PublicParameters, ending_epsilon: Fraction) -> Fraction:
-    """The rho that is left for drawing hypotheses; 0 where nothing is."""
+    """Return the rho that is left for drawing hypotheses; 0 where nothing is."""
     budget = analyst_budget(setting)
     left, delta = budget.epsilon - float(ending_epsilon), usable_delta(budget) * (1 - CAP_PART)
     return Fraction(largest_rho(left, delta), RHO_UNIT) if left > 0 and delta > 0 else Fraction(0)
@@ -98,7 +98,7 @@ def tests_and_answers(
     shared = Fraction(low, 1 << EPSILON_BITS)
     epsilon = max(alone, shared)
     if epsilon < MIN_EPSILON * session.scale.sensitivity:
-        raise BudgetExhausted("data_budget: too little for so many statements; allow more or ask for less")
+        raise BudgetExhausted("data_budget: is too small for so many statements; raise it or ask for less")
     return epsilon, GaussianNoise.within(ANSWER_PART * epsilon**2)
 
 

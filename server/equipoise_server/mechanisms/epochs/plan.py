@@ -65,7 +65,7 @@ class Learning:
 
 
 def plan_epochs(setting: PublicParameters, session: Session) -> EpochParameters:
-    """The parameters that promise least. Raises `InvalidArgument` or `BudgetExhausted`."""
+    """Return the parameters that promise least. Raises `InvalidArgument` or `BudgetExhausted`."""
     check_session(setting, session)
     ending = ending_epsilon(setting)
     places, tried = session.statements, list[EpochParameters]()
@@ -76,7 +76,7 @@ def plan_epochs(setting: PublicParameters, session: Session) -> EpochParameters:
 
 
 def promised(parameters: EpochParameters) -> float:
-    """The largest bound of any certified answer."""
+    """Return the largest bound of any certified answer."""
     return max(parameters.certified_bound, *parameters.noise_bounds) / 2.0**GRID_BITS
 
 
@@ -88,12 +88,12 @@ def uncertified_cells(setting: PublicParameters, session: Session, parameters: E
 
 
 def straying(session: Session, records: int, chance: Fraction) -> float:
-    """How far so many records drawn answer any cell from the law they were drawn from, but for `chance`."""
+    """Return how far so many records drawn answer any cell from the law they were drawn from, but for `chance`."""
     return math.sqrt(math.log(2 * session.cells / float(chance)) / (2 * records))
 
 
 def learning_with(setting: PublicParameters, session: Session, ending: Fraction, places: int) -> Learning:
-    """The epochs, rate and records for so many places in all that are expected to learn most."""
+    """Return the epochs, rate and records for so many places in all that are expected to learn most."""
     plans = []
     for epochs in forced(setting, "epochs", USUAL_EPOCHS):
         beyond = int(forced(setting, "beyond", (cost.places_beyond(setting, ending, int(epochs)),))[0])
@@ -118,8 +118,8 @@ def affordable_records(setting: PublicParameters, ending: Fraction, epochs: int,
     """Of each hypothesis, at most: what the analysts' budget allows."""
     if epochs == 1:
         return 1
-    each = (epochs - 1) * cost.drawing_rho(1, exponent_step(rate, target))
-    return int(min(MAX_RECORDS, cost.records_rho(setting, ending) // each)) if each else MAX_RECORDS
+    drawing = (epochs - 1) * cost.drawing_rho(1, exponent_step(rate, target))
+    return int(min(MAX_RECORDS, cost.records_rho(setting, ending) // drawing)) if drawing else MAX_RECORDS
 
 
 def exponent_step(rate: float, target: int) -> int:
@@ -188,7 +188,7 @@ def on_epsilon_grid(epsilon: float) -> Fraction:
 
 
 def forced(setting: PublicParameters, name: str, usual: tuple[float, ...]) -> tuple[float, ...]:
-    """The one forced value, or the usual ones."""
+    """Return the one forced value, or the usual ones."""
     return (real(setting.options, name, 0),) if name in setting.options else usual
 
 

@@ -45,7 +45,7 @@ class Question(Protocol):
         ...
 
     def held(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What a multiset, int64[|X|] how often each element, answers: int64[cells] in units of 2^-40."""
+        """Return what a multiset, int64[|X|] how often each element, answers: int64[cells] in units of 2^-40."""
         ...
 
     def direction(self, signs: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -74,9 +74,9 @@ class LinearQuestion:
         return self.data.count(self.statement)
 
     def held(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The share of the multiset's records."""
+        """Return the share of the multiset's records."""
         return on_grid(self.statement.counts(multiset), int(multiset.sum()))
 
     def direction(self, signs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Each record's cell decides, or none does."""
+        """Return each record's cell decides, or none does."""
         return self.statement.transpose(signs) << DIRECTION_BITS

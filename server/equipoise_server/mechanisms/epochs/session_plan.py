@@ -24,7 +24,7 @@ LEARNING_SECONDS = 6e-8  # of one new hypothesis, for each cell of |X|
 def session_plan(
     mechanism: str, setting: PublicParameters, session: Session, parameters: EpochParameters
 ) -> MechanismPlan:
-    """The plan of a session in epochs, with its costs at all caps."""
+    """Return the plan of a session in epochs, with its costs at all caps."""
     tested = session.statements * (STATEMENT_SECONDS + 3 * CELL_SECONDS * session.universe)
     drawn = RECORD_SECONDS * parameters.records + LEARNING_SECONDS * session.universe
     counted = parameters.count_noise.digits * DIGIT_SECONDS * session.slots

@@ -26,13 +26,13 @@ BISECTIONS = 40
 
 
 def mixed_data_travel(records: Numbers, density: Numbers, analyst_rho: float, size: Size) -> Numbers:
-    """The `E_D` that mixed play's analysts allow: `N E_D^2 (2/s + slack)^2 / 24` is their rho."""
+    """Return the `E_D` that mixed play's analysts allow: `N E_D^2 (2/s + slack)^2 / 24` is their rho."""
     slack = accounting.rounding_slack(size.units, size.queries)
     return np.sqrt(24 * analyst_rho / records) / (2 / density + slack)
 
 
 def mixed_query_travel(records: Numbers, data_travel: Numbers, data_rho: float, size: Size) -> Numbers:
-    """The `E_Q` that the people in the table allow in mixed play, 0 where none.
+    """Return the `E_Q` that the people in the table allow in mixed play, 0 where none.
 
     The exponents' range is `E_D (E_Q x^2 / 2n + slack x)`, so the rho is `N E_D^2 / 8` times the integral of
     its square, `(E_Q/n)^2 / 20 + slack (E_Q/n) / 4 + slack^2 / 3`.
@@ -43,7 +43,7 @@ def mixed_query_travel(records: Numbers, data_travel: Numbers, data_rho: float, 
 
 
 def sampled_query_travel(actions: Numbers, data_rho: float, size: Size) -> Numbers:
-    """The `E_Q` that the people in the table allow in sampled play, 0 where none.
+    """Return the `E_Q` that the people in the table allow in sampled play, 0 where none.
 
     An action costs `(2 x E_Q/n + 4g)^2 / 4`: integrated `(E_Q/n)^2 / 3 + 2g E_Q/n + 4 g^2`.
     """
@@ -52,7 +52,7 @@ def sampled_query_travel(actions: Numbers, data_rho: float, size: Size) -> Numbe
 
 
 def _positive_root(square: float, linear: float, constant: Numbers) -> Numbers:
-    """The larger root of `square y^2 + linear y + constant`, 0 where there is no positive one."""
+    """Return the larger root of `square y^2 + linear y + constant`, 0 where there is no positive one."""
     roots = np.sqrt(np.maximum(0.0, linear**2 - 4 * square * constant)) - linear
     return np.asarray(np.maximum(0.0, roots / (2 * square)))
 
@@ -60,12 +60,12 @@ def _positive_root(square: float, linear: float, constant: Numbers) -> Numbers:
 def sampled_data_travel(
     records: Numbers, actions: Numbers, density: Numbers, epsilon: float, delta: float, size: Size
 ) -> Numbers:
-    """The `E_D` that sampled play's analysts allow: `N (E_D/K)^2 / 2` is the rho of one differing draw."""
+    """Return the `E_D` that sampled play's analysts allow: `N (E_D/K)^2 / 2` is the rho of one differing draw."""
     return np.asarray(actions * np.sqrt(2 * rho_of_one(actions, density, epsilon, delta, size) / records))
 
 
 def rho_of_one(actions: Numbers, density: Numbers, epsilon: float, delta: float, size: Size) -> Numbers:
-    """The largest rho of one differing draw at which the binomial mixture's delta is within `delta`, nearly.
+    """Return the largest rho of one differing draw at which the binomial mixture's delta is within `delta`, nearly.
 
     Numbers of differing draws are grouped, each group counted at its largest, and the mixture solved by bisection.
     """

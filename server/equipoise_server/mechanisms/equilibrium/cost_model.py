@@ -63,7 +63,7 @@ def forced_share(setting: PublicParameters) -> float | None:
 
 
 def game_bound(game: GameParameters, size: Size, beta: float) -> float:
-    """The error that fewer than `s` units exceed, with probability `1 - beta`. Above 1 it says nothing."""
+    """Return the error that fewer than `s` units exceed, with probability `1 - beta`. Above 1 it says nothing."""
     rounds, query_rate, data_rate = game.rounds, game.query_rate(size.records), game.data_rate
     if data_rate == 0 or query_rate == 0:
         return math.inf
@@ -85,7 +85,7 @@ def log_actions(game: GameParameters, size: Size) -> float:
 
 
 def sampling_error(game: GameParameters, size: Size, beta: float) -> float:
-    """What drawing the synopsis's records alone may cost any query (Hoeffding, all queries at once).
+    """Return what drawing the synopsis's records alone may cost any query (Hoeffding, all queries at once).
 
     Below it a synopsis cannot be told from a perfect one; so it is also where detection puts its threshold.
     """
@@ -93,7 +93,7 @@ def sampling_error(game: GameParameters, size: Size, beta: float) -> float:
 
 
 def data_rho(game: GameParameters, size: Size) -> float:
-    """What the game costs the data, in zCDP."""
+    """Return what the game costs the data, in zCDP."""
     query_rate = game.query_rate(size.records)
     if game.play == "sampled":
         return accounting.sampled_play_data_rho(game.rounds, game.draws, query_rate, size.records, size.units)
@@ -102,20 +102,20 @@ def data_rho(game: GameParameters, size: Size) -> float:
 
 
 def analyst_mixture(game: GameParameters, size: Size) -> accounting.BinomialMixture:
-    """What sampled play costs the analysts."""
+    """Return what sampled play costs the analysts."""
     return accounting.sampled_play_analyst_mixture(
         game.rounds, game.batch, game.draws, game.data_rate, game.density, size.units
     )
 
 
 def analyst_rho(game: GameParameters, size: Size) -> float:
-    """What mixed play costs the analysts, in zCDP."""
+    """Return what mixed play costs the analysts, in zCDP."""
     slack = accounting.rounding_slack(size.units, size.queries)
     return accounting.mixed_play_analyst_rho(game.rounds, game.batch, game.data_rate, game.density, slack)
 
 
 def within_budgets(game: GameParameters, size: Size, setting: PublicParameters, share: float) -> bool:
-    """Whether the game alone keeps to `share` of the data budget and to the analysts' budget."""
+    """Return whether the game alone keeps to `share` of the data budget and to the analysts' budget."""
     data, analyst = setting.data_budget, setting.analyst_budget
     if data_rho(game, size) * RHO_UNIT > share * usable_rho(data):
         return False

@@ -48,7 +48,7 @@ class Sketch:
 
     @staticmethod
     def of(game: GameParameters, size: Size) -> Sketch:
-        """The totals of one game."""
+        """Return the totals of one game."""
         actions = math.inf if game.play == "mixed" else game.rounds * game.draws
         totals = (
             game.rounds * game.batch,
@@ -60,13 +60,13 @@ class Sketch:
         return Sketch(*(np.array([total], dtype=np.float64) for total in totals))
 
     def at(self, place: int) -> Sketch:
-        """The game at one place of the flattened arrays."""
+        """Return the game at one place of the flattened arrays."""
         fields = np.broadcast_arrays(self.records, self.actions, self.density, self.data_travel, self.query_travel)
         return Sketch(*(np.array([field.ravel()[place]]) for field in fields))
 
 
 def expected_error(sketch: Sketch, size: Size) -> Numbers:
-    """The largest error of the synopsis that is expected, by a rule of thumb with constants measured once.
+    """Return the largest error of the synopsis that is expected, by a rule of thumb with constants measured once.
 
     The synopsis starts at the uniform guess and leaves it as the data player's exponents travel: what matters is
     that travel in parts of `log |X|`, less what is wasted while the query player's exponents are too small to tell
@@ -91,17 +91,17 @@ def expected_error(sketch: Sketch, size: Size) -> Numbers:
 
 
 def expected_game_error(game: GameParameters, size: Size) -> float:
-    """The same for one game."""
+    """Return the same for one game."""
     return float(expected_error(Sketch.of(game, size), size)[0])
 
 
 def round_seconds(size: Size, *, mixed: bool) -> float:
-    """One round on one ordinary core, without what grows with the records and actions drawn."""
+    """Return one round on one ordinary core, without what grows with the records and actions drawn."""
     return CELL_SECONDS * size.universe + (3 if mixed else 1) * QUERY_SECONDS * size.queries + 2e-3
 
 
 def sketch_seconds(sketch: Sketch, size: Size, rounds: float | Numbers, *, mixed: bool) -> Numbers:
-    """The whole game over so many rounds."""
+    """Return the whole game over so many rounds."""
     drawn = 0.0 if mixed else DRAW_SECONDS * sketch.actions
     counted = RECORD_SECONDS * size.queries * sketch.records
     return np.asarray(rounds * round_seconds(size, mixed=mixed) + drawn + counted)
@@ -109,12 +109,12 @@ def sketch_seconds(sketch: Sketch, size: Size, rounds: float | Numbers, *, mixed
 
 def predicted_seconds(game: GameParameters, size: Size) -> float:
     """What the game and the counting of its answers take: measured over 4,096 to a million cells in both plays."""
-    each = RUN_ROUND_SECONDS + RUN_CELL_SECONDS[game.play] * size.universe + RUN_QUERY_SECONDS * size.queries
+    seconds = RUN_ROUND_SECONDS + RUN_CELL_SECONDS[game.play] * size.universe + RUN_QUERY_SECONDS * size.queries
     drawn = RUN_DRAW_SECONDS * game.rounds * game.draws if game.play == "sampled" else 0.0
     counted = RECORD_SECONDS * size.queries * game.rounds * game.batch
-    return RUN_START_SECONDS + game.rounds * each + drawn + counted
+    return RUN_START_SECONDS + game.rounds * seconds + drawn + counted
 
 
 def predicted_memory(size: Size) -> int:
-    """A rough prediction of the peak, in bytes."""
+    """Return a rough prediction of the peak, in bytes."""
     return 300 * 2**20 + 8 * (6 * size.universe + 40 * size.queries)

@@ -57,7 +57,7 @@ class Equilibrium:
         seed: bytes,
         progress: OnStep,
     ) -> Outcome:
-        """The game on all workloads together, then each analyst's repair alone."""
+        """Return the game on all workloads together, then each analyst's repair alone."""
         present = planned_workloads(setting, data, workloads)
         parameters = EquilibriumParameters.from_json(plan.parameters)
         together = joined(setting, list(present.values()))
@@ -91,7 +91,7 @@ class Equilibrium:
 
 
 def joined(setting: PublicParameters, present: Sequence[CompiledWorkload]) -> CompiledWorkload:
-    """All workloads, one after another. Where nobody is present: no query, over a universe of one attribute.
+    """Return all workloads, one after another. Where nobody is present: no query, over a universe of one attribute.
 
     Then every unit of the game is padding, and the synopsis is drawn from the uniform distribution.
     """
@@ -101,7 +101,7 @@ def joined(setting: PublicParameters, present: Sequence[CompiledWorkload]) -> Co
 
 
 def unrepaired(workloads: Mapping[str, CompiledWorkload], synopsis: SynopsisCounts) -> dict[str, Answers]:
-    """The synopsis's answers as they are, none of them certified; `synopsis` holds all queries in order."""
+    """Return the synopsis's answers as they are, none of them certified; `synopsis` holds all queries in order."""
     answers, start = {}, 0
     for analyst, workload in workloads.items():
         own = slice(start, start + workload.query_count)
@@ -111,7 +111,7 @@ def unrepaired(workloads: Mapping[str, CompiledWorkload], synopsis: SynopsisCoun
 
 
 def units_of(setting: PublicParameters, together: CompiledWorkload, present: Sequence[CompiledWorkload]) -> Units:
-    """What is protected as one: statements or analysts; or each query, where no analyst is protected at all.
+    """Return what is protected as one: statements or analysts; or each query, where no analyst is protected at all.
 
     Public places that nobody fills are padding.
     """
@@ -135,7 +135,7 @@ def repair_all(
     seed: bytes,
     progress: OnStep,
 ) -> dict[str, Answers]:
-    """Every analyst's repair; `counts` and `synopsis` hold all analysts' queries one after another.
+    """Return every analyst's repair; `counts` and `synopsis` hold all analysts' queries one after another.
 
     `start`: float64[|X|], the public hypothesis from which analysts are answered afresh (unit = analyst).
     """
@@ -164,7 +164,7 @@ def repair_uniform_guess(
     workloads: Mapping[str, CompiledWorkload],
     seed: bytes,
 ) -> dict[str, Answers]:
-    """The same repair over the uniform guess instead of a synopsis: what repair does without any game."""
+    """Return the same repair over the uniform guess instead of a synopsis: what repair does without any game."""
     together = joined(setting, list(workloads.values()))
     uniform = together.counts(np.ones(setting.universe_size, dtype=np.int64))
     return repair_all(

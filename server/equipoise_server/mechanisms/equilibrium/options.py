@@ -45,22 +45,30 @@ def check_options(setting: PublicParameters) -> None:
             raise InvalidArgument(f"options.{name}", "must be a whole number")
     for name in ("batch", "draws") if options.get("play") == "hru" else ():
         if options.get(name, 1) != 1:
-            raise InvalidArgument(f"options.{name}", "is 1 in HRU's own play; force sampled play for another")
+            raise InvalidArgument(
+                f"options.{name}",
+                "must be 1 in the play of Hsu, Roth and Ullman (hru); set play to sampled for another",
+            )
     if options.get("game_share") == 0:
         raise InvalidArgument("options.game_share", "must be above 0")
     if "answers" in options and setting.unit == "analyst":
-        raise InvalidArgument("options.answers", "has no meaning where analysts are answered by private weights")
+        raise InvalidArgument(
+            "options.answers", "must not be set where unit is analyst: private weights answer there"
+        )
     if options.get("units") == "query" and setting.protects_analysts:
-        raise InvalidArgument("options.units", "must be statement: hiding one cell of a table hides nothing")
+        raise InvalidArgument(
+            "options.units",
+            "must be statement where analysts are protected: hiding one cell of a table hides nothing",
+        )
 
 
 def whole(options: Mapping[str, object], name: str, default: int) -> int:
-    """The forced whole number called `name`, or the default."""
+    """Return the forced whole number called `name`, or the default."""
     value = options.get(name, default)
     return int(value) if isinstance(value, int | float) else default
 
 
 def real(options: Mapping[str, object], name: str, default: float) -> float:
-    """The forced real number called `name`, or the default."""
+    """Return the forced real number called `name`, or the default."""
     value = options.get(name, default)
     return float(value) if isinstance(value, int | float) else default

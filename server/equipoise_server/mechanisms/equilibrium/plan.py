@@ -75,7 +75,7 @@ def plan_equilibrium(name: str, setting: PublicParameters) -> MechanismPlan:
     game_rho = rounded_up(cost_model.data_rho(game, size), RHO_UNIT)
     allowed = usable_rho(setting.data_budget)
     if game_rho > allowed:
-        raise BudgetExhausted("data_budget: the game alone would cost more; allow more or ask for less")
+        raise BudgetExhausted("data_budget: is too small for the game alone; raise it or ask for less")
     left = Fraction(allowed - game_rho, RHO_UNIT)
     repair_seconds = 0.0
     if cost_model.forced_share(setting) == 1:
@@ -139,7 +139,7 @@ def data_parts(parameters: EquilibriumParameters, size: Size, setting: PublicPar
 def analyst_parts(
     parameters: EquilibriumParameters, size: Size, setting: PublicParameters, game_epsilon: float
 ) -> list[PrivacyEvent]:
-    """What the whole round costs one unit of the analysts: the game, and hiding who gets a repair place.
+    """Return what the whole round costs one unit of the analysts: the game, and hiding who gets a repair place.
 
     The game costs a rho in mixed play, a mixture with its pair in sampled play, which is charged at `game_epsilon`.
     Where a statement is protected, repair costs nothing.

@@ -81,7 +81,7 @@ def propose(setting: PublicParameters, play: str, share: float, fewest: float, w
 
 
 def _haste(sketch: Sketch, setting: PublicParameters, play: str) -> Numbers:
-    """How much less a game must be expected to err for the time that it takes."""
+    """Return how much less a game must be expected to err for the time that it takes."""
     rounds = sketch.records if play == "hru" else np.minimum(ROUNDS, sketch.records)
     seconds = sketch_seconds(sketch, Size.of(setting), rounds, mixed=play == "mixed")
     return np.asarray(GAIN_OF_A_MINUTE * seconds / 60)
@@ -136,7 +136,7 @@ def _affordable(setting: PublicParameters, play: str, share: float, totals: Sequ
 def allowed_data_travel(
     setting: PublicParameters, mixed: bool, records: Numbers, actions: Numbers, density: Numbers
 ) -> Numbers:
-    """The `E_D` that the analysts' budget allows, nearly."""
+    """Return the `E_D` that the analysts' budget allows, nearly."""
     size, budget = Size.of(setting), setting.analyst_budget
     if not setting.protects_analysts:
         return np.full_like(records, MAX_DATA_TRAVEL)
@@ -152,7 +152,7 @@ def allowed_data_travel(
 
 
 def settle(proposal: Proposal, setting: PublicParameters, share: float) -> GameParameters | None:
-    """The proposal as a game that keeps to `share` of the data budget and to the analysts', or None."""
+    """Return the proposal as a game that keeps to `share` of the data budget and to the analysts', or None."""
     size = Size.of(setting)
     game = in_rounds(proposal, size, setting.options)
     actions = math.inf if game.play == "mixed" else (game.rounds - 1) * game.draws
@@ -172,7 +172,7 @@ def settle(proposal: Proposal, setting: PublicParameters, share: float) -> GameP
 
 
 def in_rounds(proposal: Proposal, size: Size, options: Mapping[str, object]) -> GameParameters:
-    """The proposal dealt over rounds, with its rates as proposed; `options` may force single parameters."""
+    """Return the proposal dealt over rounds, with its rates as proposed; `options` may force single parameters."""
     sketch, mixed = proposal.sketch, proposal.play == "mixed"
     records, actions, density = (float(of[0]) for of in (sketch.records, sketch.actions, sketch.density))
     if proposal.play == "hru":
@@ -194,7 +194,7 @@ def in_rounds(proposal: Proposal, size: Size, options: Mapping[str, object]) -> 
 def with_query_rate(
     game: GameParameters, data_rate: float, setting: PublicParameters, size: Size, share: float
 ) -> GameParameters | None:
-    """The game with this `eta_D`, and the largest `eta_Q` that `share` of the data budget allows."""
+    """Return the game with this `eta_D`, and the largest `eta_Q` that `share` of the data budget allows."""
     allowed = share * usable_rho(setting.data_budget)
 
     def fits(query_rate: float) -> bool:

@@ -58,7 +58,7 @@ class _Ranked:
 
 
 def choose(setting: PublicParameters, places: RepairPlaces | None) -> Choice:
-    """The game expected to serve best within both budgets.
+    """Return the game expected to serve best within both budgets.
 
     Raises `BudgetExhausted` where there is none, and where what is forced costs more; `InvalidArgument` where it
     cannot be played.
@@ -83,7 +83,7 @@ def choose(setting: PublicParameters, places: RepairPlaces | None) -> Choice:
 
 
 def plays(setting: PublicParameters) -> tuple[str, ...]:
-    """The plays to choose from: the forced one, or both; only sampled play where no analyst is protected."""
+    """Return the plays to choose from: the forced one, or both; only sampled play where no analyst is protected."""
     forced = setting.options.get("play")
     if forced is not None:
         return (str(forced),)
@@ -93,7 +93,7 @@ def plays(setting: PublicParameters) -> tuple[str, ...]:
 def _ranked(
     playing: PublicParameters, play: str, share: float, places: RepairPlaces | None, fewest: float
 ) -> list[_Ranked]:
-    """The best game of one play and split, ranked; none where there is none.
+    """Return the best game of one play and split, ranked; none where there is none.
 
     Without repair its expected error counts. With repair, what a certified answer is promised, and as much more as
     the game is expected to err beyond the threshold of its tests; a part of its error where all may be repaired.
@@ -120,7 +120,7 @@ def _ranked(
 
 
 def _weigh(sketch: Sketch, setting: PublicParameters, size: Size, share: float) -> Numbers:
-    """What a game alone adds to the errors: with repair, at least the threshold of the tests."""
+    """Return what a game alone adds to the errors: with repair, at least the threshold of the tests."""
     expected = expected_error(sketch, size)
     if share == 1:
         return expected
@@ -131,7 +131,7 @@ def _weigh(sketch: Sketch, setting: PublicParameters, size: Size, share: float) 
 def _promised(
     setting: PublicParameters, game: GameParameters, places: RepairPlaces | None, left: Fraction
 ) -> float:
-    """The largest bound of a certified answer, with `left` rho for repair."""
+    """Return the largest bound of a certified answer, with `left` rho for repair."""
     threshold = cost_model.sampling_error(game, Size.of(setting), setting.beta / 4)
     if places is not None:
         return analyst_repair_plan.promised(
@@ -142,7 +142,7 @@ def _promised(
 
 
 def force_rates(game: GameParameters, setting: PublicParameters) -> GameParameters:
-    """The game with the learning rates that the options force."""
+    """Return the game with the learning rates that the options force."""
     size, options = Size.of(setting), setting.options
     if not {"query_rate", "data_rate"} & set(options):
         return game
@@ -153,7 +153,7 @@ def force_rates(game: GameParameters, setting: PublicParameters) -> GameParamete
 def forced_choice(settings: Sequence[PublicParameters]) -> Choice:
     """A game all of whose parameters are forced, where the search found none: in the first play that allows it."""
     if not {"rounds", "batch", "density", "query_rate", "data_rate"} <= set(settings[0].options):
-        raise BudgetExhausted("no game of this size keeps to both budgets; allow more or ask for less")
+        raise BudgetExhausted("no game of this size fits both budgets; raise them or ask for less")
     *others, last = settings
     for playing in others:
         with suppress(BudgetExhausted):
@@ -162,7 +162,7 @@ def forced_choice(settings: Sequence[PublicParameters]) -> Choice:
 
 
 def forced_structure(setting: PublicParameters) -> GameParameters:
-    """A game without learning rates, of what the options force."""
+    """Return a game without learning rates, of what the options force."""
     options = setting.options
     play: Play = "mixed" if options.get("play", "mixed") == "mixed" else "sampled"
     return GameParameters(
@@ -184,11 +184,11 @@ def check_forced(setting: PublicParameters) -> None:
 
 
 def checked(game: GameParameters, setting: PublicParameters) -> GameParameters:
-    """The same game; refused where it cannot be played, or not within the budgets."""
+    """Return the same game; refused where it cannot be played, or not within the budgets."""
     size = Size.of(setting)
     problem = game.problem(size.records, size.units)
     if problem:
         raise InvalidArgument("options", problem)
     if not cost_model.within_budgets(game, size, setting, cost_model.forced_share(setting) or 1.0):
-        raise BudgetExhausted("options: the forced game costs more than its part of the round's budgets")
+        raise BudgetExhausted("options: the game that they force costs more than its part of the round's budgets")
     return game

@@ -51,7 +51,7 @@ class Histogram:
     fitted = False
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
-        """The law that promises less error. There are no options."""
+        """Return the law that promises less error. There are no options."""
         return plan_histogram(self.name, setting)
 
     def run(
@@ -76,12 +76,12 @@ class Histogram:
             return Outcome({})
         together = concatenate(list(present.values()))
         progress("counting", 0, 1)
-        seen = together.counts(noisy)
+        noisy_counts = together.counts(noisy)
         # What all cells are too many by, spread evenly: `covered (whole + rest / size)`, to the nearest record.
         whole, rest = divmod(int(noisy.sum()) - records, size)
         covered = together.covered()
         spread = covered * whole + (2 * covered * rest + size) // (2 * size)
-        values = on_grid(np.clip(seen - spread, 0, records), records)
+        values = on_grid(np.clip(noisy_counts - spread, 0, records), records)
         bounds = bounds_of(parameters, covered, setting)
         progress("counting", 1, 1)
         answers, start = {}, 0

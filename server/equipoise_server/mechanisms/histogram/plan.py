@@ -48,7 +48,7 @@ def plan_histogram(name: str, setting: PublicParameters) -> MechanismPlan:
         raise InvalidArgument("universe_size", f"{problem} at most")
     promises = [each for kind in (least_gaussian, calibrate_laplace) if (each := promise_of(kind, setting))]
     if not promises:
-        raise BudgetExhausted("data_budget: so much noise on each cell could not be summed exactly; allow more")
+        raise BudgetExhausted("data_budget: is too small; sums of so much noise on each cell would not be exact")
     bound, parameters, part = min(promises, key=lambda each: each[0])
     law = noise_distribution(parameters.noise, MAX_MOVED)
     return make_plan(
@@ -80,7 +80,7 @@ def promise_of(
 
 
 def truncation(law: NoiseDistribution, setting: PublicParameters) -> Fraction:
-    """The total variation of all cells' noise from the ideal law: that of its sampler, and what is cut.
+    """Return the total variation of all cells' noise from the ideal law: that of its sampler, and what is cut.
 
     Noise is cut before a cell's records are added, so this is not post-processing and must be charged. It is cut at
     least one further out than `BEYOND` is reached, which is all that a record moves: so what is cut of either
@@ -90,14 +90,14 @@ def truncation(law: NoiseDistribution, setting: PublicParameters) -> Fraction:
 
 
 def cell_limit(setting: PublicParameters) -> int:
-    """The most noise on one cell with which all cells, noise and records, add up to at most 2^53."""
+    """Return the most noise on one cell with which all cells, noise and records, add up to at most 2^53."""
     return (EXACT - setting.records) // setting.universe_size
 
 
 def bounds_of(
     parameters: HistogramParameters, covered: NDArray[np.int64], setting: PublicParameters
 ) -> NDArray[np.int64]:
-    """The error of queries that cover so many cells, in units of 2^-40: int64[k].
+    """Return the error of queries that cover so many cells, in units of 2^-40: int64[k].
 
     Half a record more than the noise reaches, as the answer is rounded to whole records; and a unit of the grid.
     """

@@ -22,7 +22,7 @@ MAX_ENTRIES = 1 << 22  # of all candidates together
 def read_candidates(setting: PublicParameters) -> Databases:
     """Raises `InvalidArgument` naming, for example, `options.candidates[3].counts[0]`."""
     if not setting.attributes:
-        raise InvalidArgument("attributes", "low_sensitivity needs the attributes' sizes: a schema")
+        raise InvalidArgument("attributes", "must be given: low_sensitivity needs the size of each attribute")
     listed = setting.options.get("candidates")
     if not isinstance(listed, list) or not listed:
         raise InvalidArgument("options.candidates", "must be a list of at least one database")

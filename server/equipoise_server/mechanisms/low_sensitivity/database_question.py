@@ -51,13 +51,13 @@ class Proportion(CompiledStatistic):
         return Fraction(1, records)
 
     def values(self, databases: Databases) -> NDArray[np.int64]:
-        """The fraction, rounded down."""
+        """Return the fraction, rounded down."""
         holds = self.predicate.transpose(np.ones(1, dtype=np.int64))[databases.cells]
         return on_grid(databases.sums(databases.counts * holds), databases.records)
 
 
 def statistic_of(statement: CompiledStatement) -> CompiledStatistic:
-    """The one number that a statement asks for. Raises `InvalidArgument` for a table."""
+    """Return the one number that a statement asks for. Raises `InvalidArgument` for a table."""
     if isinstance(statement, CompiledStatistic):
         return statement
     if statement.query_count != 1 or statement.l1_sensitivity != 1:
@@ -88,16 +88,16 @@ class DatabaseQuestion:
         return 1
 
     def truth(self) -> NDArray[np.int64]:
-        """The data's value, rounded down to the scale's units."""
+        """Return the data's value, rounded down to the scale's units."""
         return np.array([int(self.statistic.values(self.data)[0]) * self.scale.units >> GRID_BITS], dtype=np.int64)
 
     def held(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The mean value of the candidates, int64[candidates] how often each, rounded down."""
+        """Return the mean value of the candidates, int64[candidates] how often each, rounded down."""
         high, low = (int((half * multiset).sum()) for half in np.divmod(self._values, 1 << _HALF))
         return np.array([((high << _HALF) + low) // int(multiset.sum())], dtype=np.int64)
 
     def direction(self, signs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The candidates' values, all with the one sign, in units of 2^-16."""
+        """Return the candidates' values, all with the one sign, in units of 2^-16."""
         direction: NDArray[np.int64] = signs[0] * (self._values >> GRID_BITS - DIRECTION_BITS)
         return direction
 

@@ -143,11 +143,11 @@ def sizes(setting: PublicParameters) -> Session:
 
 def declared_sensitivity(setting: PublicParameters) -> Fraction:
     """The option `sensitivity`, such as "1/500" or 0.002. Raises `InvalidArgument`."""
-    given, declared = setting.options.get("sensitivity"), Fraction(0)
-    if isinstance(given, int | float) and not isinstance(given, bool) and 0 < given <= 1:
-        declared = Fraction(repr(given))
-    elif isinstance(given, str) and _FRACTION.fullmatch(given):
-        declared = Fraction(given)
+    option, declared = setting.options.get("sensitivity"), Fraction(0)
+    if isinstance(option, int | float) and not isinstance(option, bool) and 0 < option <= 1:
+        declared = Fraction(repr(option))
+    elif isinstance(option, str) and _FRACTION.fullmatch(option):
+        declared = Fraction(option)
     if not 0 < declared <= 1:
         problem = 'must be the largest Delta of any statement, above 0 and at most 1, such as "1/500" or 0.002'
         raise InvalidArgument("options.sensitivity", problem)

@@ -68,12 +68,12 @@ def plan_weights(setting: PublicParameters) -> WeightsParameters:
 
 def with_rounds(setting: PublicParameters, rounds: int) -> WeightsParameters:
     """Everything else from the number of rounds. Beta goes in equal parts to measurements, selections and tests."""
-    each = Fraction(usable_rho(setting.data_budget), RHO_UNIT * len(setting.shares))
-    select = epsilon_within(4 * SELECT_SHARE * each / rounds)  # a selection costs epsilon^2 / 8, not / 2
-    certify = epsilon_within(CERTIFY_SHARE * each)
-    measure_rho = (1 - SELECT_SHARE - CERTIFY_SHARE) * each / rounds
+    rho_of_analyst = Fraction(usable_rho(setting.data_budget), RHO_UNIT * len(setting.shares))
+    select = epsilon_within(4 * SELECT_SHARE * rho_of_analyst / rounds)  # a selection costs epsilon^2 / 8, not / 2
+    certify = epsilon_within(CERTIFY_SHARE * rho_of_analyst)
+    measure_rho = (1 - SELECT_SHARE - CERTIFY_SHARE) * rho_of_analyst / rounds
     if min(select, certify, epsilon_within(measure_rho)) < MIN_EPSILON:
-        raise BudgetExhausted("data_budget: too little for so many analysts and rounds; allow more or ask for less")
+        raise BudgetExhausted("data_budget: is too small for so many analysts and rounds; raise it or ask for less")
     noise, analysts, records = GaussianNoise.within(measure_rho), len(setting.shares), setting.records
     part = Fraction(setting.beta) / 3
     largest = noise.law(MAX_MOVED).quantile(part / (2 * analysts * rounds * setting.largest_share))
@@ -98,13 +98,13 @@ def with_rounds(setting: PublicParameters, rounds: int) -> WeightsParameters:
 
 
 def affordable(setting: PublicParameters, rounds: int) -> bool:
-    """Whether so many rounds leave each an epsilon that samplers can draw."""
-    each = Fraction(usable_rho(setting.data_budget), RHO_UNIT * len(setting.shares))
-    return epsilon_within(SELECT_SHARE * each / rounds) >= MIN_EPSILON
+    """Return whether so many rounds leave each an epsilon that samplers can draw."""
+    rho_of_analyst = Fraction(usable_rho(setting.data_budget), RHO_UNIT * len(setting.shares))
+    return epsilon_within(SELECT_SHARE * rho_of_analyst / rounds) >= MIN_EPSILON
 
 
 def data_parts(setting: PublicParameters, parameters: WeightsParameters) -> list[PrivacyEvent]:
-    """What all analysts together cost the people in the table, whoever is present."""
+    """Return what all analysts together cost the people in the table, whoever is present."""
     analysts, rounds = len(setting.shares), parameters.rounds
     truncated = analysts * parameters.certify_noise.truncation_delta()
     selection = accounting.exponential_mechanism_rho(parameters.select_epsilon, 1)
@@ -117,7 +117,7 @@ def data_parts(setting: PublicParameters, parameters: WeightsParameters) -> list
 
 
 def check_options(options: Mapping[str, object]) -> int:
-    """The forced number of rounds; 0 where none is."""
+    """Return the forced number of rounds; 0 where none is."""
     for name in options:
         if name != "rounds":
             raise InvalidArgument(f"options.{name}", "unknown; there is rounds")

@@ -90,7 +90,7 @@ def session_length(setting: PublicParameters, slotted: bool) -> int:
     for index, share in enumerate(setting.shares):
         for name in ("sensitivity", "support"):
             if getattr(share, name):
-                raise InvalidArgument(f"shares[{index}].{name}", "is not declared in sessions")
+                raise InvalidArgument(f"shares[{index}].{name}", "must not be declared in a session")
     length = setting.options.get("length")
     if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= MAX_SESSION:
         raise InvalidArgument("session.length", f"must be a whole number between 1 and {MAX_SESSION}")
@@ -100,7 +100,7 @@ def session_length(setting: PublicParameters, slotted: bool) -> int:
 def linear(statement: CompiledStatement) -> CompiledWorkload:
     """The statement, for mechanisms that answer linear queries only. Raises `InvalidArgument` for a statistic."""
     if isinstance(statement, CompiledStatistic):
-        raise InvalidArgument("statement", "is a statistic; only sessions of low_sensitivity answer those")
+        raise InvalidArgument("statement", "is a statistic; only sessions of low_sensitivity answer statistics")
     return statement
 
 
@@ -120,7 +120,9 @@ def play(
     check_asked(mechanism, setting, plan, asked)
     check_table(setting, data)
     order = sorted(
-        (slot, analyst, place) for analyst, each in asked.items() for place, slot in enumerate(each.slots.tolist())
+        (slot, analyst, place)
+        for analyst, workload in asked.items()
+        for place, slot in enumerate(workload.slots.tolist())
     )
     session = mechanism.start(setting, plan, data, seed)
     answers: dict[str, list[Answers]] = {analyst: [] for analyst in asked}
@@ -150,21 +152,21 @@ def check_asked(
     """Raises `ValueError` where more was asked than was planned for, or out of turn: each promise rests on it."""
     length = session_length(setting, mechanism.slotted)
     places = {share.analyst: place for place, share in enumerate(setting.shares)}
-    taken = np.concatenate([np.zeros(0, np.int64), *(each.slots for each in asked.values())])
+    taken = np.concatenate([np.zeros(0, np.int64), *(workload.slots for workload in asked.values())])
     slots = length * len(setting.shares) if mechanism.slotted else length
     if len(np.unique(taken)) != len(taken) or not ((taken >= 0) & (taken < slots)).all():
         raise ValueError("a slot was given twice, or does not exist")
-    for analyst, each in asked.items():
+    for analyst, workload in asked.items():
         share = setting.shares[places[analyst]] if analyst in places else None
         fits = (
             share is not None
-            and len(each.slots) == len(each.statements) <= share.statements
-            and each.query_count <= share.queries
-            and (np.diff(each.slots) > 0).all()
+            and len(workload.slots) == len(workload.statements) <= share.statements
+            and workload.query_count <= share.queries
+            and (np.diff(workload.slots) > 0).all()
         )
         if not fits:
             raise ValueError("more was asked than an analyst's share")
-        if mechanism.slotted and (each.slots % len(setting.shares) != places[analyst]).any():
+        if mechanism.slotted and (workload.slots % len(setting.shares) != places[analyst]).any():
             raise ValueError("a slot was given to another analyst than its own")
-        for statement in each.statements:
+        for statement in workload.statements:
             mechanism.check_statement(plan, statement)

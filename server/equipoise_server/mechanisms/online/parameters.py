@@ -68,7 +68,7 @@ class Division:
         return min(1 << GRID_BITS, max(self.noise_bounds) + rounding)
 
     def with_threshold(self, setting: PublicParameters, length: int, threshold: int) -> OnlineParameters:
-        """The parameters that have this threshold."""
+        """Return the parameters that have this threshold."""
         reach = self.reach(setting)
         certified = bound_on_grid(threshold + self.tested + SCORE_ROUNDING, setting.records << SCORE_BITS)
         return OnlineParameters(
@@ -84,7 +84,7 @@ class Division:
 
 
 def proving_threshold(setting: PublicParameters, length: int, division: Division) -> int:
-    """The least threshold for which `most_updates` is not above what there is."""
+    """Return the least threshold for which `most_updates` is not above what there is."""
     if division.updates == length:
         return _even_threshold(setting, division)
     slack = gain_slack(rounding_error(setting.records, setting.universe_size))
@@ -95,7 +95,7 @@ def proving_threshold(setting: PublicParameters, length: int, division: Division
 
 
 def _even_threshold(setting: PublicParameters, division: Division) -> int:
-    """Where both ways of answering promise the same: below 0 where nearly all are to be answered afresh."""
+    """Return where both ways of answering promise the same: below 0 where nearly all are to be answered afresh."""
     return int(max(division.noise_bounds) * (setting.records << SCORE_BITS) >> GRID_BITS) - division.tested
 
 

@@ -28,49 +28,52 @@ FALSE_POSITIVES = Fraction(1, 4)  # of all updates, where the hypothesis is righ
 
 
 def plan_online(setting: PublicParameters) -> OnlineParameters:
-    """What proves the least error, unless the usual parameters promise less."""
+    """Return what proves the least error, unless the usual parameters promise less."""
     length = session_length(setting, slotted=False)
     check_options(setting.options)
     check_enumerable(setting)
     forced = min(length, whole(setting.options, "updates", 0))
     powers = [2**power for power in range(MAX_UPDATES.bit_length()) if 2**power < length]
     tried = [forced] if forced else [*powers, *([length] if length <= MAX_UPDATES else [])]
-    divisions = [each for updates in tried for each in divided(setting, length, updates)]
+    divisions = [division for updates in tried for division in divided(setting, length, updates)]
     if not divisions:
-        raise BudgetExhausted("data_budget: too little for so many updates; allow more, or force fewer updates")
+        raise BudgetExhausted("data_budget: is too small for so many updates; raise it, or force fewer updates")
     if "threshold" in setting.options:
         threshold = math.floor(real(setting.options, "threshold", 0.0) * (setting.records << SCORE_BITS))
         return _forced(setting, length, divisions, threshold)
-    plans = [each.with_threshold(setting, length, proving_threshold(setting, length, each)) for each in divisions]
+    plans = [
+        division.with_threshold(setting, length, proving_threshold(setting, length, division))
+        for division in divisions
+    ]
     unproven = _usual(setting, length, divisions)
     return min([*(each for each in plans if each.proven), unproven], key=lambda each: each.promise)
 
 
 def divided(setting: PublicParameters, length: int, updates: int) -> list[Division]:
-    """The ways to divide the budget that leave each part what samplers can draw.
+    """Return the ways to divide the budget that leave each part what samplers can draw.
 
     Beta goes in equal parts to the tests, the thresholds, both on either side, and the answers.
     """
-    each, beta = Fraction(usable_rho(setting.data_budget), RHO_UNIT * updates), Fraction(setting.beta)
+    rho_of_update, beta = Fraction(usable_rho(setting.data_budget), RHO_UNIT * updates), Fraction(setting.beta)
     divisions = []
     for share in DETECTION_SHARES:
-        epsilon = epsilon_within(share * each)
-        if min(epsilon, epsilon_within((1 - share) * each)) >= MIN_EPSILON:
+        epsilon = epsilon_within(share * rho_of_update)
+        if min(epsilon, epsilon_within((1 - share) * rho_of_update)) >= MIN_EPSILON:
             vector = SparseVector(epsilon, 1 << SCORE_BITS, 0, updates)
             tested = vector.test_noise.quantile(beta / (6 * length))
             tested += vector.threshold_noise.quantile(beta / (6 * updates))
-            noise, bounds = choose_noise(setting, (1 - share) * each, float(beta / (3 * setting.queries)))
+            noise, bounds = choose_noise(setting, (1 - share) * rho_of_update, float(beta / (3 * setting.queries)))
             divisions.append(Division(updates, epsilon, noise, bounds, tested))
     return divisions
 
 
 def _forced(setting: PublicParameters, length: int, divisions: list[Division], threshold: int) -> OnlineParameters:
-    """What suits a forced threshold: enough updates, or else as many as keep the tests' noise below it."""
-    plans = [each.with_threshold(setting, length, threshold) for each in divisions]
-    proven = [each for each in plans if each.proven]
+    """Return what suits a forced threshold: enough updates, or else as many as keep the tests' noise below it."""
+    plans = [division.with_threshold(setting, length, threshold) for division in divisions]
+    proven = [plan for plan in plans if plan.proven]
     if proven:
         return min(proven, key=lambda each: each.promise)
-    quiet = [each for each, division in zip(plans, divisions, strict=True) if division.tested <= threshold]
+    quiet = [plan for plan, division in zip(plans, divisions, strict=True) if division.tested <= threshold]
     if quiet:
         return min(quiet, key=lambda each: (-each.updates, each.promise))
     return min(plans, key=lambda each: each.promise)
@@ -89,26 +92,34 @@ def _usual(setting: PublicParameters, length: int, divisions: list[Division]) ->
     _, bounds = choose_noise(setting, everything, setting.beta / setting.queries)
     scale = setting.records << SCORE_BITS
     aim = AIM * max(bounds) * scale >> GRID_BITS
-    most = max((each.updates for each in divisions if each.updates <= USUAL_UPDATES), default=0)
+    most = max((division.updates for division in divisions if division.updates <= USUAL_UPDATES), default=0)
     if most:
-        aim = min(aim, 2 * min(each.tested for each in divisions if each.updates == most))
+        aim = min(aim, 2 * min(division.tested for division in divisions if division.updates == most))
     loudest = min(max(bounds), (aim << GRID_BITS) // scale)
 
     def least(division: Division) -> int:
-        """The threshold below which a hypothesis that is right would cause too many updates."""
+        """Return the threshold below which a hypothesis that is right would cause too many updates."""
         tests = SparseVector(division.test_epsilon, 1 << SCORE_BITS, 0, division.updates).test_noise
         return tests.quantile(FALSE_POSITIVES * division.updates / length)
 
     def lasting(division: Division) -> int:
         return division.updates * (aim - division.tested) ** 2
 
-    enough = [each for each in divisions if MIN_UPDATES <= each.updates < length]
-    roomy = [each for each in enough if aim - each.tested >= least(each) and max(each.noise_bounds) <= loudest]
+    enough = [division for division in divisions if MIN_UPDATES <= division.updates < length]
+    roomy = [
+        division
+        for division in enough
+        if aim - division.tested >= least(division) and max(division.noise_bounds) <= loudest
+    ]
     if roomy:
         best = max(roomy, key=lasting)
         return best.with_threshold(setting, length, aim - best.tested)
     few = enough or divisions
-    plans = [each.with_threshold(setting, length, least(each)) for each in few if each.updates == few[0].updates]
+    plans = [
+        division.with_threshold(setting, length, least(division))
+        for division in few
+        if division.updates == few[0].updates
+    ]
     return min(plans, key=lambda each: each.promise)
 
 
@@ -118,7 +129,7 @@ def uncertified(setting: PublicParameters, parameters: OnlineParameters) -> int:
 
 
 def data_parts(setting: PublicParameters, parameters: OnlineParameters) -> list[PrivacyEvent]:
-    """What a session costs the people in the table: all updates, whether or not they are used.
+    """Return what a session costs the people in the table: all updates, whether or not they are used.
 
     Each is one AboveThreshold (`accounting.sparse_vector_rho`) and one statement answered afresh.
     """

@@ -15,7 +15,7 @@ ROOT_BITS = 32  # powers of the demand are rounded down to units of 2^-32
 
 
 def shares_of(demand: Sequence[int], least: int, always: Sequence[bool], floor: Fraction) -> list[Fraction]:
-    """The part of the budget that each table gets; 0: it is not measured. They sum to at most 1.
+    """Return the part of the budget that each table gets; 0: it is not measured. They sum to at most 1.
 
     `demand`: noisy counts. `always`: tables measured whatever the demand, each with a part of at least `floor`;
     another one is measured only where its demand exceeds `least`. The floor is above 0, and the floors of all
@@ -51,7 +51,7 @@ def two_thirds(count: int) -> int:
 
 
 def cube_root(number: int) -> int:
-    """The largest integer whose cube is at most `number`, by Newton's iteration from above."""
+    """Return the largest integer whose cube is at most `number`, by Newton's iteration from above."""
     root = 1 << -(-number.bit_length() // 3)
     while number:
         lower = (2 * root + number // (root * root)) // 3

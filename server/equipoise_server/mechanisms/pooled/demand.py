@@ -46,7 +46,7 @@ class Demand:
     least: int = key("min_count", INTEGER)
 
     def noisy(self, votes: NDArray[np.int64], stream: KeyedStream) -> NDArray[np.int64]:
-        """The counts with noise: int64[sets]. As many draws whatever was voted for."""
+        """Return the counts with noise: int64[sets]. As many draws whatever was voted for."""
         if self.noise is None or not len(votes):
             return votes
         return votes + self.noise.law(self.l1_sensitivity).draw(len(votes), stream)
@@ -67,7 +67,7 @@ def plan_demand(
     epsilon = Fraction(int(Fraction(budget.epsilon) * RHO_UNIT), RHO_UNIT)
     rho = Fraction(usable_rho(budget), RHO_UNIT)
     if epsilon / l1_sensitivity < MIN_EPSILON or rho == 0:
-        raise BudgetExhausted("analyst_budget: too little to hide what one analyst asks for; allow more")
+        raise BudgetExhausted("analyst_budget: is too small to hide what one analyst asks for; raise it")
     noises: list[AnswerNoise] = [GaussianNoise.within(rho)]
     if not only_concentrated:
         noises.append(LaplaceNoise(epsilon))

@@ -45,16 +45,16 @@ class Chances:
 def direct_answers(
     workload: CompiledWorkload, estimates: Mapping[Axes, TableEstimate], chances: Chances
 ) -> DirectAnswers:
-    """What `estimates`, one for each set that is asked about and in the family, say about every query."""
+    """Return what `estimates`, one for each set that is asked about and in the family, say about every query."""
     sizes, queries = workload.schema_sizes, workload.query_count
     sets = workload.statement_tables()
     counts, reach = np.zeros(queries), np.full(queries, np.inf)
     set_of_statement = _numbered(sets, estimates)
     statement_sizes = np.diff(workload.statement_offsets)
     set_of_query = np.repeat(set_of_statement, statement_sizes)
-    variances = np.array([each.variance for each in estimates.values()] + [np.inf])
-    cells = np.array([each.counts.size for each in estimates.values()] + [1], dtype=np.int64)
-    slack = np.array([_slack(each) for each in estimates.values()] + [0.0])
+    variances = np.array([estimated.variance for estimated in estimates.values()] + [np.inf])
+    cells = np.array([estimated.counts.size for estimated in estimates.values()] + [1], dtype=np.int64)
+    slack = np.array([_slack(estimated) for estimated in estimates.values()] + [0.0])
     chance = np.full(queries, chances.predicate)
 
     # A query that selects j of the N cells of its table selects j |X| / N records of the universe.
@@ -74,11 +74,11 @@ def direct_answers(
                 order = [axes.index(axis) for axis in marginal.axes if axis in axes]
                 flat[marginal.axes] = estimates[axes].counts.transpose(order).reshape(-1)
             counts[own] = flat[marginal.axes]
-    for number, (axes, each) in enumerate(estimates.items()):
+    for number, (axes, estimated) in enumerate(estimates.items()):
         for group in workload.groups:
             rows = np.flatnonzero(set_of_query[group.queries] == number)
             if rows.size:
-                _add_predicates(workload, group, rows, axes, each, counts)
+                _add_predicates(workload, group, rows, axes, estimated, counts)
     known = set_of_query >= 0
     far = np.sqrt(2 * np.log(2 / chance[known]) * variances[set_of_query[known]] * spread[known]) * (1 + 1e-9)
     reach[known] = far + slack[set_of_query[known]]

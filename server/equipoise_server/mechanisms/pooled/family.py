@@ -54,7 +54,7 @@ class Family:
             raise InvalidArgument("options.ways", problem)
         if self._telling and not self.sets:
             smallest = min(self.sizes[axis] for axis in self._telling)
-            raise InvalidArgument("options.cells", f"leaves no table: the smallest one has {smallest:,} cells")
+            raise InvalidArgument("options.cells", f"allows no table: the smallest one has {smallest:,} cells")
 
     @property
     def _telling(self) -> list[int]:
@@ -66,5 +66,5 @@ class Family:
 
 
 def table_cells(sizes: tuple[int, ...], axes: Axes) -> int:
-    """The number of cells of the table over these attributes; 1 for none."""
+    """Return the number of cells of the table over these attributes; 1 for none."""
     return math.prod(sizes[axis] for axis in axes)

@@ -60,7 +60,7 @@ def measure(data: Counts, rhos: Mapping[Axes, Fraction], seed: bytes) -> tuple[M
 
 
 def estimated_variance(sizes: tuple[int, ...], axes: Axes, measured: Iterable[tuple[Axes, float]]) -> float:
-    """The variance of a cell of the averaged table over `axes`; inf where no measured table holds them.
+    """Return the variance of a cell of the averaged table over `axes`; inf where no measured table holds them.
 
     A table with noise of variance `v` on every cell, summed down to `axes`, adds up `r` cells into one: variance
     `r v`. Averaging with weights proportional to `1 / (r v)` gives `1 / sum 1 / (r v)`.
@@ -78,7 +78,7 @@ def estimated_variance(sizes: tuple[int, ...], axes: Axes, measured: Iterable[tu
 
 
 def estimate(sizes: tuple[int, ...], axes: Axes, tables: Sequence[MeasuredTable], records: int) -> TableEstimate:
-    """The average of all measured tables that hold `axes`, with the known number of records shared out.
+    """Return the average of all measured tables that hold `axes`, with the known number of records shared out.
 
     Adding the same amount to all `N` cells so that they sum to the truth takes the mean of the noise off every
     cell: a sum of `j` cells then has coefficients `1 - j / N` on its own cells and `-j / N` on the others, whose

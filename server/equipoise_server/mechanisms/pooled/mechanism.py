@@ -109,7 +109,7 @@ def check_statements(parameters: PooledParameters, workload: CompiledWorkload) -
 
 
 def outside_of(parameters: PooledParameters, workload: CompiledWorkload) -> list[int]:
-    """The statements about a table that the family does not hold."""
+    """Return the statements about a table that the family does not hold."""
     sets = workload.statement_tables()
     return [statement for statement, axes in enumerate(sets) if not parameters.family.holds(axes)]
 
@@ -128,7 +128,7 @@ def noisy_demand(
 def estimates_of(
     together: CompiledWorkload, parameters: PooledParameters, tables: Sequence[MeasuredTable], records: int
 ) -> dict[Axes, TableEstimate]:
-    """What the measured tables say about each table of the family that somebody asks about."""
+    """Return what the measured tables say about each table of the family that somebody asks about."""
     sizes = parameters.family.sizes
     asked = sorted({axes for axes in together.statement_tables() if parameters.family.holds(axes)})
     return {axes: estimate(sizes, axes, tables, records) for axes in asked}
@@ -172,7 +172,7 @@ def answered(
 
 
 def divided(together: Answers, workloads: Mapping[str, CompiledWorkload]) -> dict[str, Answers]:
-    """Each analyst's part of the answers to all workloads one after another."""
+    """Return each analyst's part of the answers to all workloads one after another."""
     answers, start = {}, 0
     for name, workload in workloads.items():
         own = slice(start, start + workload.query_count)

@@ -64,9 +64,11 @@ def read_options(setting: PublicParameters) -> Options:
         if is_whole and value != int(value):
             raise InvalidArgument(f"options.{name}", "must be a whole number")
         if name in OF_REPAIR and not setting.options.get("repair_share"):
-            raise InvalidArgument(f"options.{name}", "has no meaning without repair: set repair_share too")
+            raise InvalidArgument(f"options.{name}", "has no effect without repair; set repair_share too")
         if name == "repair_rounds" and setting.unit == "query":
-            raise InvalidArgument(f"options.{name}", "has no meaning where statements are repaired one by one")
+            raise InvalidArgument(
+                f"options.{name}", "has no effect where unit is query: statements are repaired one by one"
+            )
 
     options, telling = setting.options, sum(size > 1 for size in setting.attributes)
     # Where a share holds no more queries than statements, all are predicates, or as good as such.

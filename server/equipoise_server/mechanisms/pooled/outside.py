@@ -27,12 +27,12 @@ from equipoise_server.mechanisms.repair.weights_hypothesis import starting_weigh
 
 
 def places_for(setting: PublicParameters) -> RepairPlaces | None:
-    """Who may be answered afresh, where whole analysts are repaired."""
+    """Return who may be answered afresh, where whole analysts are repaired."""
     return analyst_repair_plan.plan_places(setting) if setting.unit == "analyst" else None
 
 
 def budget_beside(setting: PublicParameters, places: RepairPlaces | None) -> Budget:
-    """What hiding the repair places leaves of the analysts' budget."""
+    """Return what hiding the repair places leaves of the analysts' budget."""
     return (
         setting.analyst_budget
         if places is None
@@ -49,7 +49,7 @@ def plan_repair(setting: PublicParameters, places: RepairPlaces | None, threshol
 
 
 def repair_promise(repairs: Repair) -> float:
-    """The largest bound of a certified answer outside the family."""
+    """Return the largest bound of a certified answer outside the family."""
     if isinstance(repairs, AnalystRepairParameters):
         return analyst_repair_plan.promised(repairs)
     return max(repairs.certified_bound, *repairs.noise_bounds) / 2.0**GRID_BITS
@@ -64,7 +64,7 @@ def uncertified_outside(setting: PublicParameters, repairs: Repair) -> int:
 
 
 def repair_data_parts(setting: PublicParameters, repairs: Repair) -> tuple[list[PrivacyEvent], Fraction]:
-    """The parts of what repair costs the data, at its caps, and the total variation of its samplers."""
+    """Return the parts of what repair costs the data, at its caps, and the total variation of its samplers."""
     size = Size.of(setting)
     if isinstance(repairs, AnalystRepairParameters):
         rho, truncated = analyst_repair_plan.repair_data_cost(repairs, size)
@@ -73,7 +73,7 @@ def repair_data_parts(setting: PublicParameters, repairs: Repair) -> tuple[list[
 
 
 def repair_analyst_parts(setting: PublicParameters, repairs: Repair) -> list[PrivacyEvent]:
-    """What hiding who gets a repair place costs one analyst; nothing where a statement is protected."""
+    """Return what hiding who gets a repair place costs one analyst; nothing where a statement is protected."""
     if not isinstance(repairs, AnalystRepairParameters) or not repairs.places.epsilon:
         return []
     places = repairs.places

@@ -97,7 +97,7 @@ def plan_pooled(name: str, setting: PublicParameters) -> MechanismPlan:
     whole = usable_rho(setting.data_budget)
     rho = whole - math.ceil(options.repair_share * whole)
     if rho == 0:
-        raise BudgetExhausted("data_budget: too little for any table; allow more")
+        raise BudgetExhausted("data_budget: is too small to measure any table; raise it")
     floor = options.floor / max(1, len(family.largest))
     chances = chances_of(setting, family, 2 if options.repair_share else 1)
     certified = certified_bound(setting, family, Fraction(rho, RHO_UNIT) * floor, chances, options.summed)
@@ -122,7 +122,7 @@ def plan_pooled(name: str, setting: PublicParameters) -> MechanismPlan:
 
 
 def data_parts(parameters: PooledParameters, setting: PublicParameters) -> list[PrivacyEvent]:
-    """What the round costs the data: all tables together at their cap, and repair at its own.
+    """Return what the round costs the data: all tables together at their cap, and repair at its own.
 
     The tables' rhos add up to at most `rho` (`accounting.tables_rho` of the variances drawn), and which ones they
     are depends on the demand alone, not on the data. Their noise is exact; only repair's is truncated.
@@ -135,7 +135,7 @@ def data_parts(parameters: PooledParameters, setting: PublicParameters) -> list[
 
 
 def analyst_parts(parameters: PooledParameters, setting: PublicParameters) -> list[PrivacyEvent]:
-    """What the round costs one unit of the analysts: its votes, and hiding who gets a repair place."""
+    """Return what the round costs one unit of the analysts: its votes, and hiding who gets a repair place."""
     if not setting.protects_analysts:
         return []
     parts = demand_parts(parameters.demand, len(parameters.family.sets), setting.analyst_budget.epsilon)
@@ -153,9 +153,11 @@ def covers_predicates(family: Family, summed: float) -> bool:
 
 
 def family_of(setting: PublicParameters, options: Options) -> Family:
-    """The family, refused where it cannot be measured."""
+    """Return the family, refused where it cannot be measured."""
     if not setting.attributes:
-        raise InvalidArgument("attributes", "pooled measures tables of attributes and needs their sizes: a schema")
+        raise InvalidArgument(
+            "attributes", "must be given: pooled measures tables of attributes, and needs the size of each"
+        )
     if setting.universe_size > MAX_UNIVERSE:
         raise InvalidArgument(
             "universe_size",
@@ -184,7 +186,9 @@ def certified_bound(
         noise = GaussianNoise.within(least_rho)
         noise.law(MAX_MOVED)
     except ValueError:
-        raise BudgetExhausted("data_budget: too little for so many tables; noise would be too coarse") from None
+        raise BudgetExhausted(
+            "data_budget: is too small for so many tables; the noise would be coarser than its sampler can draw"
+        ) from None
     predicates = summed > 1 or covers_predicates(family, summed)
     measured = [(axes, float(noise.variance * MAX_MOVED)) for axes in family.largest]
     widest = 0.0
@@ -199,11 +203,11 @@ def certified_bound(
 
 
 def predicted_seconds(setting: PublicParameters, family: Family) -> float:
-    """A rough prediction of a run on one ordinary core: votes, counting and answering, and the fit."""
+    """Return a rough prediction of a run on one ordinary core: votes, counting and answering, and the fit."""
     steps = FIT_STEPS * (STEP_SECONDS * setting.universe_size + TABLE_SECONDS * len(family.largest))
     return counting_seconds(setting) + VOTER_SECONDS * len(setting.shares) + steps
 
 
 def predicted_memory(setting: PublicParameters) -> int:
-    """A rough prediction of the peak, in bytes."""
+    """Return a rough prediction of the peak, in bytes."""
     return PROCESS_BYTES + FITTED_BYTES * setting.universe_size + ANSWER_BYTES * setting.queries

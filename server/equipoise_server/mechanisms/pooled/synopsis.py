@@ -17,7 +17,7 @@ from equipoise_server.mechanisms.pooled.measured import MeasuredTable
 
 
 def fitted_weights(sizes: tuple[int, ...], tables: Sequence[MeasuredTable], records: int) -> NDArray[np.float64]:
-    """The distribution float64[|X|] fitted to all tables at once, each weighted by its noise."""
+    """Return the distribution float64[|X|] fitted to all tables at once, each weighted by its noise."""
     cells = [table.counts.size for table in tables]
     workload = WorkloadBuilder(sizes)
     for table in tables:

@@ -66,7 +66,7 @@ class Projection:
         seed: bytes,
         progress: OnStep,
     ) -> Outcome:
-        """Each analyst's noisy counts, then a fit to them alone."""
+        """Return each analyst's noisy counts, then a fit to them alone."""
         parameters = NoiseParameters.from_json(plan.parameters)
         counts = noisy_counts(setting, parameters, data, workloads, seed, progress)
         answers = {}
@@ -79,7 +79,7 @@ class Projection:
 def project(
     parameters: NoiseParameters, workload: CompiledWorkload, noisy: NDArray[np.int64], setting: PublicParameters
 ) -> Answers:
-    """One analyst's answers from its noisy counts, int64[k], which are all that it reads."""
+    """Return one analyst's answers from its noisy counts, int64[k], which are all that it reads."""
     records, law = setting.records, gaussian_law(parameters)
     reach = law.quantile(Fraction(setting.beta) / (2 * setting.queries))
     far = furthest(parameters, setting)

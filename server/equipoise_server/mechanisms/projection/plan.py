@@ -42,12 +42,12 @@ def plan_projection(name: str, setting: PublicParameters) -> MechanismPlan:
 
 
 def furthest(parameters: NoiseParameters, setting: PublicParameters) -> int:
-    """How far from their noisy counts fitted ones may be, in records."""
+    """Return how far from their noisy counts fitted ones may be, in records."""
     return gaussian_law(parameters).quantile(HARDLY * Fraction(setting.beta) / (2 * setting.queries))
 
 
 def gaussian_law(parameters: NoiseParameters) -> DiscreteGaussian:
-    """The law of the noise on every count."""
+    """Return the law of the noise on every count."""
     if not isinstance(parameters.noise, GaussianNoise):
         raise ValueError("projection starts from Gaussian noise")
     return DiscreteGaussian(parameters.noise.variance * parameters.l1_sensitivity)

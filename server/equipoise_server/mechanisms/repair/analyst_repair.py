@@ -76,7 +76,7 @@ def repair_analysts(
     start: NDArray[np.float64],
     seed: bytes,
 ) -> dict[str, Answers]:
-    """The answers of all analysts in `served`. `analysts`: all public places, present or not.
+    """Return the answers of all analysts in `served`. `analysts`: all public places, present or not.
 
     `start`: float64[|X|], the public hypothesis from which repair starts. Formal guarantees: given the synopsis,
     what all others see of one analyst is epsilon-DP with the places' epsilon, up to the cap's delta; the cost
@@ -102,7 +102,7 @@ def repair_analysts(
 def is_positive(
     parameters: AnalystRepairParameters, analyst: str, served: Served, records: int, seed: bytes
 ) -> bool:
-    """Whether the synopsis serves this analyst badly, up to the test's noise."""
+    """Return whether the synopsis serves this analyst badly, up to the test's noise."""
     if served.workload.query_count == 0:
         return False
     largest = int(score(served.counts, records, served.synopsis).max())
@@ -111,7 +111,7 @@ def is_positive(
 
 
 def from_synopsis(parameters: AnalystRepairParameters, synopsis: SynopsisCounts, certified: bool) -> Answers:
-    """The synopsis's answers, with the bound of a negative test or without any."""
+    """Return the synopsis's answers, with the bound of a negative test or without any."""
     size = len(synopsis.counts)
     return Answers(
         on_grid(synopsis.counts, synopsis.size),

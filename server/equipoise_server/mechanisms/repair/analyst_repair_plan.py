@@ -39,7 +39,7 @@ NO_WEIGHTS = PrivateWeights(0, Fraction(0), Fraction(0), Fraction(0), 0)
 
 
 def plan_places(setting: PublicParameters) -> RepairPlaces:
-    """How many analysts may be answered afresh, and what hiding who it is costs.
+    """Return how many analysts may be answered afresh, and what hiding who it is costs.
 
     Places for everybody need no hiding; otherwise the cap lies so far above the target that its delta is a part
     of the analysts' own. All from public things.
@@ -55,7 +55,7 @@ def plan_places(setting: PublicParameters) -> RepairPlaces:
     rho = PLACES_SHARE * Fraction(usable_rho(Budget(budget.epsilon, budget.delta - delta)), RHO_UNIT)
     epsilon = epsilon_within(rho)
     if epsilon < MIN_EPSILON or delta <= 0:
-        raise BudgetExhausted("analyst_budget: too little to hide who is answered afresh; allow more")
+        raise BudgetExhausted("analyst_budget: is too small to hide which analysts get fresh noise; raise it")
 
     def costs(beyond: int) -> float:
         return accounting.repair_places_delta(epsilon, beyond, budget.epsilon)
@@ -73,7 +73,7 @@ def plan_places(setting: PublicParameters) -> RepairPlaces:
 
 
 def places_delta(places: RepairPlaces, setting: PublicParameters) -> Fraction:
-    """The delta of the cap on places."""
+    """Return the delta of the cap on places."""
     if places.epsilon == 0:
         return Fraction(0)
     beyond = places.cap - places.target
@@ -81,7 +81,7 @@ def places_delta(places: RepairPlaces, setting: PublicParameters) -> Fraction:
 
 
 def game_setting(setting: PublicParameters, places: RepairPlaces) -> PublicParameters:
-    """The setting with what is left of the analysts' budget for the game, once the places are paid."""
+    """Return the setting with what is left of the analysts' budget for the game, once the places are paid."""
     if places.epsilon == 0:
         return setting
     budget = setting.analyst_budget
@@ -107,7 +107,7 @@ def plan_analyst_repair(
     weights = plan_weights(setting, places, (1 - DETECTION_SHARE) * rho)
     test_epsilon = epsilon_within((DETECTION_SHARE if places.cap else Fraction(1)) * rho / size.units)
     if test_epsilon < MIN_EPSILON:
-        raise BudgetExhausted("data_budget: too little is left for repair; allow more or ask for less")
+        raise BudgetExhausted("data_budget: leaves too little for repair; raise it or ask for less")
     scale = records << SCORE_BITS
     threshold = math.ceil(real(setting.options, "threshold", threshold_error) * scale)
     # beta is shared out: half to the tests, a quarter to the final tests, a quarter to the proven error.
@@ -140,22 +140,22 @@ def plan_analyst_repair(
 
 
 def plan_weights(setting: PublicParameters, places: RepairPlaces, rho: Fraction) -> PrivateWeights:
-    """How one analyst is answered afresh, within an equal part of `rho` for each place."""
+    """Return how one analyst is answered afresh, within an equal part of `rho` for each place."""
     if places.cap == 0:
         return NO_WEIGHTS
     rounds = whole(setting.options, "repair_rounds", ROUNDS)
-    each = rho / places.cap
-    half = (1 - CERTIFY_SHARE) * each / 2 / rounds
+    rho_of_place = rho / places.cap
+    half = (1 - CERTIFY_SHARE) * rho_of_place / 2 / rounds
     unguarded = PrivateWeights(
         rounds=rounds,
         select_epsilon=epsilon_within(4 * half),  # a selection costs epsilon^2 / 8, not / 2
         measure_epsilon=epsilon_within(half),
-        certify_epsilon=epsilon_within(CERTIFY_SHARE * each),
+        certify_epsilon=epsilon_within(CERTIFY_SHARE * rho_of_place),
         guard=0,
     )
     least = min(unguarded.select_epsilon, unguarded.measure_epsilon, unguarded.certify_epsilon)
     if least < MIN_EPSILON:
-        raise BudgetExhausted("data_budget: too little is left for repair; allow more or ask for less")
+        raise BudgetExhausted("data_budget: leaves too little for repair; raise it or ask for less")
     chance = setting.beta / 8 / places.cap  # as in the proven error
     noise = measurement_error(unguarded, setting.records, setting.universe_size, chance)
     return replace(unguarded, guard=math.ceil(2 * noise * 2**GRID_BITS))
@@ -167,7 +167,7 @@ def usual_guard(weights: PrivateWeights, records: int) -> int:
 
 
 def repair_data_cost(repairs: AnalystRepairParameters, size: Size) -> tuple[Fraction, Fraction]:
-    """The rho of detection and of answers at the cap, and the total variation of all their samplers."""
+    """Return the rho of detection and of answers at the cap, and the total variation of all their samplers."""
     weights, places = repairs.weights, repairs.places.cap
     rho = accounting.analyst_tests_rho(repairs.test_epsilon, size.units)
     rho += accounting.private_weights_rho(
@@ -181,7 +181,7 @@ def repair_data_cost(repairs: AnalystRepairParameters, size: Size) -> tuple[Frac
 
 
 def places_truncation(places: RepairPlaces, size: Size) -> Fraction:
-    """The total variation of the count test's samplers."""
+    """Return the total variation of the count test's samplers."""
     if places.epsilon == 0:
         return Fraction(0)
     return (1 + size.units) * DiscreteLaplace(places.epsilon).truncation_delta()
@@ -221,12 +221,12 @@ def queries_without_places(setting: PublicParameters, repairs: AnalystRepairPara
 
 
 def repair_seconds(repairs: AnalystRepairParameters, size: Size) -> float:
-    """A rough prediction for one ordinary core, where some earlier measurements are used again."""
+    """Return a rough prediction for one ordinary core, where some earlier measurements are used again."""
     rounds = repairs.weights.rounds
     steps = rounds + PASSES * rounds * (rounds + 1) / 4
     return repairs.places.cap * (steps * (size.universe * 3e-8 + 3e-4) + rounds * size.largest_unit * 1e-6)
 
 
 def promised(repairs: AnalystRepairParameters) -> float:
-    """The largest bound that a certified answer can carry."""
+    """Return the largest bound that a certified answer can carry."""
     return max(repairs.certified_bound, min(repairs.weights_limit, repairs.weights_bound)) / 2.0**GRID_BITS

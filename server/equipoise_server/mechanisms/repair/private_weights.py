@@ -87,12 +87,12 @@ class PrivateWeights:
 
 
 def selection_step(epsilon: Fraction) -> int:
-    """The exponent of one unit of score, in units of 2^-48: epsilon / (2 sensitivity), rounded down."""
+    """Return the exponent of one unit of score, in units of 2^-48: epsilon / (2 sensitivity), rounded down."""
     return math.floor(epsilon * (1 << (UNIT_BITS - 1 - SCORE_BITS)))
 
 
 def selection_exponents(scores: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-    """A selection's exponents, in units of 2^-48; same shape. `step`: of one unit of score.
+    """Return a selection's exponents, in units of 2^-48; same shape. `step`: of one unit of score.
 
     Deficits to the largest score are cut at a public distance: max(score, largest - distance) has
     the sensitivity of the scores.
@@ -115,7 +115,7 @@ def _scaled(answers: NDArray[np.int64], records: int) -> NDArray[np.int64]:
 
 
 def least_score(answers: NDArray[np.int64], records: int) -> int:
-    """What the largest score of these answers is at least, whatever the data: true counts are whole.
+    """Return what the largest score of these answers is at least, whatever the data: true counts are whole.
 
     `answers`: int64[k], one at least, in units of 2^-40.
     """
@@ -143,7 +143,7 @@ def tested_bound(noisy: int, margin: int, answers: NDArray[np.int64], records: i
 
 
 def measured_answer(count: int, noise: int, records: int) -> int:
-    """A noisy count as an answer in units of 2^-40, kept between 0 and 1."""
+    """Return a noisy count as an answer in units of 2^-40, kept between 0 and 1."""
     return int(on_grid(np.array([min(max(count + noise, 0), records)], dtype=np.int64), records)[0])
 
 
@@ -172,13 +172,13 @@ def weights_error(weights: PrivateWeights, records: int, universe: int, queries:
 
 
 def measurement_error(weights: PrivateWeights, records: int, universe: int, chance: float) -> float:
-    """What noise and rounding in all measurements of one run exceed with probability at most `chance`."""
+    """Return what noise and rounding in all measurements of one run exceed with probability at most `chance`."""
     noise = weights.measure_noise.quantile(chance / 2 / weights.rounds)
     return noise / records + rounding_error(records, universe)
 
 
 def rounding_error(records: int, universe: int) -> float:
-    """What rounding a hypothesis's weights, answers and scores may move an answer by, at most.
+    """Return what rounding a hypothesis's weights, answers and scores may move an answer by, at most.
 
     2^-38 is four times what `rounded_weights` claims beside |X| 2^-49, and covers its factor 1 + 2^-52.
     """

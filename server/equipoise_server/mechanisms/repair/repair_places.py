@@ -33,7 +33,7 @@ class RepairPlaces:
     cap: int = key("cap", COUNT)
 
     def granted(self, positive: NDArray[np.bool_], stream: KeyedStream) -> NDArray[np.bool_]:
-        """Which slots get a place. `positive`: bool[m], served badly, in the order of the slots."""
+        """Return which slots get a place. `positive`: bool[m], served badly, in the order of the slots."""
         if self.epsilon == 0:
             return positive & (self.cap >= len(positive))
         # All noise is drawn at once, used or not, so that the work does not depend on the outcome.

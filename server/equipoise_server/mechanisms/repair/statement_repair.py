@@ -62,7 +62,7 @@ def repair(
     synopsis: SynopsisCounts,
     seed: bytes,
 ) -> Answers:
-    """One analyst's answers. `counts`: int64[k], the true counts; `seed`: the round's.
+    """Return one analyst's answers. `counts`: int64[k], the true counts; `seed`: the round's.
 
     Formal guarantees: given the synopsis, what another analyst sees does not depend on this analyst's
     workload at all; the cost for the data is `cut_off test_epsilon^2 / 2 + noise.rho(cut_off)` in zCDP.

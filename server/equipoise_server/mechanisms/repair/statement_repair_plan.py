@@ -40,12 +40,12 @@ def plan_statement_repair(setting: PublicParameters, threshold_error: float, rho
         if largest_bound(plans[-1]) < SAYS_NOTHING or "cut_off" in setting.options:
             return plans[-1]
     if not plans:
-        raise exhausted or BudgetExhausted("data_budget: nothing is left for repair")
+        raise exhausted or BudgetExhausted("data_budget: leaves nothing for repair")
     return min(plans, key=largest_bound)
 
 
 def largest_bound(repairs: RepairParameters) -> int:
-    """What certified answers are promised, in units of 2^-40."""
+    """Return what certified answers are promised, in units of 2^-40."""
     return max(repairs.certified_bound, *repairs.noise_bounds)
 
 
@@ -61,13 +61,13 @@ def _cut_offs(setting: PublicParameters, places: Fraction) -> dict[str, int]:
 def _with_places(
     setting: PublicParameters, threshold_error: float, rho: Fraction, cut_offs: dict[str, int]
 ) -> RepairParameters:
-    """The repair of so many statements."""
+    """Return the repair of so many statements."""
     size, beta, records = Size.of(setting), setting.beta, setting.records
     places = max(1, sum(cut_offs.values()))
     test_epsilon = epsilon_within(DETECTION_SHARE * rho / places)
     answer_rho = (1 - DETECTION_SHARE) * rho / places
     if min(test_epsilon, epsilon_within(answer_rho)) < MIN_EPSILON:
-        raise BudgetExhausted("data_budget: too little is left for repair; allow more or ask for less")
+        raise BudgetExhausted("data_budget: leaves too little for repair; raise it or ask for less")
     scale = records << SCORE_BITS
     threshold = math.ceil(real(setting.options, "threshold", threshold_error) * scale)
     vector = SparseVector(test_epsilon, 1 << SCORE_BITS, threshold, 1)
@@ -90,7 +90,7 @@ def _with_places(
 
 
 def choose_noise(setting: PublicParameters, rho: Fraction, chance: float) -> tuple[AnswerNoise, tuple[int, int]]:
-    """The noise for statements that may cost `rho` each, and how far it reaches but for `chance` a count.
+    """Return the noise for statements that may cost `rho` each, and how far it reaches but for `chance` a count.
 
     The law that reaches less far for a marginal, unless one is forced: Laplace only where few counts need a bound,
     or a weak one. Predicates decide between equals.

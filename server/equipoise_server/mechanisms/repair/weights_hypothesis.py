@@ -35,7 +35,7 @@ class Fit:
         self._weights, self._unit = rounded_weights(start)
 
     def answers(self) -> NDArray[np.int64]:
-        """What the hypothesis answers to every query: int64[k] in units of 2^-40."""
+        """Return what the hypothesis answers to every query: int64[k] in units of 2^-40."""
         answers: NDArray[np.int64] = np.rint(self._workload.counts(self._weights) * self._unit).astype(np.int64)
         return answers
 

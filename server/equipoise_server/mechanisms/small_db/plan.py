@@ -98,12 +98,14 @@ def feasible_sizes(setting: PublicParameters) -> range:
 
 
 def epsilon_of_draws(setting: PublicParameters) -> tuple[Fraction, PrivacyEvent]:
-    """The epsilon of each analyst's draw, charged as what buys more of it: pure epsilons, or rhos."""
+    """Return the epsilon of each analyst's draw, charged as what buys more of it: pure epsilons, or rhos."""
     analysts = len(setting.shares)
     plain = Fraction(math.floor(Fraction(setting.data_budget.epsilon) * RHO_UNIT) // analysts, RHO_UNIT)
     concentrated = epsilon_within(4 * Fraction(usable_rho(setting.data_budget), RHO_UNIT) / analysts)
     if max(plain, concentrated) < MIN_EPSILON:
-        raise BudgetExhausted("data_budget: too little for a draw for every analyst; allow more or fewer analysts")
+        raise BudgetExhausted(
+            "data_budget: is too small to draw a database for every analyst; raise it, or have fewer analysts"
+        )
     if plain >= concentrated:
         return plain, ApproximateDpEvent("draws", analysts * plain, Fraction(0))
     return concentrated, ZcdpEvent("draws", draws_rho(concentrated, 1), analysts)

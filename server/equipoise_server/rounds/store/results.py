@@ -37,7 +37,7 @@ class Runs:
     clock: Clock
 
     def begin(self, round_id: str) -> str:
-        """The id of a fresh run; what unfinished runs of the round left behind is removed."""
+        """Return the id of a fresh run; what unfinished runs of the round left behind is removed."""
         run_id = os.urandom(ID_BYTES).hex()
         with self.store.write() as connection:
             unfinished = (runs.c.round_id == round_id) & runs.c.complete_time.is_(None)
@@ -83,7 +83,7 @@ class Runs:
 
 
 def read_synopsis(connection: Connection, round_id: str) -> bytes:
-    """The synopsis of a released round as it is stored; empty where the mechanism makes none.
+    """Return the synopsis of a released round as it is stored; empty where the mechanism makes none.
 
     Raises `DataLoss` where it is not there.
     """
@@ -95,14 +95,14 @@ def read_synopsis(connection: Connection, round_id: str) -> bytes:
 
 
 def read_stream_digests(connection: Connection, round_id: str) -> dict[str, StreamDigest]:
-    """The digest of every stream of a released round, by analyst."""
+    """Return the digest of every stream of a released round, by analyst."""
     query = select(stream_digests).join(rounds, rounds.c.run_id == stream_digests.c.run_id)
     digests = connection.execute(query.where(rounds.c.id == round_id))
     return {row.analyst: StreamDigest(row.digest, row.messages, row.queries) for row in digests}
 
 
 def completed(connection: Connection, round_id: str) -> tuple[str, int] | None:
-    """The round's completed run and the peak memory of its worker in bytes, or None."""
+    """Return the round's completed run and the peak memory of its worker in bytes, or None."""
     row = connection.execute(
         select(runs.c.id, runs.c.peak_memory_bytes).where(
             runs.c.round_id == round_id, runs.c.complete_time.is_not(None)
@@ -129,7 +129,7 @@ def discard(connection: Connection, round_id: str, but: str = "") -> None:
 
 
 def kept_since_before(connection: Connection, time: datetime) -> list[str]:
-    """The rounds whose results are still kept, and could be read before a time already.
+    """Return the rounds whose results are still kept, and could be read before a time already.
 
     For an aborted session, results are the answers it had already given.
     """
@@ -144,7 +144,7 @@ def kept_since_before(connection: Connection, time: datetime) -> list[str]:
 
 
 def kept(connection: Connection, round_id: str) -> bool:
-    """Whether a released round's results are still there."""
+    """Return whether a released round's results are still there."""
     return connection.execute(select(rounds.c.run_id).where(rounds.c.id == round_id)).scalar_one() is not None
 
 

@@ -101,6 +101,12 @@ def _row(connection: Connection, round_id: str, *, locked: bool) -> Row[Any]:
     return row
 
 
+def has_answered(connection: Connection, session_id: str) -> bool:
+    """Whether any statement of the session has an answer."""
+    query = select(sessions.c.answered).where(sessions.c.round_id == session_id)
+    return bool(connection.execute(query).scalar_one())
+
+
 def read_audit_nonce(connection: Connection, round_id: str) -> bytes | None:
     """The auditor's part of a round's randomness; None where no auditor has given any."""
     query = select(rounds.c.audit_nonce).where(rounds.c.id == round_id)
@@ -141,7 +147,7 @@ def has_share(connection: Connection, dataset: str, analyst: str) -> bool:
 
 
 def _share(row: Row[Any]) -> Share:
-    return Share(**{place: getattr(row, name) for name, place in SHARE.keys.items()})
+    return Share(**{attribute: getattr(row, name) for name, attribute in SHARE.keys.items()})
 
 
 def check_token(connection: Connection, page_token: str, analyst: str | None = None) -> None:

@@ -20,7 +20,6 @@ from equipoise.model.times import to_microseconds
 from equipoise.records.item_parts import (
     NOTHING_CHARGED,
     AccountCharge,
-    JournalHead,
     RecordedSession,
     RecordedStream,
     RecordedSynopsis,
@@ -47,7 +46,7 @@ from equipoise.records.items import (
 from equipoise.records.promises import Promise, promise_of
 from equipoise.records.record import Audience, Item, Kind, synopsis_digest, workload_commitment
 from equipoise.records.record_layouts import make_item, read_item
-from equipoise_server.ledger import charges, journal
+from equipoise_server.ledger import charges
 from equipoise_server.ledger.accounts import analyst_account
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rounds.store.results import read_stream_digests, read_synopsis
@@ -58,7 +57,7 @@ from equipoise_server.rounds.store.rounds import (
 from equipoise_server.rounds.terms.checks import adds
 from equipoise_server.storage.tables.round import datasets, submissions
 from equipoise_server.storage.tables.transparency import record_items, records
-from equipoise_server.transparency.record_writer import find_root, record, record_root
+from equipoise_server.transparency.record_writer import find_root, journal_head, record, record_root
 
 # What auditors see of every dataset's table, which is written once.
 _TABLES = (
@@ -81,7 +80,7 @@ def dataset_registered(connection: Connection, dataset: DatasetRecord, digest: b
     """The table: what is public of it, and for auditors the digest of what it holds."""
     schema = json.loads(dataset.schema.to_json())
     public = DatasetItem(dataset.name, schema, dataset.records, to_microseconds(dataset.create_time))
-    private = DataItem(dataset.name, digest, _journal_head(connection))
+    private = DataItem(dataset.name, digest, journal_head(connection))
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
     record(connection, Kind.DATASET_REGISTERED, items, now=now, dataset=dataset.name)
 
@@ -97,8 +96,8 @@ def registered_digests(connection: Connection) -> dict[str, bytes]:
     return {row.dataset: read_item(row.content, DataItem).digest for row in connection.execute(_TABLES)}
 
 
-def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> None:
-    """The public parameters, the plan, and each analyst's share, with the commitment to the seed."""
+def round_opened(connection: Connection, opened: RoundRecord, seed_fingerprint: bytes, now: datetime) -> None:
+    """The public parameters, the plan, and each analyst's share, with the seed's commitment and fingerprint."""
     terms, plan = opened.terms, opened.plan
     order = select(datasets.c.analyst_order).where(datasets.c.name == terms.dataset)
     recorded, session = recorded_terms(terms), terms.session
@@ -117,6 +116,7 @@ def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> 
         analyst_events=json.loads(plan.analyst_events),
         analyst_order=connection.execute(order).scalar_one() if adds(terms.unit) else None,
         seed_commitment=opened.seed_commitment,
+        seed_fingerprint=seed_fingerprint,
         open_time=to_microseconds(opened.open_time),
         close_time=None if terms.close_time is None else to_microseconds(terms.close_time),
         release_grid_seconds=terms.release_grid_seconds,
@@ -126,7 +126,7 @@ def round_opened(connection: Connection, opened: RoundRecord, now: datetime) -> 
         if session is None
         else RecordedSession(session.ending, session.length, len(terms.shares), session.turn_seconds),
     )
-    private = PlanItem(opened.id, recorded, terms.shares, plan, _journal_head(connection))
+    private = PlanItem(opened.id, recorded, terms.shares, plan, journal_head(connection))
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
     items += [
         _of_share(
@@ -175,7 +175,7 @@ def _sealed(connection: Connection, moved: RoundRecord, now: datetime) -> None:
     opened_root = record_root(connection, Kind.ROUND_OPENED, round_id=moved.id)
     public = SealItem(moved.id, opened_root, read_audit_nonce(connection, moved.id))
     private = ReservationItem(
-        moved.id, _charges(connection, moved.id), _journal_head(connection), to_microseconds(now)
+        moved.id, _charges(connection, moved.id), journal_head(connection), to_microseconds(now)
     )
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
     items += [
@@ -194,7 +194,7 @@ def _released(connection: Connection, moved: RoundRecord, now: datetime) -> None
     private = SpendingItem(
         moved.id,
         _charges(connection, moved.id),
-        _journal_head(connection),
+        journal_head(connection),
         to_microseconds(now),
         registered_digest(connection, moved.terms.dataset),
     )
@@ -218,7 +218,7 @@ def _aborted(connection: Connection, moved: RoundRecord, now: datetime) -> None:
         SettledCharge(charge.account, charge.cost, charge.state)
         for charge in charges.of_round(connection, moved.id)
     )
-    private = SettlementItem(moved.id, settled, _journal_head(connection))
+    private = SettlementItem(moved.id, settled, journal_head(connection))
     costs = _by_analyst(connection, moved)
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
     for share in moved.terms.shares:
@@ -251,8 +251,3 @@ def _by_analyst(connection: Connection, moved: RoundRecord) -> dict[str, tuple[s
         for share in moved.terms.shares
     }
     return {analyst: charge_of[account] for analyst, account in accounts.items() if account in charge_of}
-
-
-def _journal_head(connection: Connection) -> JournalHead:
-    head = journal.head(connection)
-    return JournalHead(head.sequence, head.digest)

@@ -20,7 +20,7 @@ UNPROTECTED = Budget(math.inf, 0.0)
 def setting_of(
     terms: Terms, records: int, universe_size: int, attributes: tuple[int, ...] = ()
 ) -> PublicParameters:
-    """Everything public that a plan may depend on. `attributes`: the schema's sizes.
+    """Return everything public that a plan may depend on. `attributes`: the schema's sizes.
 
     Of a session its length is among the options.
     """
@@ -39,12 +39,12 @@ def setting_of(
 
 
 def adds(unit: str) -> bool:
-    """Whether rounds add on analysts' accounts of this unit; otherwise the worst of them counts."""
+    """Return whether rounds add on analysts' accounts of this unit; otherwise the worst of them counts."""
     return UNITS[unit] is Composition.SEQUENTIAL
 
 
 def charges_of(terms: Terms, plan: MechanismPlan) -> list[Charge]:
-    """What a round will cost each account. Every share is charged alike, whether or not it is used.
+    """Return what a round will cost each account. Every share is charged alike, whether or not it is used.
 
     Without an analyst budget there is nothing that bounds what analysts lose, and no account of theirs counts it.
     """
@@ -60,7 +60,7 @@ def analyst_accounts(terms: Terms) -> dict[str, str]:
 
 
 def charge_on(account: str, plan: MechanismPlan) -> Charge:
-    """What a round will cost one of its accounts."""
+    """Return what a round will cost one of its accounts."""
     if holder(account) is None:
         return Charge(account, plan.data_cost, plan.data_events)
     return Charge(account, plan.charged_analyst_cost, plan.analyst_events)

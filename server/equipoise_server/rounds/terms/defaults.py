@@ -17,7 +17,7 @@ HARDEST = 32  # times as long as planned for a usual one: a condition of many pa
 
 
 def with_defaults(terms: Terms, now: datetime) -> Terms:
-    """A session's terms with its length, and with the closing time of one that goes by turns from `now` on.
+    """Return a session's terms with its length, and with the closing time of one that goes by turns from `now` on.
 
     That is a boundary between two turns, so that what is asked before it has a whole turn to be answered in.
     Raises `InvalidArgument` for turns where the mechanism has none and the other way round, for a session that
@@ -57,7 +57,7 @@ def make_plan(terms: Terms, dataset: DatasetRecord) -> MechanismPlan:
 
 def _check_turns(session: SessionTerms, statements: Sequence[int], plan: MechanismPlan) -> None:
     """Answers that miss the end of their turn come later, which all see: one hard statement must not do it."""
-    asked = sum(min(each, session.length) for each in statements)
+    asked = sum(min(count, session.length) for count in statements)
     needed = HARDEST * plan.seconds / asked * len(statements)
     if session.turn_seconds < needed:
         raise InvalidArgument(
@@ -79,4 +79,4 @@ def _last_boundary(session: SessionTerms | None, wanted: datetime | None, now: d
     try:
         return now + turns * turn
     except OverflowError:
-        raise InvalidArgument("session.length", "ends beyond the calendar") from None
+        raise InvalidArgument("session.length", "makes the session end after the year 9999") from None

@@ -49,7 +49,7 @@ def pending_costs(connection: Connection, dataset: str, accounts: Sequence[Accou
 
 
 def _charging(connection: Connection, account: str, units: Mapping[str, str]) -> list[str]:
-    """Those of some rounds, given with their units, that will charge an account."""
+    """Return those of some rounds, given with their units, that will charge an account."""
     held_by = holder(account)
     if held_by is None:
         return list(units)

@@ -32,7 +32,7 @@ _CALLER: ContextVar[Caller] = ContextVar("caller")
 def authentication(
     registry: Registry, deployment: str, clock: Clock, threads: SharedThreads, refusals: Refusals
 ) -> Guard:
-    """The guard that finds the caller, and ends the call where its certificate is good no longer.
+    """Return the guard that finds the caller, and ends the call where its certificate is good no longer.
 
     That the chain leads to our authority is checked by TLS before. Looking the name up comes before any limit of
     calls, so names take turns in `threads`: whoever floods the server delays only calls under its own name.
@@ -63,30 +63,30 @@ async def check_role(call: Call) -> AsyncIterator[None]:
 
 
 def current_caller() -> Caller:
-    """Who makes the call that is being answered; `NotAuthenticated` outside the guard."""
+    """Return who makes the call that is being answered; `NotAuthenticated` outside the guard."""
     caller = _CALLER.get(None)
     if caller is None:
-        raise NotAuthenticated("the call carries no identity")
+        raise NotAuthenticated("the call has no client certificate")
     return caller
 
 
 def name_in_force(certificate: x509.Certificate, deployment: str, clock: Clock) -> str:
-    """The name of a certificate's holder if the certificate is a client's and valid now."""
+    """Return the name of a certificate's holder if the certificate is a client's and valid now."""
     if not certificate.not_valid_before_utc <= clock() <= certificate.not_valid_after_utc:
-        raise NotAuthenticated("the certificate is not valid at this time")
+        raise NotAuthenticated("the certificate has expired or is not valid yet")
     try:
         usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
-        raise NotAuthenticated("the certificate is not a client's") from None
+        raise NotAuthenticated("the certificate is not made for clients") from None
     if ExtendedKeyUsageOID.CLIENT_AUTH not in usages:
-        raise NotAuthenticated("the certificate is not a client's")
+        raise NotAuthenticated("the certificate is not made for clients")
     return certified_name(certificate, deployment)
 
 
 def _peer_certificate(context: Context) -> bytes:
     presented = list(context.auth_context().get("x509_pem_cert", ()))
     if len(presented) != 1:
-        raise NotAuthenticated("the connection carries no certificate")
+        raise NotAuthenticated("the connection has no client certificate")
     return presented[0]
 
 

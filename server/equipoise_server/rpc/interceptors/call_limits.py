@@ -50,7 +50,7 @@ class _Account:
 def call_limit(
     limits: CallLimits, policy: Mapping[str, MethodPolicy] = POLICY, clock: Callable[[], float] = time.monotonic
 ) -> Guard:
-    """The guard that refuses a call, with `TooFast`, beyond the limits of its caller."""
+    """Return the guard that refuses a call, with `TooFast`, beyond the limits of its caller."""
     accounts: dict[str, _Account] = {}
 
     def account(name: str) -> _Account:

@@ -82,7 +82,7 @@ async def _refuse_unexpected(call: Call, error: Exception) -> None:
 
 
 def _places(described: traceback.TracebackException) -> list[str]:
-    """Where the error and those that led to it arose, the outermost first; no values, no texts."""
+    """Return where the error and those that led to it arose, the outermost first; no values, no texts."""
     cause = described.__cause__ or described.__context__
     earlier = _places(cause) if cause is not None else []
     return earlier + [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in described.stack]

@@ -60,7 +60,7 @@ class CertificateGauge(Collector):
         self._clock = clock
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The seconds until each ends; below 0 when it has ended."""
+        """Yield the seconds until each ends; below 0 when it has ended."""
         now = self._clock()
         yield _gauge(
             "equipoise_certificate_seconds_left",
@@ -77,14 +77,14 @@ class FailedRuns(Collector):
         self._count = count
 
     def collect(self) -> Iterator[CounterMetricFamily]:
-        """The number since the server was started."""
+        """Yield the number since the server was started."""
         yield CounterMetricFamily(
             "equipoise_failed_runs", "Runs of rounds that ended without answers.", value=self._count()
         )
 
 
 def part_left(shown: Account) -> float:
-    """The part of an account's limits that is still free: the smallest of any amount that is limited."""
+    """Return the part of an account's limits that is still free: the smallest of any amount that is limited."""
     amounts = zip(astuple(shown.committed), astuple(shown.limit), strict=True)
     return min((1 - committed / limit for committed, limit in amounts if limit), default=0.0)
 

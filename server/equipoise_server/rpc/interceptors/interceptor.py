@@ -42,13 +42,13 @@ class GuardInterceptor(aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """The method's handler inside the guard; None, where there is no such method, stays None."""
+        """Return the method's handler inside the guard; None, where there is no such method, stays None."""
         handler = await continuation(handler_call_details)
         return None if handler is None else surround(handler, self._guard, handler_call_details.method)
 
 
 def surround(handler: Handler, guard: Guard, method: str) -> Handler:
-    """A handler of the same kind that runs inside `guard`: a coroutine, also where it writes a stream."""
+    """Return a handler of the same kind that runs inside `guard`: a coroutine, also where it writes a stream."""
     # grpc's stubs describe the synchronous API; what aio hands over is what the code below expects.
     inner: Any = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
 

@@ -42,7 +42,7 @@ class Metrics:
         ProcessCollector(registry=self.registry)
 
     def guard(self) -> Guard:
-        """The guard that counts each call of a method of the policy; inside the error shield only."""
+        """Return the guard that counts each call of a method of the policy; inside the error shield only."""
 
         @asynccontextmanager
         async def measure(call: Call) -> AsyncIterator[None]:

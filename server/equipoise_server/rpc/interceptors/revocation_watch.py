@@ -77,7 +77,9 @@ class OpenCalls:
                     _log.error("revocations_unknown", kind=type(error).__name__)
                     if loop.time() - known_at > IN_DOUBT_SECONDS:
                         for cut in asked:
-                            self._end(cut, Unavailable("whether certificates are in force cannot be known now"))
+                            self._end(
+                                cut, Unavailable("the server cannot find out now which certificates are revoked")
+                            )
         finally:
             self._watching = None
 

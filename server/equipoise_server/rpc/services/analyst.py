@@ -19,7 +19,7 @@ from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.rounds.store.rounds import NO_DATASET
 from equipoise_server.rounds.submissions import Submissions
 from equipoise_server.rpc.services.evidence_stream import awaited, evidence_pieces, workload_pieces
-from equipoise_server.rpc.services.session_stream import Asking
+from equipoise_server.rpc.services.session_stream import SessionStreams
 from equipoise_server.rpc.services.synopsis_stream import Synopses
 from equipoise_server.rpc.services.uploads import Uploads
 from equipoise_server.rpc.services.watch import watch
@@ -36,7 +36,7 @@ class AnalystMethods:
     datasets: Datasets
     submissions: Submissions
     views: AnalystViews
-    asking: Asking
+    session_streams: SessionStreams
     synopses: Synopses
     uploads: Uploads
     threads: Threads
@@ -69,7 +69,7 @@ class AnalystMethods:
         """Shows one round."""
         shown, _ = self._look(caller, request.round_id)
         if shown.terms.HasField("session"):
-            shown.answered = self.asking.sessions.answered(caller.name, request.round_id)
+            shown.answered = self.session_streams.sessions.answered(caller.name, request.round_id)
         return analyst_pb2.GetAnalystRoundResponse(round=shown)
 
     async def watch_analyst_round(
@@ -153,11 +153,15 @@ class AnalystMethods:
         self, caller: Caller, request: analyst_pb2.ListSessionsRequest
     ) -> analyst_pb2.ListSessionsResponse:
         """Lists the online sessions in which the caller has a share, newest first."""
-        records, token = self.asking.sessions.list_for_analyst(caller.name, request.page_size, request.page_token)
+        records, token = self.session_streams.sessions.list_for_analyst(
+            caller.name, request.page_size, request.page_token
+        )
         return analyst_pb2.ListSessionsResponse(
             sessions=[
                 round_to_message(
-                    shown_to_analyst(record, caller.name, self.asking.sessions.answered(caller.name, record.id))
+                    shown_to_analyst(
+                        record, caller.name, self.session_streams.sessions.answered(caller.name, record.id)
+                    )
                 )
                 for record in records
             ],
@@ -168,7 +172,7 @@ class AnalystMethods:
         self, caller: Caller, requests: AsyncIterator[analyst_pb2.AskQueriesRequest]
     ) -> AsyncIterator[analyst_pb2.AskQueriesResponse]:
         """One statement in, one answer out, in order."""
-        return self.asking.answers(caller.name, requests)
+        return self.session_streams.answers(caller.name, requests)
 
     def _look(self, caller: Caller, round_id: str) -> tuple[types_pb2.Round, bool]:
         record = self.views.get(caller.name, round_id)

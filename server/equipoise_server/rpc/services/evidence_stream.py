@@ -33,7 +33,7 @@ def evidence_pieces(data: bytes) -> Iterator[bytes]:
 
 
 def workload_pieces(views: AnalystViews, analyst: str, round_id: str) -> Iterator[bytes]:
-    """An analyst's workload, piece by piece; none where there is none.
+    """Yield an analyst's workload, piece by piece; none where there is none.
 
     Between pieces nothing is held open: a reader that stops reading costs memory for a few of them only.
     """

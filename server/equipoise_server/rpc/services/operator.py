@@ -116,7 +116,7 @@ class OperatorMethods:
         """Lists the analysts."""
         listed, token = self.admission.registry.list({Role.ANALYST}, request.page_size, request.page_token)
         return operator_pb2.ListAnalystsResponse(
-            analysts=[analyst_to_message(each) for each in listed], next_page_token=token
+            analysts=[analyst_to_message(analyst) for analyst in listed], next_page_token=token
         )
 
     def plan_round(self, _: Caller, request: operator_pb2.PlanRoundRequest) -> operator_pb2.PlanRoundResponse:
@@ -130,7 +130,7 @@ class OperatorMethods:
         """Opens a round: workloads are accepted from now on."""
         terms = terms_from_message(request.terms)
         if terms.session is not None:
-            raise InvalidArgument("terms.session", "is of a session, which OpenSession opens")
+            raise InvalidArgument("terms.session", "must not be set in a round; OpenSession opens sessions")
         record = self.rounds.opening.open(terms, request.request_id, caller.name)
         return operator_pb2.OpenRoundResponse(detail=self._detail(record))
 

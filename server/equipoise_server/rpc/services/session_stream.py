@@ -26,14 +26,14 @@ from equipoise_server.sessions.service import NO_LONGER_KEPT, Sessions
 ANSWERS_AT_ONCE = 4  # read from the store together: each may be a megabyte
 STOPPING = "the server is stopping; attach again after what you received"
 IDLE = "nothing was asked for too long; attach again after what you received"
-ATTACH_FIRST = "must be sent first, and once"
+ATTACH_FIRST = "must be sent once, before any piece of the workload"
 
 Requests: TypeAlias = AsyncIterator[analyst_pb2.AskQueriesRequest]
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class AskingLimits:
+class SessionStreamLimits:
     """What one stream may have: statements that wait, and seconds without any.
 
     `per_second`: how many statements a caller may ask on average, over all its streams; `burst`: at once.
@@ -45,7 +45,7 @@ class AskingLimits:
     idle_seconds: float
 
 
-class Asking:
+class SessionStreams:
     """The streams of all callers. Belongs to the event loop that serves them."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Asking:
         sessions: Sessions,
         threads: Threads,
         stopping: asyncio.Event,
-        limits: AskingLimits,
+        limits: SessionStreamLimits,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.sessions = sessions
@@ -64,7 +64,7 @@ class Asking:
         self._buckets: dict[str, Bucket] = {}  # of certified names, so it does not grow without end
 
     async def answers(self, caller: str, requests: Requests) -> AsyncGenerator[analyst_pb2.AskQueriesResponse]:
-        """What the caller is attached to, its stored answers, and those to what it asks from here on.
+        """Yield what the caller is attached to, its stored answers, and those to what it asks from here on.
 
         Raises what `Sessions.attach` and `Attachment.ask` raise, `InvalidArgument` for messages out of order,
         `Unavailable` where nothing is asked for too long or the server is told to stop.
@@ -89,11 +89,11 @@ class Asking:
 class _Stream:
     """One stream. Its statements are read in a task of their own, so that they are taken while others wait."""
 
-    def __init__(self, asking: Asking, caller: str, requests: Requests) -> None:
-        self._asking = asking
+    def __init__(self, streams: SessionStreams, caller: str, requests: Requests) -> None:
+        self._streams = streams
         self._caller = caller
         self._requests = requests
-        self._room = asyncio.Semaphore(asking.limits.at_once)
+        self._room = asyncio.Semaphore(streams.limits.at_once)
         # What was asked, in order; at the end None, or what was wrong with the next statement.
         self._events: asyncio.Queue[Future[StoredAnswer] | Exception | None] = asyncio.Queue()
         # Ends with what cuts the stream off wherever it waits.
@@ -108,7 +108,7 @@ class _Stream:
                 answered=attachment.answered, commitment_salt=attachment.salt
             )
             yield analyst_pb2.AskQueriesResponse(attached=attached)
-            after, reading = attach.after_sequence, self._asking.threads.reading
+            after, reading = attach.after_sequence, self._streams.threads.reading
             while after < attachment.answered:
                 page = asyncio.ensure_future(reading.run(self._caller, attachment.stored, after, ANSWERS_AT_ONCE))
                 if not (records := await self._first(page)):
@@ -120,7 +120,7 @@ class _Stream:
                 return
             asyncio.wrap_future(attachment.ended).add_done_callback(self._end)
             self._tasks.append(asyncio.create_task(self._read(attachment)))
-            while (event := await self._next(self._asking.limits.idle_seconds)) is not None:
+            while (event := await self._next(self._streams.limits.idle_seconds)) is not None:
                 if isinstance(event, Exception):
                     raise event
                 yield _answered(await self._first(asyncio.wrap_future(event)))
@@ -137,16 +137,16 @@ class _Stream:
     async def _attach_message(self) -> analyst_pb2.AttachSession:
         reading = asyncio.ensure_future(anext(self._requests, None))
         self._tasks.append(reading)
-        request = await self._first(reading, self._asking.limits.idle_seconds)
+        request = await self._first(reading, self._streams.limits.idle_seconds)
         if request is None or request.WhichOneof("part") != "attach":
             raise InvalidArgument("attach", ATTACH_FIRST)
         return request.attach
 
     async def _attached(self, attach: analyst_pb2.AttachSession) -> Attachment:
         attaching = asyncio.ensure_future(
-            self._asking.threads.working.run(
+            self._streams.threads.working.run(
                 self._caller,
-                self._asking.sessions.attach,
+                self._streams.sessions.attach,
                 self._caller,
                 attach.session_id,
                 attach.after_sequence,
@@ -172,9 +172,9 @@ class _Stream:
                     raise InvalidArgument("attach", ATTACH_FIRST)
                 if not request.asked.sequence:
                     raise InvalidArgument("sequence", "must count from 1")
-                await self._asking.may_ask(self._caller)
+                await self._streams.may_ask(self._caller)
                 # In the threads of look-ups: a statement is small, and must not wait for workloads and plans.
-                asked = await self._asking.threads.reading.run(
+                asked = await self._streams.threads.reading.run(
                     self._caller, attachment.ask, request.asked.sequence, request.asked.statement
                 )
                 self._events.put_nowait(asked)
@@ -189,7 +189,7 @@ class _Stream:
             getting.cancel()
 
     async def _first(self, waited: asyncio.Future[Result], seconds: float | None = None) -> Result:
-        """What is waited for, unless the stream is cut off or the time is over before."""
+        """Return what is waited for, unless the stream is cut off or the time is over before."""
         waited.add_done_callback(_retrieve_outcome)
         either: set[asyncio.Future[Any]] = {waited, self._cut}
         await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -200,7 +200,7 @@ class _Stream:
         return waited.result()
 
     async def _stop(self) -> None:
-        await self._asking.stopping.wait()
+        await self._streams.stopping.wait()
         self._cut_off(Unavailable(STOPPING))
 
     def _end(self, ended: asyncio.Future[None]) -> None:

@@ -45,7 +45,9 @@ class Synopses:
         record = self.views.get(analyst, round_id)
         # RELEASED is shown to analysts from the release time on: the synopsis opens when the streams do.
         if record.state is not RoundState.RELEASED:
-            raise WrongState("the round's synopsis cannot be read yet, or there is none")
+            raise WrongState(
+                "the round has no synopsis that can be read now: it is not released yet, or there is none"
+            )
         schema = self.datasets.get(record.terms.dataset).schema
         total = self._length(round_id)
         with self.store.read() as connection:

@@ -54,7 +54,7 @@ class Uploads:
                 if which is None:
                     raise InvalidArgument("part", "must be a header or a piece")
                 if (which == "header") is (header is not None):
-                    raise InvalidArgument("header", "must be sent first, and once")
+                    raise InvalidArgument("header", "must be sent once, before any piece of the workload")
                 if which == "header":
                     header = request.header
                     continue
@@ -68,7 +68,7 @@ class Uploads:
                 self._held[caller] += len(request.piece)
                 pieces += request.piece
             if header is None:
-                raise InvalidArgument("header", "must be sent first, and once")
+                raise InvalidArgument("header", "must be sent once, before any piece of the workload")
             if received != header.workload_bytes:
                 raise InvalidArgument(
                     "header.workload_bytes", f"is {header.workload_bytes:,}, but {received:,} came"

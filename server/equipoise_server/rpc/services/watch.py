@@ -17,7 +17,7 @@ Shown = TypeVar("Shown", types_pb2.Round, types_pb2.RoundDetail)
 async def watch(
     look: Callable[[], Awaitable[tuple[Shown, bool]]], stopping: asyncio.Event, poll_seconds: float = POLL_SECONDS
 ) -> AsyncIterator[Shown]:
-    """What `look` shows, whenever it differs from before, until `look` says that it was the last.
+    """Yield what `look` shows, whenever it differs from before, until `look` says that it was the last.
 
     Raises `Unavailable` when the server is told to stop: watchers have no end of
     their own, and would otherwise hold the server back until it cuts them off.

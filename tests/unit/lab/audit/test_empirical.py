@@ -208,7 +208,7 @@ def test_it_ends_with_1_where_a_claim_is_refuted(
         (("--mechanism", "laplace", "--statements", "0"), "--statements: must lie between 1"),
         (("--mechanism", "laplace", "--unit", "cell"), "--unit: must be"),
         (("--mechanism", "laplace", "--eps-analyst", "inf"), "--eps-analyst, --delta-analyst: must be finite"),
-        (("--mechanism", "laplace", "--delta-data", "1e-19"), "--eps-data, --delta-data: the samplers"),
+        (("--mechanism", "laplace", "--delta-data", "1e-19"), "--eps-data, --delta-data: must have a larger delta"),
         (("--mechanism", "laplace", "--chart", "chart.pdf"), "--chart: must end in .svg or .png"),
         (("--mechanism", "laplace", "--chart", "no/where.svg"), "--chart: no is not a directory"),
         (("--mechanism", "equilibrium", "--play", "chess"), "--play: must be mixed"),

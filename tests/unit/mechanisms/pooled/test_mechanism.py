@@ -139,7 +139,7 @@ def test_the_charges_are_the_caps() -> None:
 @pytest.mark.parametrize(
     ("change", "field", "problem"),
     [
-        ({"attributes": ()}, "attributes", "a schema"),
+        ({"attributes": ()}, "attributes", "must be given"),
         ({"attributes": (16, 7, 15)}, "attributes", "multiply"),
         ({"universe_size": 2**25, "attributes": (2**12, 2**13)}, "universe_size", "at most 16,777,216"),
         ({"options": {"cells": 1}}, "options.cells", "between 2"),
@@ -148,7 +148,7 @@ def test_the_charges_are_the_caps() -> None:
         ({"options": {"floor": float("nan")}}, "options.floor", "between"),
         ({"options": {"ways": True}}, "options.ways", "number"),
         ({"universe_size": 2**22, "attributes": (2,) * 22}, "options.ways", "1,793 tables; at most 512"),
-        ({"universe_size": 9, "attributes": (3, 3), "options": {"cells": 2}}, "options.cells", "leaves no table"),
+        ({"universe_size": 9, "attributes": (3, 3), "options": {"cells": 2}}, "options.cells", "allows no table"),
     ],
 )
 def test_what_cannot_be_planned_is_refused_by_name(change: dict[str, object], field: str, problem: str) -> None:
@@ -249,9 +249,9 @@ def test_an_answer_that_the_measured_table_contradicts_is_replaced_by_it() -> No
 def test_options_of_a_repair_that_is_not_planned_are_refused(unit: str) -> None:
     asked = asking(ana=NARROW, ben=NARROW)
     for name in ("cut_off", "threshold", "repair_rounds"):
-        with pytest.raises(InvalidArgument, match=f"options.{name}: has no meaning without repair"):
+        with pytest.raises(InvalidArgument, match=f"options.{name}: has no effect without repair"):
             Pooled().plan(small(asked, unit, **{name: 1}))
-    with pytest.raises(InvalidArgument, match=r"repair_rounds: has no meaning where statements are repaired"):
+    with pytest.raises(InvalidArgument, match=r"repair_rounds: has no effect where unit is query"):
         Pooled().plan(small(asked, repair_share=0.5, repair_rounds=1))
 
 

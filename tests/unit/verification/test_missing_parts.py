@@ -1,0 +1,74 @@
+"""Bundles with a part too many, too few, or another's, where everything that is signed agrees: each is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from harness.small_custodian import SALT, STATEMENTS, SYNOPSIS, Custodian, Told
+from harness.verifying import found, log_of, with_evidence
+
+from equipoise.records.bundle import Bundle
+from equipoise.verification.checks import Check
+
+SESSION = Told(slots=(0, 4, 8))
+NOTHING = {"rho": 0, "epsilon": 0, "delta": 0, "divergence": 0}
+NO_PARTS = {"mechanism": "equilibrium", "events": []}
+
+
+def stream_of(bundle: Bundle) -> dict[str, Any]:
+    """What the bundle's result commits to."""
+    stream: dict[str, Any] = json.loads(bundle.evidence.records[-1].items[1].content)["stream"]
+    return stream
+
+
+def test_as_many_answers_as_the_record_counts() -> None:
+    honest = stream_of(Told().bundle(log_of()))
+    for more in (1, -1):
+        counted = honest | {"queries": honest["queries"] + more}
+        assert found(Told(items={"result": {"stream": counted}}).bundle(log_of())) is Check.STREAM
+
+
+@pytest.mark.parametrize(("asked", "answered"), [(3, 2), (2, 3)])
+@pytest.mark.parametrize(("told", "check"), [(Told(), Check.BOUNDS), (SESSION, Check.STREAM)])
+def test_as_many_answers_as_were_asked_for(told: Told, check: Check, asked: int, answered: int) -> None:
+    """Record and stream agree with each other on the answers to more statements, or to fewer."""
+    wrong, right = (
+        replace(told, statements=STATEMENTS[:count], slots=told.slots[:count]) for count in (answered, asked)
+    )
+    others = wrong.bundle(log_of())
+    bundle = replace(right, items={"result": {"stream": stream_of(others)}}).bundle(log_of())
+    assert found(replace(bundle, stream=others.stream)) is check
+
+
+def test_no_synopsis_where_none_is_committed_to() -> None:
+    bundle = Told(synopsis=False).bundle(log_of())
+    assert found(bundle) is None
+    assert found(replace(bundle, synopsis=SYNOPSIS.astype("<u4").tobytes())) is Check.SYNOPSIS
+
+
+@pytest.mark.parametrize(
+    "told", [Told(statements=None), replace(SESSION, statements=None)], ids=["round", "session"]
+)
+def test_no_statements_where_none_were_asked(told: Told) -> None:
+    bundle, asked = told.bundle(log_of()), replace(told, statements=STATEMENTS).bundle(log_of())
+    assert found(bundle) is None
+    for wrong in (with_evidence(bundle, salt=SALT), replace(bundle, workload=asked.workload)):
+        assert found(wrong) is Check.WORKLOAD
+
+
+def test_a_session_s_statements_are_as_many_as_its_last_receipt_says() -> None:
+    log = Custodian()
+    log.grow(5)
+    bundle = SESSION.bundle(log)
+    assert found(bundle) is None
+    assert found(with_evidence(bundle, receipt=SESSION.receipts(log)[1])) is Check.WORKLOAD
+
+
+def test_a_round_has_a_budget_for_its_analysts() -> None:
+    """Only sessions may have none, and say so."""
+    public = {"analyst_budget": None, "analyst_cost": None, "analyst_events": NO_PARTS}
+    items: dict[str, dict[str, Any]] = {"round": public, "result": {"charge": NOTHING}}
+    assert found(Told(items=items).bundle(log_of())) is Check.CHARGE
