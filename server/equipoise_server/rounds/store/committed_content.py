@@ -14,7 +14,8 @@ import structlog
 from sqlalchemy import Connection, select
 
 from equipoise.errors import DataLoss, NotFound, OutOfRange, VerificationFailed
-from equipoise.records.items import RecordedStream, ReleaseItem, ResultItem, WorkloadItem
+from equipoise.records.item_parts import RecordedStream
+from equipoise.records.items import ReleaseItem, ResultItem, WorkloadItem
 from equipoise.records.opened_records import ReadRecord, open_record
 from equipoise.records.record import Kind, stream_start, stream_step, synopsis_digest, workload_commitment
 from equipoise_server.rounds.store.results import read_synopsis
