@@ -18,6 +18,7 @@ from equipoise.model.rounds import RoundState
 from equipoise.wire.results import chunk_from_bytes
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.ledger.replay import check_accounts
+from equipoise_server.rpc.services import synopsis_stream
 from equipoise_server.rpc.services.synopsis_stream import RECORDS_A_MESSAGE, Synopses
 from equipoise_server.storage.tables.round import rounds, synopses
 
@@ -75,7 +76,9 @@ def test_an_aborted_round_gives_nothing_back_to_the_analysts(bench: Bench) -> No
         check_accounts(connection)
 
 
-def test_a_long_synopsis_is_read_in_pages_from_anywhere(bench: Bench) -> None:
+def test_a_long_synopsis_is_read_in_pages_from_anywhere(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    # What is put into the store here is not what was released; the server would refuse it.
+    monkeypatch.setattr(synopsis_stream, "check_synopsis", lambda *_: None)
     round_id = bench.released(GAUSSIAN).id
     cells = np.arange(150_000, dtype=np.int64) ** 2 % 8
     with bench.store.write() as connection:

@@ -14,6 +14,9 @@ from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.clock import Clock, system_clock
 from equipoise_server.datasets.source import source_at
 from equipoise_server.ledger.replay import check_accounts
+from equipoise_server.rounds.round_job import check_seeds
+from equipoise_server.rounds.store.committed_content import check_all
+from equipoise_server.storage.failures import damage_is_told
 from equipoise_server.storage.tables.identity import identities
 from equipoise_server.storage.tables.round import datasets, rounds
 from equipoise_server.transparency.log import check_log
@@ -29,6 +32,7 @@ class TableCounts:
     counts: Mapping[str, Mapping[str, int]]
 
 
+@damage_is_told()
 def check_state(state: Path, clock: Clock = system_clock) -> dict[str, str | int]:
     """Reads everything a server reads at start, and the whole journal; says what is there.
 
@@ -42,6 +46,8 @@ def check_state(state: Path, clock: Clock = system_clock) -> dict[str, str | int
             check_accounts(connection)
             check_log(connection)
             check_records(connection)
+            check_all(connection)
+            check_seeds(connection, deployment.storage_key)
             deployment.signer.check(connection)
             deployment.signer.check_checkpoints(connection)
             report = {

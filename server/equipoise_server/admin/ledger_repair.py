@@ -14,11 +14,14 @@ from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import all_accounts
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.recovery import write_off_losses
+from equipoise_server.rounds.store.committed_content import check_all
+from equipoise_server.storage.failures import damage_is_told
 from equipoise_server.storage.store import Store
 from equipoise_server.transparency.log import check_log
 from equipoise_server.transparency.record_writer import check_records
 
 
+@damage_is_told()
 def verify(state: Path, clock: Clock = system_clock) -> dict[str, Any]:
     """Checks guard, chain, accounts, records and log. Raises `DataLoss` where they disagree, `InvalidArgument`."""
     deployment = open_deployment(state, clock())
@@ -33,6 +36,7 @@ def verify(state: Path, clock: Clock = system_clock) -> dict[str, Any]:
                 "accounts": len(all_accounts(connection)),
                 "digest": head.digest.hex(),
                 "records": check_records(connection),
+                "sealed_rounds": check_all(connection),
                 "log_size": log.size,
                 "log_root": log.root.hex(),
             }

@@ -5,15 +5,16 @@ Whatever is answered here depends on the caller's own share, workload and reques
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from sqlalchemy import ColumnElement, func, select, true
+from sqlalchemy import ColumnElement, select, true
 
-from equipoise.errors import NotFound, OutOfRange, WrongState
+from equipoise.errors import WrongState
 from equipoise.model.rounds import RoundState
 from equipoise_server.clock import Clock
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import shown_to_analysts, streams_open
+from equipoise_server.rounds.store.committed_content import CheckedStreams
 from equipoise_server.rounds.store.rounds import (
     check_token,
     has_share,
@@ -23,7 +24,7 @@ from equipoise_server.rounds.store.rounds import (
 )
 from equipoise_server.storage.paging import cut_page, page_limit
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables.round import result_chunks, rounds, shares
+from equipoise_server.storage.tables.round import rounds, shares
 from equipoise_server.transparency.evidence import evidence_of, workload_piece
 from equipoise_server.transparency.signing import Signer
 
@@ -36,6 +37,7 @@ class AnalystViews:
     clock: Clock
     signer: Signer
     deployment: str
+    streams: CheckedStreams = field(default_factory=CheckedStreams)
 
     def get(self, analyst: str, round_id: str) -> RoundRecord:
         """A round as the analyst may see it. Raises `NotFound` where it has no share."""
@@ -65,7 +67,8 @@ class AnalystViews:
         """At most `limit` stored chunks after a sequence number; none at the end of the stream.
 
         Raises `NotFound` without a share, and where the analyst submitted nothing and so has no stream;
-        `WrongState` before the streams open, or when they are no longer kept; `OutOfRange` beyond the end.
+        `WrongState` before the streams open, or when they are no longer kept; `OutOfRange` beyond the end;
+        `DataLoss` where the stored stream is not the one that was released.
         """
         released = select(rounds.c.run_id).where(rounds.c.id == round_id)
         with self.store.read() as connection:
@@ -77,15 +80,7 @@ class AnalystViews:
             run_id = connection.execute(released).scalar_one()
             if run_id is None:
                 raise WrongState("the round's results are no longer kept")
-            own = (result_chunks.c.run_id == run_id, result_chunks.c.analyst == analyst)
-            last = connection.execute(select(func.max(result_chunks.c.sequence)).where(*own)).scalar()
-            if last is None:
-                raise NotFound("there is no such stream")
-            if not 0 <= after_sequence <= last:
-                raise OutOfRange(f"after_sequence: the stream ends at {last}")
-            query = select(result_chunks.c.chunk).where(*own, result_chunks.c.sequence > after_sequence)
-            chunks = connection.execute(query.order_by(result_chunks.c.sequence).limit(limit))
-            return list(chunks.scalars())
+            return self.streams.page(connection, round_id, run_id, analyst, after_sequence, limit)
 
     def evidence(self, analyst: str, round_id: str, since_size: int) -> bytes | None:
         """What the analyst can verify an ended round with, JSON; None while the log has not come to its end.

@@ -18,7 +18,7 @@ from equipoise_server.clock import next_grid_point
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.rounds.round_job import read_job
+from equipoise_server.rounds.round_job import check_seeds, read_job, read_seed
 from equipoise_server.rounds.runner import Runner
 from equipoise_server.rounds.session_sealing import collected
 from equipoise_server.rounds.state_machine import Action
@@ -76,7 +76,7 @@ class Lifecycle:
         """Take a step that was asked for by an operator, or by the time."""
         match action:
             case Action.SEAL:
-                return self._take(request, round_id, action, collected)
+                return self._take(request, round_id, action, self._seal)
             case Action.RUN:
                 try:
                     return self._take(request, round_id, action, self._check_idle, self._start)
@@ -94,6 +94,7 @@ class Lifecycle:
         """
         with self._context.store.read() as connection:
             check_accounts(connection)
+            check_seeds(connection, self._context.storage_key)
         self._operations.remember()
         self.take_over()
 
@@ -147,6 +148,11 @@ class Lifecycle:
         ):
             raise WrongState("the round is running, or has run and waits for its release")
         return {}
+
+    def _seal(self, connection: Connection, record: RoundRecord, now: datetime) -> Mapping[str, object]:
+        # Before anything is charged: a round whose seed does not open can never be computed.
+        read_seed(connection, record, self._context.storage_key)
+        return collected(connection, record, now)
 
     def _release(self, connection: Connection, record: RoundRecord, now: datetime) -> Mapping[str, object]:
         # When its streams open is the clock's next point of the grid, and stays so.

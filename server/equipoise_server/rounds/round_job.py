@@ -9,6 +9,7 @@ from equipoise_server.computation.round import Job
 from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.session_sealing import read_answer_chains
+from equipoise_server.rounds.store.committed_content import check_workloads
 from equipoise_server.rounds.store.results import completed
 from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_round, read_workloads
 from equipoise_server.rounds.store.step_records import registered_digest
@@ -26,6 +27,7 @@ def read_job(connection: Connection, context: Context, round_id: str) -> Job | N
     if record.state is not RoundState.RUNNING or completed(connection, round_id) is not None:
         return None
     dataset = read_dataset(connection, record.terms.dataset)
+    check_workloads(connection, round_id)
     return Job(
         round_id=round_id,
         source=context.tables.source(dataset.source),
@@ -44,3 +46,10 @@ def read_seed(connection: Connection, record: RoundRecord, storage_key: bytes) -
     """Return the seed that a round was committed to. Raises `DataLoss` where it does not open."""
     sealed = connection.execute(select(rounds.c.sealed_seed).where(rounds.c.id == record.id)).scalar_one()
     return open_seed(record.id, SealedSeed(record.seed_commitment, sealed), storage_key)
+
+
+def check_seeds(connection: Connection, storage_key: bytes) -> None:
+    """Raise `DataLoss` unless every seed that the store keeps opens with this key: another key can run no round."""
+    query = select(rounds.c.id, rounds.c.seed_commitment, rounds.c.sealed_seed).where(rounds.c.sealed_seed != b"")
+    for row in connection.execute(query):
+        open_seed(row.id, SealedSeed(row.seed_commitment, row.sealed_seed), storage_key)

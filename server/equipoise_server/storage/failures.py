@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from sqlalchemy.exc import DatabaseError, IntegrityError, InterfaceError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from equipoise.errors import DataLoss, Unavailable
+from equipoise.errors import DataLoss, EquipoiseError, Unavailable
 
 # SQLite says it in words, PostgreSQL by the class XX00n of its codes: data_corrupted, index_corrupted.
 DAMAGED_WORDS = ("malformed", "not a database")
@@ -34,3 +34,17 @@ def translated() -> Iterator[None]:
         raise Unavailable("the store is out of order now") from error
     except PoolTimeoutError as error:
         raise Unavailable("the store is busy") from error
+
+
+@contextmanager
+def damage_is_told() -> Iterator[None]:
+    """Turn whatever reading a store raises that is no error of ours into `DataLoss`, for commands that check it.
+
+    A damaged page can hold anything: text that is no text, JSON that is none, numbers that are too large.
+    """
+    try:
+        yield
+    except EquipoiseError:
+        raise
+    except Exception as error:
+        raise DataLoss(f"the store is damaged: reading it failed ({type(error).__name__})") from error

@@ -18,6 +18,7 @@ from equipoise.v1 import analyst_pb2
 from equipoise.wire.synopsis import synopsis_part_to_message
 from equipoise_server.rounds.analyst_views import AnalystViews
 from equipoise_server.rounds.datasets import Datasets
+from equipoise_server.rounds.store.committed_content import check_synopsis
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables.round import rounds, synopses
 
@@ -49,6 +50,8 @@ class Synopses:
             )
         schema = self.datasets.get(record.terms.dataset).schema
         total = self._length(round_id)
+        with self.store.read() as connection:
+            check_synopsis(connection, round_id)
         if not total:
             raise WrongState(f"the round has no synopsis: the mechanism {record.plan.mechanism} makes none")
         if not 0 <= after_records <= total:

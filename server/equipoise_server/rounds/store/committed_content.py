@@ -1,0 +1,160 @@
+"""What the store holds of a round, compared with what was put on record of it, before anybody is given it.
+
+Workloads, results and synopses are kept beside the records that commit to them. A store that was damaged or changed
+must not make the server deliver another number than was released, or compute from another workload than was sealed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import NoReturn
+
+import structlog
+from sqlalchemy import Connection, select
+
+from equipoise.errors import DataLoss, NotFound, OutOfRange, VerificationFailed
+from equipoise.records.item_parts import RecordedStream
+from equipoise.records.items import ReleaseItem, ResultItem, WorkloadItem
+from equipoise.records.opened_records import ReadRecord, open_record
+from equipoise.records.record import Kind, stream_start, stream_step, synopsis_digest, workload_commitment
+from equipoise_server.rounds.store.results import read_synopsis
+from equipoise_server.storage.tables.round import result_chunks, rounds, submissions
+from equipoise_server.storage.tables.transparency import records
+from equipoise_server.transparency.record_writer import stored_openings
+
+STREAMS_KNOWN = 64  # whose messages' digests are held in memory: 100 bytes or so for each message
+
+log = structlog.get_logger(__name__)
+
+
+class CheckedStreams:
+    """Reads streams of results, of which each message is checked against the release. Safe to use from threads.
+
+    A stream is read to its end before its first message is given, and what its messages chain to is held for the
+    pages after it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._chains: OrderedDict[tuple[str, str], list[bytes]] = OrderedDict()
+
+    def page(
+        self, connection: Connection, round_id: str, run_id: str, analyst: str, after: int, limit: int
+    ) -> list[bytes]:
+        """Return at most `limit` messages after a sequence number; none at the end of the stream.
+
+        Raises:
+            NotFound: The analyst has no stream.
+            OutOfRange: The stream ends before.
+            DataLoss: What is stored is not what was released.
+        """
+        with self._lock:
+            chain = self._chains.get((run_id, analyst))
+        if chain is None:
+            chain = checked_chain(connection, round_id, run_id, analyst)
+        if not 0 <= after < len(chain):
+            raise OutOfRange(f"after_sequence: the stream ends at {len(chain) - 1}")
+        own = (result_chunks.c.run_id == run_id, result_chunks.c.analyst == analyst)
+        query = select(result_chunks.c.sequence, result_chunks.c.chunk).where(
+            *own, result_chunks.c.sequence > after
+        )
+        rows = connection.execute(query.order_by(result_chunks.c.sequence).limit(limit)).all()
+        digest = chain[after]
+        for sequence, row in enumerate(rows, start=after + 1):
+            digest = stream_step(digest, row.chunk)
+            if row.sequence != sequence or sequence >= len(chain) or digest != chain[sequence]:
+                _damaged(round_id, "results")
+        if len(rows) < min(limit, len(chain) - 1 - after):
+            _damaged(round_id, "results")
+        with self._lock:
+            self._chains[run_id, analyst] = chain
+            self._chains.move_to_end((run_id, analyst))
+            while len(self._chains) > STREAMS_KNOWN:
+                self._chains.popitem(last=False)
+        return [row.chunk for row in rows]
+
+
+def checked_chain(connection: Connection, round_id: str, run_id: str, analyst: str) -> list[bytes]:
+    """Return what each message of a stream chains to, the start first. Raises `NotFound`, `DataLoss`."""
+    own = (result_chunks.c.run_id == run_id, result_chunks.c.analyst == analyst)
+    query = select(result_chunks.c.sequence, result_chunks.c.chunk).where(*own).order_by(result_chunks.c.sequence)
+    chain = [stream_start(round_id)]
+    for row in connection.execution_options(yield_per=64).execute(query):
+        if row.sequence != len(chain):
+            _damaged(round_id, "results")
+        chain.append(stream_step(chain[-1], row.chunk))
+    released = _recorded_stream(connection, round_id, analyst)
+    if released is None and len(chain) == 1:
+        raise NotFound("there is no such stream")
+    if released is None or (released.digest, released.messages) != (chain[-1], len(chain) - 1):
+        _damaged(round_id, "results")
+    return chain
+
+
+def check_synopsis(connection: Connection, round_id: str) -> None:
+    """Raise `DataLoss` unless the stored synopsis of a released round is the one that was released."""
+    cells = read_synopsis(connection, round_id)
+    released = _record(connection, Kind.ROUND_RELEASED, round_id).one(ReleaseItem).synopsis
+    if (synopsis_digest(cells) if cells else None) != (released.digest if released else None):
+        _damaged(round_id, "synopsis")
+
+
+def check_workloads(connection: Connection, round_id: str) -> None:
+    """Raise `DataLoss` unless the stored workloads of a sealed round are those that were sealed, all of them."""
+    query = select(submissions.c.analyst, submissions.c.salt, submissions.c.workload)
+    stored = {
+        row.analyst: workload_commitment(row.salt, row.workload)
+        for row in connection.execute(query.where(submissions.c.round_id == round_id))
+    }
+    sealed = [item for item in _record(connection, Kind.ROUND_SEALED, round_id).each(WorkloadItem) if item]
+    for item in sealed:
+        if stored.pop(item.analyst, None) != item.commitment:
+            _damaged(round_id, "workloads")
+    if stored:
+        _damaged(round_id, "workloads")
+
+
+def check_all(connection: Connection) -> int:
+    """Check what is stored of every round that was sealed; returns how many there are. Raises `DataLoss`."""
+    sealed = select(records.c.round_id).where(records.c.kind == Kind.ROUND_SEALED.value).distinct()
+    query = select(rounds.c.id, rounds.c.run_id).where(rounds.c.id.in_(sealed))
+    found = connection.execute(query.order_by(rounds.c.position)).all()
+    for row in found:
+        check_workloads(connection, row.id)
+        if row.run_id is None:
+            continue
+        check_synopsis(connection, row.id)
+        having = select(result_chunks.c.analyst).where(result_chunks.c.run_id == row.run_id).distinct()
+        for item in _record(connection, Kind.ROUND_RELEASED, row.id).each(ResultItem):
+            if item is not None and item.stream is not None:
+                checked_chain(connection, row.id, row.run_id, item.analyst)
+        for analyst in connection.execute(having).scalars().all():
+            checked_chain(connection, row.id, row.run_id, analyst)
+    return len(found)
+
+
+def _recorded_stream(connection: Connection, round_id: str, analyst: str) -> RecordedStream | None:
+    for item in _record(connection, Kind.ROUND_RELEASED, round_id).each(ResultItem):
+        if item is not None and item.analyst == analyst:
+            return item.stream
+    return None
+
+
+def _record(connection: Connection, kind: Kind, round_id: str) -> ReadRecord:
+    """A record of a round, whose items are those that its leaf commits to. Raises `DataLoss` for any other."""
+    query = select(records.c.leaf, records.c.position).where(records.c.round_id == round_id)
+    row = connection.execute(
+        query.where(records.c.kind == kind.value).order_by(records.c.position.desc()).limit(1)
+    ).first()
+    if row is None:
+        _damaged(round_id, "records")
+    try:
+        return open_record(row.leaf, *stored_openings(connection, row.position), f"the {kind} record")
+    except VerificationFailed:
+        _damaged(round_id, "records")
+
+
+def _damaged(round_id: str, what: str) -> NoReturn:
+    log.error("damaged", round_id=round_id, what=what)
+    raise DataLoss(f"the {what} of the round {round_id}: what is stored is not what is on record")
