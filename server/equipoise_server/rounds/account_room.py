@@ -1,6 +1,6 @@
-"""What a round counts on its accounts, and whether they have room for it.
+"""The cost that a round counts on each of its accounts, and whether the accounts have room for it.
 
-Works in the transaction of the connection it is given.
+Every function works in the transaction of the connection that it is given.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from equipoise_server.storage.tables.round import datasets
 
 @dataclass(frozen=True)
 class Asked:
-    """What a round counts on one account, and what other open rounds will reserve there."""
+    """The cost that a round counts on one account, and the costs that other open rounds will reserve there."""
 
     on: Account
     cost: Cost
     pending: Sequence[Cost]
 
     def shown(self, refusal: str = "") -> AccountCharge:
-        """Return the same for operators and auditors, of the account's limits."""
+        """Return the charge as operators and auditors see it, with the account's limits."""
         return account_charge(self.on.name, self.on.cap, self.cost, refusal)
 
     @property
     def refusal(self) -> str:
-        """Why the account has no room; empty where it has."""
+        """The reason why the account has no room; empty where it has room."""
         try:
             check_room(self.on, self.pending, self.cost)
         except BudgetExhausted as error:
@@ -52,16 +52,23 @@ def open_accounts(connection: Connection, terms: Terms, time: datetime) -> None:
 
 
 def check_accounts(connection: Connection, terms: Terms, plan: MechanismPlan) -> None:
-    """See that a round to be opened finds room on all of its accounts. Raises `BudgetExhausted` naming one."""
+    """Check that a round to be opened has room on all of its accounts.
+
+    Raises:
+        BudgetExhausted: an account has no room; the message names the account.
+    """
     for asked in _asked(connection, terms, plan):
         check_room(asked.on, asked.pending, asked.cost)
 
 
 def planned_charges(connection: Connection, terms: Terms, plan: MechanismPlan) -> tuple[AccountCharge, ...]:
-    """Return what a plan counts on the data's account and on one of its analysts', and whether they admit it now.
+    """Return the charges of a plan on the data account and on one analyst account.
 
-    Of the analysts' accounts it is the first that refuses the round, or the first where all admit it. An account
-    that no round has opened yet is taken as it would be opened.
+    The analyst account is the first one that refuses the round, or the first one if all admit the round. An account
+    that does not exist yet is treated as it would be opened.
+
+    Returns:
+        One charge for each of the two accounts, with the reason why the account refuses it now, if it does.
     """
     shown: dict[bool, AccountCharge] = {}
     for asked in _asked(connection, terms, plan):
@@ -75,7 +82,7 @@ def planned_charges(connection: Connection, terms: Terms, plan: MechanismPlan) -
 
 
 def round_charges(connection: Connection, terms: Terms, plan: MechanismPlan) -> tuple[AccountCharge, ...]:
-    """What a round that was opened counts on the data's account and on the first analyst's of its own unit."""
+    """Return the charges of an opened round on the data account and on its first analyst account."""
     charges = charges_of(terms, plan)[:2]
     accounts = [account(connection, charge.account) for charge in charges]
     return tuple(
@@ -95,7 +102,7 @@ def _asked(connection: Connection, terms: Terms, plan: MechanismPlan) -> Iterato
             return unopened(connection, name, dataset=terms.dataset, composition=UNITS[unit], cap=caps[unit])
 
     held = {charge.account: standing(charge.account) for charge in charges}
-    # Where the worst round counts, what is asked is whether this one fits by itself, whatever others take.
+    # Under parallel composition only the worst round counts, so this one must fit by itself, whatever others take.
     adding = [each for each in held.values() if each.composition is Composition.SEQUENTIAL]
     pending = pending_costs(connection, terms.dataset, adding)
     for charge in charges:
@@ -104,7 +111,7 @@ def _asked(connection: Connection, terms: Terms, plan: MechanismPlan) -> Iterato
 
 
 def _analyst_caps(connection: Connection, dataset: str) -> dict[str, Cap]:
-    """Return the caps under which analysts' accounts of a dataset are opened, by the unit that they are for."""
+    """Return the caps under which a dataset's analyst accounts are opened, by the unit that an account is for."""
     caps = datasets.c.analyst_epsilon, datasets.c.analyst_delta, datasets.c.analyst_order
     row = connection.execute(select(*caps).where(datasets.c.name == dataset)).one()
     return {

@@ -1,12 +1,11 @@
-"""Deleting an analyst: access, questions and answers go; name, shares and charges stay.
+"""Deletes an analyst: access, workloads and results are removed; name, shares and charges stay.
 
-What was charged was spent on the people in the table and stays in their accounts, whoever asked; and another
-person under the same name would begin with an account that somebody else had used. So nothing of a budget is freed,
-and the name is never given again.
+Deletion frees no budget: every charge was spent on the people in the table, whoever asked. The name is never given
+to another analyst, because that analyst would begin with an account that somebody else had used.
 
-A round in which a deleted analyst asked something cannot be computed again, as its workload is gone: neither by an
-auditor nor by anybody else. What was released to the others stays the same bytes. Of what was recorded about the
-analyst only the hashes stay, so that everybody else can verify as before.
+Nobody, not even an auditor, can compute a round again in which a deleted analyst took part, because the workload is
+gone. The results that were released to the other analysts stay the same bytes. Of the records about the analyst
+only the hashes stay, so that everybody else can verify as before.
 """
 
 from __future__ import annotations
@@ -31,7 +30,15 @@ from equipoise_server.storage.tables.transparency import record_items
 def delete_analyst(operations: Operations, name: str, request_id: str, caller: str = "") -> None:
     """Remove an analyst with its workloads and results.
 
-    Raises `NotFound`; `WrongState` before its last round has ended.
+    Args:
+        operations: carries the request out on the store.
+        name: the analyst's name.
+        request_id: makes the call safe to repeat.
+        caller: the operator's name.
+
+    Raises:
+        NotFound: there is no such analyst.
+        WrongState: the analyst has a share in a round that has not ended, or whose results are not open yet.
     """
     request = make_request(f"operator/{caller}", request_id, "delete_analyst", name)
 
@@ -50,24 +57,24 @@ def delete_analyst(operations: Operations, name: str, request_id: str, caller: s
 
 
 def _remove(connection: Connection, name: str, now: datetime) -> None:
-    # Marked first: what was released is kept from removal as long as its analyst is there.
+    # Mark the analyst first: the store refuses to remove released results of an analyst who is not deleted.
     mark_deleted(connection, name, now)
-    # By round, as these tables are kept by round: others' rows, of which there are more by far, are not looked at.
+    # Delete by round: the tables are indexed by round, so the far more numerous rows of others are not read.
     shared = select(shares.c.round_id).where(shares.c.analyst == name)
     answered = select(runs.c.id).where(runs.c.round_id.in_(shared))
     for brought in (submissions, attached, asked):
         connection.execute(brought.delete().where(brought.c.round_id.in_(shared), brought.c.analyst == name))
     for results in (result_chunks, stream_digests):
         connection.execute(results.delete().where(results.c.run_id.in_(answered), results.c.analyst == name))
-    # Their answers are receipts, with the salts and digests of workloads.
+    # The stored responses of the analyst's requests are receipts, with the salts and digests of workloads.
     forget_caller(connection, f"analyst/{name}")
-    # The hashes stay, and with them every record's root.
+    # The hashes stay, so every record keeps its root.
     about = (record_items.c.analyst == name) & (record_items.c.audience == Audience.ANALYST.value)
     connection.execute(record_items.update().where(about).values(salt=None, content=None))
 
 
 def _unfinished(connection: Connection, name: str, now: datetime) -> str | None:
-    """A round with a share of the analyst that has not ended, or whose results open only later."""
+    """Return the first round with a share of the analyst that has not ended or whose results are not open yet."""
     ended = [state.value for state in RoundState if state.ended]
     open_yet = or_(rounds.c.state.not_in(ended), rounds.c.release_time > to_microseconds(now))
     query = select(rounds.c.id).join(shares, shares.c.round_id == rounds.c.id)

@@ -1,6 +1,6 @@
-"""What analysts see of their rounds: the rounds themselves, their results, and what they can verify them with.
+"""The analysts' views of rounds: the rounds themselves, their results, and the evidence that verifies the results.
 
-Whatever is answered here depends on the caller's own share, workload and requests, and on public things.
+Every answer depends only on the caller's own share, workload and requests, and on public facts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from equipoise_server.transparency.signing import Signer
 
 @dataclass(frozen=True)
 class AnalystViews:
-    """What analysts may read of the rounds of one store."""
+    """The analysts' views of the rounds of one store."""
 
     store: Store
     clock: Clock
@@ -40,19 +40,29 @@ class AnalystViews:
     streams: CheckedStreams = field(default_factory=CheckedStreams)
 
     def get(self, analyst: str, round_id: str) -> RoundRecord:
-        """A round as the analyst may see it. Raises `NotFound` where it has no share."""
+        """Return a round as the analyst may see it. Raises `NotFound` where the analyst has no share in it."""
         with self.store.read() as connection:
             return self._shown(read_own_round(connection, round_id, analyst))
 
     def shares_in(self, analyst: str, dataset: str) -> bool:
-        """Whether the analyst has a share in any round on a dataset."""
+        """Return whether the analyst has a share in any round on a dataset."""
         with self.store.read() as connection:
             return has_share(connection, dataset, analyst)
 
     def page(
         self, analyst: str, page_size: int = 0, page_token: str = "", among: ColumnElement[bool] | None = None
     ) -> tuple[list[RoundRecord], str]:
-        """The rounds in which the analyst has a share, newest first; of all rounds, or of some."""
+        """Return a page of the rounds in which the analyst has a share, newest first.
+
+        Args:
+            analyst: the analyst's name.
+            page_size: the number of rounds of a page; 0 stands for the default.
+            page_token: the token that came with the page before; empty for the first page.
+            among: a condition that rounds must meet; None for all rounds.
+
+        Returns:
+            The rounds, and the token of the next page, which is empty on the last page.
+        """
         limit = page_limit(page_size)
         with self.store.read() as connection:
             check_token(connection, page_token, analyst)
@@ -64,11 +74,13 @@ class AnalystViews:
         return cut_page(list(map(self._shown, records)), limit, lambda record: record.id)
 
     def results(self, analyst: str, round_id: str, after_sequence: int, limit: int) -> list[bytes]:
-        """At most `limit` stored chunks after a sequence number; none at the end of the stream.
+        """Return at most `limit` stored chunks after a sequence number; none at the end of the stream.
 
-        Raises `NotFound` without a share, and where the analyst submitted nothing and so has no stream;
-        `WrongState` before the streams open, or when they are no longer kept; `OutOfRange` beyond the end;
-        `DataLoss` where the stored stream is not the one that was released.
+        Raises:
+            NotFound: the analyst has no share, or submitted no workload and so has no stream.
+            WrongState: the streams are not open yet, or are no longer kept.
+            OutOfRange: `after_sequence` is beyond the end of the stream.
+            DataLoss: the stored stream is not the one that was released.
         """
         released = select(rounds.c.run_id).where(rounds.c.id == round_id)
         with self.store.read() as connection:
@@ -83,12 +95,22 @@ class AnalystViews:
             return self.streams.page(connection, round_id, run_id, analyst, after_sequence, limit)
 
     def evidence(self, analyst: str, round_id: str, since_size: int) -> bytes | None:
-        """What the analyst can verify an ended round with, JSON; None while the log has not come to its end.
+        """Return the evidence with which the analyst can verify an ended round, as JSON.
 
-        `since_size`: of a checkpoint that the analyst holds, 0 for none. Raises `NotFound` without a share,
-        `WrongState` before results can be read or the round was aborted, `OutOfRange` for a size never shown.
+        Args:
+            analyst: the analyst's name.
+            round_id: the round's id.
+            since_size: the log size of a checkpoint that the analyst holds; 0 for none.
+
+        Returns:
+            The evidence; None while the log does not contain the end of the round yet.
+
+        Raises:
+            NotFound: the analyst has no share in the round.
+            WrongState: the round was not aborted, and its results cannot be read yet.
+            OutOfRange: no checkpoint of that size was ever shown.
         """
-        # RELEASED is shown to analysts from the release time on: evidence opens when the streams do.
+        # Analysts see RELEASED only from the release time on, so evidence opens when the streams do.
         if not self.get(analyst, round_id).state.ended:
             raise WrongState("the round has not ended; it can be verified when it has")
         with self.store.read() as connection:
@@ -96,7 +118,10 @@ class AnalystViews:
         return None if proof is None else proof.to_bytes()
 
     def submitted(self, analyst: str, round_id: str, first: int, length: int) -> bytes:
-        """Some bytes of the analyst's own workload; none beyond its end, and where there is none."""
+        """Return `length` bytes of the analyst's own workload from the byte `first` on.
+
+        Fewer bytes are returned at the end of the workload, and none beyond it or where there is no workload.
+        """
         with self.store.read() as connection:
             return workload_piece(connection, analyst, round_id, first, length)
 

@@ -1,4 +1,4 @@
-"""What operators and auditors see of both ledgers, and how operators change a cap."""
+"""The operators' and auditors' views of accounts and journal, and the operators' change of a cap."""
 
 from __future__ import annotations
 
@@ -66,9 +66,18 @@ class Budgets:
         return cut_page(entries, limit, lambda record: str(record.sequence))
 
     def set_cap(self, account: str, cap: Budget, request_id: str, caller: str = "") -> Account:
-        """Give an account another cap: journaled. Raises `InvalidArgument` below what is committed already.
+        """Give an account another cap, and journal the change.
 
-        `NotFound`; `WrongState` where rounds that are open could no longer be sealed: abort some of them first.
+        Args:
+            account: the account's name.
+            cap: the new cap, epsilon and delta.
+            request_id: makes the call safe to repeat.
+            caller: the operator's name.
+
+        Raises:
+            NotFound: there is no such account.
+            InvalidArgument: the cap is below what is committed already.
+            WrongState: rounds that are open could no longer be sealed; some of them must be aborted first.
         """
         checked = checked_cap("cap", cap.epsilon, cap.delta)
         content = BUDGET.to_bytes(Budget(checked.epsilon, checked.delta))

@@ -1,10 +1,10 @@
-"""Whether the clock can be trusted with what cannot be undone.
+"""Checks whether the clock can be trusted with steps that cannot be undone.
 
-A wrong clock makes a server destroy seeds and results whose time is not over, and close and release rounds early.
-So three readings must agree before any of that is done: the clock, the seconds that have passed since this server
-last trusted it, which nobody can set, and the last time that is recorded in the store. Where they do not agree,
-calls are answered as before, and what cannot be undone waits until the clock is set right, or until the holder of
-the state directory confirms it (`equipoise-server clock confirm`).
+A server with a wrong clock destroys seeds and results too early, and closes and releases rounds too early. So the
+server compares the clock before every such step: with the last time that the store records when the server starts,
+and afterwards with the seconds that have passed since then, which nobody can set. If the readings differ, the
+server still answers calls, but takes no step that cannot be undone until the clock is set right or until the holder
+of the state directory confirms the time (`equipoise-server clock confirm`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables.clock import trusted_time
 from equipoise_server.storage.tables.transparency import records
 
-MAX_STEP = timedelta(hours=1)  # beyond every correction of a clock that is kept right, and daylight saving, too
+MAX_STEP = timedelta(hours=1)  # more than any correction of a maintained clock, or daylight saving
 RECORDING_INTERVAL = timedelta(minutes=10)  # how often the time is recorded
 
 log = structlog.get_logger(__name__)
@@ -31,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Recorded:
-    """The last time that the store knows, and how often one was confirmed."""
+    """The last time that the store records, and the number of confirmations so far."""
 
     time: datetime
     confirmations: int
@@ -41,20 +41,20 @@ class ClockWatch:
     """Compares a server's clock. Safe to use from several threads.
 
     Args:
-        clock: What is compared.
-        elapsed: Seconds that have passed since some moment, whatever the clock says.
-        absence: For how long no server may have run before the time must be confirmed; None for any time.
+        clock: The clock to be checked.
+        elapsed: Returns the seconds since some fixed moment, whatever the clock says.
+        absence: The longest time without a running server after which no confirmation is needed; None: no limit.
     """
 
     def __init__(self, clock: Clock, elapsed: Elapsed, absence: timedelta | None) -> None:
         self._clock, self._elapsed, self._absence = clock, elapsed, absence
         self._lock = threading.Lock()
-        self._trusted: tuple[datetime, float] | None = None  # when the clock was trusted first: it, and `elapsed`
+        self._trusted: tuple[datetime, float] | None = None  # the clock, and `elapsed`, when first trusted
         self._confirmations = 0
         self._told: str | None = None
 
     def problem(self, connection: Connection) -> str | None:
-        """Return why the clock is not trusted now, in a sentence; None where it is."""
+        """Return one sentence that says why the clock is not trusted now; None where the clock is trusted."""
         with self._lock:
             recorded, now, elapsed = read_recorded(connection), self._clock(), self._elapsed()
             if self._trusted is None or (recorded and recorded.confirmations != self._confirmations):
@@ -69,19 +69,19 @@ class ClockWatch:
             return problem
 
     def check(self, connection: Connection) -> None:
-        """Raise `Unavailable` where the clock is not trusted now."""
+        """Raise `Unavailable` if the clock is not trusted now."""
         if (problem := self.problem(connection)) is not None:
             raise Unavailable(problem)
 
     def record(self, store: Store) -> None:
-        """Record the time, of a clock that is trusted, where that was not done for a while."""
+        """Record the time of the trusted clock, unless a time was recorded in the last ten minutes."""
         now = self._clock()
         with store.read() as connection:
             recorded = _row(connection)
         if recorded is not None and now - recorded.time < RECORDING_INTERVAL:
             return
         with store.write() as connection:
-            # A clock that goes a little after another server's does not take the time back.
+            # A clock that is slightly behind another server's clock must not set the recorded time back.
             put(connection, now if recorded is None else max(now, recorded.time), 0)
 
     def _compared_with_store(self, recorded: Recorded | None, now: datetime) -> str | None:
@@ -91,7 +91,7 @@ class ClockWatch:
         return differing(now, recorded.time) if late or recorded.time - now > MAX_STEP else None
 
     def _tell(self, problem: str | None) -> None:
-        """Log each change once: the problem's sentence has the time, which goes on."""
+        """Log each change once. The sentences are not compared: they contain the time, which always differs."""
         if problem is not None and self._told is None:
             log.error("clock_not_trusted", problem=problem)
         elif problem is None and self._told is not None:
@@ -100,7 +100,7 @@ class ClockWatch:
 
 
 def read_recorded(connection: Connection) -> Recorded | None:
-    """The last time that was recorded; that of the newest record where no server has run; None without one."""
+    """Return the last recorded time; without one, the time of the log's newest record; None without records."""
     row = _row(connection)
     if row is not None:
         return row
@@ -109,12 +109,12 @@ def read_recorded(connection: Connection) -> Recorded | None:
 
 
 def confirm(connection: Connection, now: datetime) -> None:
-    """Record that the time is right, whatever was recorded before."""
+    """Record that `now` is the right time, whatever was recorded before."""
     put(connection, now, 1)
 
 
 def differing(now: datetime, expected: datetime) -> str:
-    """Return what is told of a clock that is not trusted."""
+    """Return the sentence that says why the clock is not trusted."""
     return (
         f"the server's clock says {now:%Y-%m-%d %H:%M} UTC, but {expected:%Y-%m-%d %H:%M} was expected: rounds are "
         "not closed or released, and nothing is removed, until the clock is set right, or confirmed with: "
@@ -123,7 +123,7 @@ def differing(now: datetime, expected: datetime) -> str:
 
 
 def put(connection: Connection, time: datetime, confirmed: int) -> None:
-    """Write the one row."""
+    """Write the time, and add to the number of confirmations, in the table's one row."""
     values = {"time": to_microseconds(time), "confirmations": trusted_time.c.confirmations + confirmed}
     if connection.execute(trusted_time.update().values(values)).rowcount == 0:
         connection.execute(trusted_time.insert().values(id=1, time=to_microseconds(time), confirmations=confirmed))

@@ -1,4 +1,4 @@
-"""What the services of rounds and of sessions share."""
+"""The dependencies that the services of rounds and of sessions share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registered tables: what they are, how many records they have, and the budgets that all rounds share."""
+"""Registers datasets: tables of the data directory, their number of records, and the budgets of their accounts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from equipoise_server.storage.tables.round import datasets
 
 @dataclass(frozen=True)
 class AccountingMethod:
-    """The Renyi orders at which a dataset's accounts count what rounds add; 0: the usual one of the cap."""
+    """The Renyi orders at which a dataset's accounts count the rounds' costs; 0: the default order of the cap."""
 
     data_order: float = 0.0
     analyst_order: float = 0.0
@@ -47,10 +47,10 @@ USUAL_ORDERS = AccountingMethod()
 
 @dataclass(frozen=True)
 class NewDataset:
-    """What an operator registers. `source` is relative to the data directory.
+    """A dataset to be registered. `source` is relative to the data directory.
 
-    `new_budgets`: the operator knows that another dataset has the same table, or one that was lost may have it, and
-    that its records get new budgets.
+    `new_budgets`: the operator knows that another dataset has the same table, or that a lost dataset may have had
+    it, and that the table's records get new budgets.
     """
 
     name: str
@@ -62,7 +62,7 @@ class NewDataset:
     new_budgets: bool = False
 
     def request(self, caller: str, request_id: str) -> Request:
-        """Return the request whose content is all of this."""
+        """Return the request to register the dataset, whose content is every field of it."""
         content = {
             "name": self.name,
             "source": self.source,
@@ -96,24 +96,24 @@ class Datasets:
         *,
         new_budgets: bool = False,
     ) -> DatasetRecord:
-        """Register a table of the data directory: its number of records is public from now on.
+        """Register a table of the data directory. Its number of records is public from then on.
 
         Args:
-            name: what it is called from now on.
+            name: the dataset's name.
             source: the table's file, relative to the data directory.
-            schema: its attributes; every record must fit.
-            data_cap: what all rounds on it may cost its records.
-            analyst_cap: what all rounds on it may cost each of its analysts.
-            request_id: the caller's own, so that a request that is sent twice is carried out once.
-            caller: the operator who asks.
-            accounting: the Renyi orders at which its accounts count, for good.
-            new_budgets: whether the operator knows that another dataset has the same table, or may have.
+            schema: the table's attributes; every record must fit the schema.
+            data_cap: the most that all rounds on the dataset may cost its records, epsilon and delta.
+            analyst_cap: the most that all rounds on the dataset may cost each analyst, epsilon and delta.
+            request_id: makes the call safe to repeat.
+            caller: the operator's name.
+            accounting: the Renyi orders of the dataset's accounts, which never change.
+            new_budgets: whether the operator knows that another dataset has, or may have had, the same table.
 
         Returns:
             The dataset as it was registered.
 
         Raises:
-            InvalidArgument: a field is wrong, or the schema refuses a record.
+            InvalidArgument: a field is wrong, or a record does not fit the schema.
             AlreadyExists: the name is taken.
         """
         caps = (
@@ -131,7 +131,7 @@ class Datasets:
             raise InvalidArgument("table", "has no records")
         digest = data_digest(counts)
         table = NewTable(table_source, digest, self.directory)
-        # Files are compared before it is this request's turn to write.
+        # Compare files before the writing transaction, which keeps other writers waiting.
         with self.operations.store.read() as connection:
             table.datasets(connection)
 
@@ -143,7 +143,7 @@ class Datasets:
         return self.operations.carry_out(request, work, _as_registered)
 
     def retire(self, name: str, request_id: str, caller: str = "") -> DatasetRecord:
-        """Allow no new rounds on a dataset; those that are open go on. Raises `NotFound`, `WrongState`."""
+        """Allow no new rounds on a dataset; its open rounds continue. Raises `NotFound`, `WrongState`."""
 
         def work(connection: Connection, now: datetime) -> str:
             if read_dataset(connection, name).retire_time is not None:
@@ -161,7 +161,7 @@ class Datasets:
             return read_dataset(connection, name)
 
     def page(self, page_size: int = 0, page_token: str = "") -> tuple[list[DatasetRecord], str]:
-        """Datasets in the order of their names."""
+        """Return a page of the datasets in the order of their names, and the token of the next page."""
         limit = page_limit(page_size)
         query = select(datasets).where(datasets.c.name > page_token).order_by(datasets.c.name)
         with self.operations.store.read() as connection:
@@ -169,7 +169,7 @@ class Datasets:
         return cut_page(records, limit, lambda record: record.name)
 
     def source(self, name: str) -> Source:
-        """The source of a dataset. Raises `InvalidArgument` if it lies outside the data directory or is absent."""
+        """Return a dataset's source. Raises `InvalidArgument` if it is absent or outside the data directory."""
         return source_in(self.directory, name)
 
 
@@ -181,7 +181,7 @@ def _insert(
     table: NewTable,
     now: datetime,
 ) -> None:
-    """Write the dataset, and open the account of its data. `caps`: of the data, and of every analyst."""
+    """Write the dataset, and open its data account. `caps`: of the data account and of each analyst account."""
     data_cap, analyst_cap = caps
     same = func.lower(datasets.c.name) == new.name.lower()
     if taken := connection.execute(select(datasets.c.name).where(same)).scalar():
@@ -218,7 +218,7 @@ def _counted_cap(whose: str, budget: Budget, order: float) -> Cap:
 
 
 def _check_lost(field: str, lost: set[float], cap: Cap) -> None:
-    """What was lost of accounts counts where they are opened again, and only at its own order."""
+    """Raise `InvalidArgument` where losses were written off at another order, at which alone they can count."""
     for order in sorted(lost - {cap.order}):
         raise InvalidArgument(
             field, f"must be {order!r}, the order at which losses under this name were written off"
@@ -226,5 +226,5 @@ def _check_lost(field: str, lost: set[float], cap: Cap) -> None:
 
 
 def _as_registered(connection: Connection, name: str) -> DatasetRecord:
-    """Return the first answer: the dataset as it was when it had just been registered."""
+    """Return the dataset as it was when it had just been registered, which was the first answer to the request."""
     return replace(read_dataset(connection, name), retire_time=None)

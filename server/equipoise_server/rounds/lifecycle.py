@@ -1,4 +1,4 @@
-"""The steps of rounds and sessions, taken by operators or by the schedule, and the workers that they start."""
+"""Takes the steps of rounds and sessions, for operators and for the schedule, and starts and ends their workers."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ log = structlog.get_logger(__name__)
 
 
 class Lifecycle:
-    """Takes rounds from one state to the next. Synchronous and safe to use from several threads.
+    """The steps of all rounds of one server. Synchronous and safe to use from several threads.
 
-    `caller` is the operator's name: a `request_id` belongs to one caller. `release_grid_seconds`: of rounds whose
-    terms say none.
+    In every method `caller` is the operator's name, and a `request_id` belongs to one caller.
+    `release_grid_seconds` is the release grid of rounds whose terms name none.
     """
 
     def __init__(self, operations: Operations, context: Context, runner: Runner, release_grid_seconds: int) -> None:
@@ -45,35 +45,43 @@ class Lifecycle:
         self._context = context
         self._runner = runner
         self._grid = release_grid_seconds
-        # An operator's step and what follows in memory (a worker started or ended) happen as one. Analysts
-        # never wait for it.
+        # The lock makes a step and what follows in memory (a worker starts or ends) one unit. Analysts never wait
+        # for it.
         self._turn = threading.Lock()
         self._problems: dict[str, str] = {}  # why a round could not be run when that was last tried
 
     def seal(self, round_id: str, request_id: str, caller: str = "") -> RoundRecord:
-        """Fix the workloads and reserve both budgets. Raises `WrongState`, `BudgetExhausted`.
+        """Fix the workloads and reserve both budgets.
 
-        Never refused for want of workloads: the round's analysts would see from what follows that nobody asked.
+        A round without workloads is sealed, too: a refusal would show the round's analysts that nobody asked.
+
+        Raises:
+            NotFound: there is no such round.
+            WrongState: the round is not open.
+            BudgetExhausted: an account has no room for the round.
         """
         return self.take(make_request(f"operator/{caller}", request_id, "seal", round_id), round_id, Action.SEAL)
 
     def run(self, round_id: str, request_id: str, caller: str = "") -> RoundRecord:
-        """Start the worker; again, where it has died. Raises `WrongState` while one is at work."""
+        """Start the round's worker, or start it again after it died. Raises `WrongState` while a worker runs."""
         return self.take(make_request(f"operator/{caller}", request_id, "run", round_id), round_id, Action.RUN)
 
     def release(self, round_id: str, request_id: str, caller: str = "") -> RoundRecord:
-        """Make the stored results the answers, and spend; streams open at the next point of the round's grid."""
+        """Release the stored results and spend the charges. Streams open at the next point of the release grid."""
         request = make_request(f"operator/{caller}", request_id, "release", round_id)
         return self.take(request, round_id, Action.RELEASE)
 
     def abort(self, round_id: str, reason: str, request_id: str, caller: str = "") -> RoundRecord:
-        """End a round without answers. `reason` is shown to its analysts; charges are spent once it ran."""
+        """End a round without answers. Its charges are spent if data may have been read, and freed otherwise.
+
+        `reason` is shown to the round's analysts. Raises `InvalidArgument` for a malformed reason, `WrongState`.
+        """
         check_reason(reason)
         request = make_request(f"operator/{caller}", request_id, "abort", round_id, reason)
         return self.take(request, round_id, Action.ABORT, reason)
 
     def take(self, request: Request, round_id: str, action: Action, reason: str = "") -> RoundRecord:
-        """Take a step that was asked for by an operator, or by the time."""
+        """Take a step that an operator or the schedule requests; `reason` is that of an abort."""
         match action:
             case Action.SEAL:
                 return self._take(request, round_id, action, self._seal)
@@ -88,9 +96,12 @@ class Lifecycle:
                 return self._take(request, round_id, action, partial(_abort, reason), self._runner.forget)
 
     def recover(self) -> None:
-        """At start: check guard, journal and accounts, and run again what was running. Raises `DataLoss`.
+        """Check journal, accounts and seeds at the server's start, and run the running rounds again.
 
-        The same seed, data, workloads and parameters give the same bytes, so nothing is answered twice.
+        The same seed, data, workloads and parameters give the same bytes, so a round never has two answers.
+
+        Raises:
+            DataLoss: the journal and the accounts disagree, the guard refuses the store, or a seed does not open.
         """
         with self._context.store.read() as connection:
             check_accounts(connection)
@@ -99,9 +110,10 @@ class Lifecycle:
         self.take_over()
 
     def take_over(self) -> None:
-        """Run what is running by the store, and by no server: at start, and whenever another may have died.
+        """Start a worker for each round that the store shows as RUNNING and that no server runs.
 
-        Where this server's own worker failed, the round waits for an operator. Raises `Unavailable`.
+        Called at the start, and whenever another server may have died. A round whose worker failed on this server
+        waits for an operator. Raises `Unavailable`.
         """
         with self._turn:
             with self._context.store.read() as connection:
@@ -117,18 +129,18 @@ class Lifecycle:
                 try:
                     self._start(round_id)
                 except EquipoiseError as error:
-                    # One round whose table is gone must not keep the others from being served: it stays
-                    # RUNNING and charged, and an operator can abort it.
+                    # One round whose table is gone must not stop the others. That round stays RUNNING and charged,
+                    # and an operator can abort it.
                     self._tell_once(round_id, error.message)
 
     def close(self) -> None:
-        """End the workers. A round that was running stays RUNNING and is run again after the next start."""
+        """End the workers. A running round stays RUNNING, and the next start runs it again."""
         self._runner.close()
 
     def _take(
         self, request: Request, round_id: str, action: Action, step: Step, then: Callable[[str], None] | None = None
     ) -> RoundRecord:
-        """One step, then the guard, and only then what follows: data touched, anything told."""
+        """Take one step, advance the guard, and only then call `then`, which may read data or tell results."""
         with self._turn:
             record = self._operations.carry_out(
                 request,
@@ -140,7 +152,7 @@ class Lifecycle:
         return record
 
     def _check_idle(self, connection: Connection, record: RoundRecord, _: datetime) -> Mapping[str, object]:
-        # Claimed before it shows as RUNNING: other servers look for such rounds that nobody has.
+        # Claim the round before it shows as RUNNING: other servers take over RUNNING rounds that are not claimed.
         if (
             completed(connection, record.id) is not None
             or self._runner.active(record.id)
@@ -150,12 +162,12 @@ class Lifecycle:
         return {}
 
     def _seal(self, connection: Connection, record: RoundRecord, now: datetime) -> Mapping[str, object]:
-        # Before anything is charged: a round whose seed does not open can never be computed.
+        # Read the seed before anything is charged: a round whose seed does not open can never be computed.
         read_seed(connection, record, self._context.storage_key)
         return collected(connection, record, now)
 
     def _release(self, connection: Connection, record: RoundRecord, now: datetime) -> Mapping[str, object]:
-        # When its streams open is the clock's next point of the grid, and stays so.
+        # The streams open at the clock's next point of the grid. That time never changes afterwards.
         self._context.watch.check(connection)
         run_id, peak_memory_bytes = completed_run(connection, record.id)
         discard(connection, record.id, but=run_id)
@@ -167,15 +179,18 @@ class Lifecycle:
         }
 
     def _start(self, round_id: str) -> None:
-        """Claimed before it is read, so that the server that had it cannot have released it in between."""
+        """Start the round's worker, if the round needs one.
+
+        The round is claimed before it is read, so the server that had it cannot release it in between.
+        """
         if self._runner.active(round_id) or not self._runner.claim(round_id):
             return
         try:
             with self._context.store.read() as connection:
                 job = read_job(connection, self._context, round_id)
-            # None where an old request was answered again and the round has moved on since, or is complete.
+            # None if the round is complete, or if an old request was repeated and the round has moved on since.
             if job is not None:
-                # Whoever made the round RUNNING may have died, or been told of an error, before the guard knew.
+                # The server that made the round RUNNING may have died, or failed, before it advanced the guard.
                 self._operations.remember()
                 self._runner.start(job)
                 reached(CrashPoint.RUN_STARTED)
@@ -189,9 +204,9 @@ class Lifecycle:
 
 
 def _abort(reason: str, connection: Connection, record: RoundRecord, now: datetime) -> Mapping[str, object]:
-    """A session that was open has answered: what was asked becomes its workloads, as when it is sealed."""
+    """End a round without answers. The statements of an open session become workloads first, as at sealing."""
     if record.state is RoundState.OPEN:
-        # Whatever is damaged does not keep it from ending; whose answers are missing will show by its receipts.
+        # Damaged answers must not keep a session from ending. An analyst's receipts show which answers are missing.
         with suppress(DataLoss):
             collected(connection, record, now)
     return discarded(reason, connection, record)

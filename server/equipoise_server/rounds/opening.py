@@ -1,6 +1,7 @@
-"""Planning and opening rounds and sessions: everything here depends on public things only.
+"""Plans and opens rounds and sessions. Everything here depends on public facts only.
 
-Rounds are charged when they are sealed; sessions, which answer from then on, in the transaction that opens them.
+A round is charged when it is sealed. A session is charged in the transaction that opens it, because it answers from
+then on.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ ID_BYTES = 16
 
 
 def open_request(terms: Terms, caller: str, request_id: str) -> Request:
-    """The request whose content is all of the terms. Raises `InvalidArgument` where they are malformed."""
+    """Return the request whose content is all of the terms. Raises `InvalidArgument` for malformed terms."""
     check_terms(terms)
     content = {
         "dataset": terms.dataset,
@@ -59,7 +60,7 @@ def open_request(terms: Terms, caller: str, request_id: str) -> Request:
 
 @dataclass(frozen=True)
 class Opening:
-    """What opening a round needs besides its terms."""
+    """The operations that plan and open rounds, with the dependencies that they need."""
 
     operations: Operations
     seeds: SeedSource
@@ -67,7 +68,14 @@ class Opening:
     release_grid_seconds: int
 
     def plan(self, terms: Terms) -> MechanismPlan:
-        """What the round would do and cost. Raises `InvalidArgument`, `NotFound`, `BudgetExhausted`."""
+        """Return what the round would do and cost. Nothing is opened or charged.
+
+        Raises:
+            InvalidArgument: the terms are malformed, name an unknown analyst, or allow no plan.
+            NotFound: there is no such dataset.
+            WrongState: the dataset is retired.
+            BudgetExhausted: the mechanism finds no plan within the budgets of the terms.
+        """
         check_terms(terms)
         with self.operations.store.read() as connection:
             dataset = read_dataset(connection, terms.dataset)
@@ -79,24 +87,34 @@ class Opening:
         return make_plan(with_defaults(terms, self.operations.clock()), dataset)
 
     def charges(self, terms: Terms, plan: MechanismPlan) -> tuple[AccountCharge, ...]:
-        """What a plan counts on its accounts, and whether they admit it now. Nothing is opened or reserved."""
+        """Return the charges of a plan, and whether the accounts admit them now. Nothing is opened or reserved."""
         with self.operations.store.read() as connection:
             return planned_charges(connection, terms, plan)
 
     def open(self, terms: Terms, request_id: str, caller: str = "") -> RoundRecord:
-        """Fix terms, plan and seed; charge what is charged at once. Raises as `plan` does.
+        """Open a round: fix its terms, plan and seed. A session is charged at once.
 
-        `BudgetExhausted` naming the account that it does not fit.
+        Args:
+            terms: the terms; missing ones get their defaults.
+            request_id: makes the call safe to repeat.
+            caller: the operator's name.
+
+        Returns:
+            The round as it was opened.
+
+        Raises:
+            BudgetExhausted: an account has no room for the round; the message names the account.
+            EquipoiseError: as `plan` raises.
         """
         request = open_request(terms, f"operator/{caller}", request_id)
         if (known := self.operations.answered(request, _as_opened)) is not None:
             return known
-        load_program()  # which takes seconds; whatever is opened will need it
+        load_program()  # takes seconds; every round that is opened will need the worker program
         plan = self.plan(terms)
         terms = replace(terms, release_grid_seconds=terms.release_grid_seconds or self.release_grid_seconds)
 
         def work(connection: Connection, now: datetime) -> str:
-            # Asked again, now that nothing else can be written.
+            # Check again inside the transaction, in which nothing else can be written.
             _check_registered(connection, terms)
             if read_dataset(connection, terms.dataset).retire_time is not None:
                 raise WrongState("the dataset is retired; it takes no new rounds")
@@ -115,13 +133,13 @@ class Opening:
     def _insert(
         self, connection: Connection, terms: Terms, plan: MechanismPlan, drawn: bytes, now: datetime
     ) -> str:
-        """A crash before the commit means: no round; its seed is lost, and a new one will be drawn.
+        """Write the round with its shares and its sealed seed, and return the round's id.
 
-        After it: the commitment is fixed before any workload can be seen. A round has charged nothing yet, a
-        session all that it will.
+        After a crash before the commit there is no round; its seed is lost, and the next attempt draws a new one.
+        After the commit the seed's commitment is fixed, before the server has seen any workload.
         """
         dataset = read_dataset(connection, terms.dataset)
-        # Random, so that an id says nothing about how many rounds there are.
+        # The id is random, so it says nothing about the number of rounds.
         round_id = os.urandom(ID_BYTES).hex()
         auditors = {key.id: key.public for key in in_force(connection, Purpose.AUDITOR)}
         seed = seal_seed(round_id, drawn, self.storage_key, auditors)
@@ -159,13 +177,13 @@ class Opening:
 
 
 def _as_opened(connection: Connection, round_id: str) -> RoundRecord:
-    """The first answer: the round as it was when it had just been opened."""
+    """Return the round as it was when it had just been opened, which was the first answer to the request."""
     record = read_round(connection, round_id)
     return replace(record, state=RoundState.OPEN, release_time=None, abort_reason="")
 
 
 def _check_registered(connection: Connection, terms: Terms) -> None:
-    # All of them are read, as a query can name only so many, and the terms can name more.
+    # Read all analysts: the terms can name more analysts than one query can.
     admitted = select(identities.c.name).where(identities.c.role == "analyst", identities.c.deleted.is_(None))
     known = set(connection.execute(admitted).scalars())
     for index, share in enumerate(terms.shares):

@@ -1,9 +1,9 @@
-"""Which budgets the records of a table have already: nobody in it forgets what was asked under another name.
+"""Finds the budgets that the records of a table have already under the name of another dataset.
 
-A table is another dataset's where the files are the same, or have the same bytes, or where the rows are the same:
-then a file that was moved, or stored in another format, has the digest that was registered, if the schema is the
-same. What a restored store has lost is not known by its table: while what was spent on it is written off under its
-name alone, any table may be the lost one.
+Two datasets have the same table if their files are the same, have the same bytes, or have the same rows. Equal rows
+show by the registered digest, if the schemas are equal: so a file that was moved, or stored in another format, is
+recognised. The table of a dataset that a restored store has lost is unknown: its spending was written off under its
+name alone, so any new table may be the lost one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ JOURNALED = (
 
 @dataclass(frozen=True)
 class NewTable:
-    """A table to be registered. `digest` commits to its rows, `directory` has the sources of all datasets."""
+    """A table to be registered. `digest` commits to its rows; `directory` contains the sources of all datasets."""
 
     source: Source
     digest: bytes
@@ -36,9 +36,9 @@ class NewTable:
     _compared: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
 
     def datasets(self, connection: Connection) -> list[str]:
-        """Return the datasets, also retired ones, that have this table, by their names. Raises `Unavailable`.
+        """Return the names of the datasets, also retired ones, that have this table. Raises `Unavailable`.
 
-        Sources are compared once: when this is asked again, only those that were registered meanwhile.
+        Each source is compared once. A second call compares only the sources that were registered since the first.
         """
         query = select(datasets.c.name, datasets.c.source).order_by(datasets.c.name)
         digests = registered_digests(connection)
@@ -49,16 +49,24 @@ class NewTable:
         ]
 
     def _has_bytes_of(self, source: str) -> bool:
-        """Whether another dataset's source is this one, or has its bytes. One that is gone cannot be compared."""
+        """Return whether another dataset's source is this one, or has the same bytes."""
         if source not in self._compared:
             self._compared[source] = self.source.same_table(source_at(self.directory / source))
         return self._compared[source]
 
 
 def other_data_accounts(connection: Connection, name: str, table: NewTable, *, new_budgets: bool) -> list[str]:
-    """Return the data accounts that count for the records of a table, or may, if it is registered under a name.
+    """Return the other data accounts that count, or may count, for the records of a table to be registered.
 
-    `new_budgets`: whether the operator knows of them. Raises `InvalidArgument` where that is wrong, `Unavailable`.
+    Args:
+        connection: the transaction in which to read.
+        name: the name under which the table is to be registered.
+        table: the table.
+        new_budgets: whether the operator says that the records get new budgets beside those accounts.
+
+    Raises:
+        InvalidArgument: `new_budgets` is false, though there are such accounts, or true, though there are none.
+        Unavailable: a source cannot be compared now.
     """
     known = table.datasets(connection)
     lost = sorted(account for account in of_lost_accounts(connection) if account.startswith(data_account("")))

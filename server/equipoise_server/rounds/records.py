@@ -1,4 +1,4 @@
-"""What only the server knows of datasets and rounds. Frozen, free of protobuf and of the store."""
+"""Datasets and rounds with the facts that only the server knows. Frozen, free of protobuf and of the store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class DatasetRecord(Dataset):
 class RoundRecord(Round):
     """A round with its `plan`, the public number of `records`, and the size of the universe.
 
-    As given to an analyst, `terms.shares` holds only its own share and `state` only what analysts may see.
+    In a record that was made for an analyst, `terms.shares` holds only the analyst's own share, and `state` is the
+    state that analysts may see.
     """
 
     plan: MechanismPlan

@@ -1,4 +1,4 @@
-"""Going on after the store was restored from an older copy: the runbook's repair, while no server runs."""
+"""Repairs a store that was restored from an older copy, as the runbook says, while no server runs."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ RESTORED = "the server was restored from a backup"
 
 @dataclass(frozen=True)
 class Restored:
-    """What was found and done: `written_off` by account, and the rounds that were ended.
+    """The outcome of a repair: the finding, the losses written off by account, and the ids of the aborted rounds.
 
-    `lost_records`: how many entries of the log say that some were lost. `new_key`: the log's from now on, alone.
+    `lost_records`: the number of log entries that stand for lost records. `new_key`: the log's only key from now
+    on; None where the keys stay.
     """
 
     finding: Finding
@@ -45,13 +46,24 @@ class Restored:
 
 
 def write_off_losses(store: Store, guard: Guard, signer: Signer, now: datetime) -> Restored:
-    """Mark as spent what the store may have forgotten, end every round, and set the guard. Nothing, if all is well.
+    """Mark as spent what the store may have forgotten, end every round, and set the guard.
 
-    Every round that has not ended is aborted, and all that it holds is spent: it may have been run in the part that
-    was lost, and its seed must never be used for another set of workloads. The log goes on where nobody can have
-    been shown another (`transparency.log_recovery`). A crash before the commit means: nothing was
-    done, and the store is still refused. After it: the journal says that the snapshot was written off, so the next
-    start accepts the store and sets the guard.
+    Every round that has not ended is aborted, and its charges are spent: the round may have run in the lost part of
+    the history, and its seed must never be used for another set of workloads. The log continues beyond every size
+    that anybody can have been shown (`transparency.log_recovery`).
+
+    After a crash before the commit nothing was done, and servers still refuse the store. After a crash that follows
+    the commit, the journal says that the snapshot was written off, so the next start accepts the store and sets the
+    guard.
+
+    Args:
+        store: the restored store.
+        guard: the guard, whose snapshot is newer than the store, or is missing.
+        signer: makes a new log key where the guard's snapshot is missing.
+        now: the time of the repair.
+
+    Returns:
+        What was found and done. A store that contains the snapshot is left as it is.
     """
     snapshot = guard.read()
     new_key = signer.make_key(now) if snapshot is None else None
@@ -76,9 +88,9 @@ def write_off_losses(store: Store, guard: Guard, signer: Signer, now: datetime) 
 
 
 def _open_accounts(connection: Connection, now: datetime) -> None:
-    """Open every account to which the lost part may have added, so that nothing is left on these either.
+    """Open every account on which the lost part may have spent, so that the repair leaves no budget there either.
 
-    Where the worst round counts, what was spent takes nothing from rounds to come.
+    Accounts under parallel composition are left out: what was spent there takes nothing from later rounds.
     """
     analysts = select(identities.c.name).where(identities.c.role == Role.ANALYST.value).order_by(identities.c.name)
     names = list(connection.execute(analysts).scalars())

@@ -1,4 +1,4 @@
-"""What a worker needs, read from the store: the live path and recovery start a round from the same job."""
+"""Reads the job of a round's worker from the store. The live path and recovery start a round from the same job."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from equipoise_server.transparency.seed_encryption import SealedSeed, open_seed
 
 
 def read_job(connection: Connection, context: Context, round_id: str) -> Job | None:
-    """Returns the job of a round that is running and not yet computed, else None: only such rounds may read data.
+    """Return the job of a round that is running and not yet computed, else None: only such rounds may read data.
 
-    Raises `DataLoss` where the seed does not open, `InvalidArgument("source", ...)` where the table is gone.
+    Raises:
+        DataLoss: the seed does not open, or the stored workloads are not those that were sealed.
+        InvalidArgument: the table is gone; the field is `source`.
     """
     record = read_round(connection, round_id)
     if record.state is not RoundState.RUNNING or completed(connection, round_id) is not None:
@@ -43,7 +45,7 @@ def read_job(connection: Connection, context: Context, round_id: str) -> Job | N
 
 
 def read_seed(connection: Connection, record: RoundRecord, storage_key: bytes) -> bytes:
-    """Return the seed that a round was committed to. Raises `DataLoss` where it does not open."""
+    """Return the 32-byte seed that a round is committed to. Raises `DataLoss` if it does not open."""
     sealed = connection.execute(select(rounds.c.sealed_seed).where(rounds.c.id == record.id)).scalar_one()
     return open_seed(record.id, SealedSeed(record.seed_commitment, sealed), storage_key)
 

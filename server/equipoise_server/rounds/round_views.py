@@ -1,4 +1,4 @@
-"""What operators and auditors see of rounds."""
+"""The operators' and auditors' views of rounds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ELSEWHERE = "the round is run by another server, {}"
 
 @dataclass(frozen=True)
 class RoundViews:
-    """Every round of one store, as its operators see it, and how far this server's workers have come."""
+    """The operators' views of all rounds of one store, and of the progress of this server's workers."""
 
     store: Store
     runner: Runner
@@ -33,7 +33,10 @@ class RoundViews:
             return read_round(connection, round_id)
 
     def page(self, page_size: int = 0, page_token: str = "") -> tuple[list[RoundRecord], str]:
-        """The rounds, newest first, and the token of the next page, empty on the last; 0 stands for 100 a page."""
+        """Return a page of rounds, newest first, and the token of the next page, which is empty on the last page.
+
+        `page_size`: the number of rounds of a page; 0 stands for 100.
+        """
         limit = page_limit(page_size)
         with self.store.read() as connection:
             check_token(connection, page_token)
@@ -41,12 +44,12 @@ class RoundViews:
         return cut_page(records, limit, lambda record: record.id)
 
     def charges(self, record: RoundRecord) -> tuple[AccountCharge, ...]:
-        """Return what a round counts on the data's account and on one of its analysts'. Raises `NotFound`."""
+        """Return a round's charges on the data account and on its first analyst account. Raises `NotFound`."""
         with self.store.read() as connection:
             return round_charges(connection, record.terms, record.plan)
 
     def progress(self, round_id: str) -> Progress:
-        """Return how far a run has come. For operators only. Raises `NotFound`."""
+        """Return the progress of a round's run. For operators only. Raises `NotFound`."""
         with self.store.read() as connection:
             query = select(rounds.c.peak_memory_bytes).where(rounds.c.id == round_id)
             record, peak = read_round(connection, round_id), connection.execute(query).scalar_one()

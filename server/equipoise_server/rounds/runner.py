@@ -1,6 +1,6 @@
-"""One worker process a run, and how far it has come. Results go to the store as they come.
+"""Runs one worker process for each run, follows its progress, and stores its results as they arrive.
 
-A crash of the server means: what a worker had not completed is of no use, and `Lifecycle.recover` starts it again.
+After a crash of the server, incomplete results are useless, and `Lifecycle.recover` starts the run again.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ NOTHING = Progress("", 0, 0, 0.0, complete=False, peak_memory_bytes=0)
 
 @dataclass
 class _Run:
-    """What is known of one run; guarded by the runner's lock."""
+    """One run: its process and its progress. The runner's lock guards it."""
 
     process: WorkerProcess
     progress: Progress
     phase_start: float
-    kind: str = ""  # of what went wrong, for the log
-    problem: str = ""  # the same in words, for operators
+    kind: str = ""  # the failure's type, for the log
+    problem: str = ""  # the failure in words, for operators
     ended: bool = False
 
 
 class Runner:
-    """Starts workers for the rounds that this server has claimed, and listens to them. Safe to use from threads."""
+    """The workers of the rounds that this server has claimed. Safe to use from several threads."""
 
     def __init__(self, runs: Runs, claims: Claims) -> None:
         self._results = runs
@@ -52,23 +52,23 @@ class Runner:
 
     @property
     def failed(self) -> int:
-        """How many workers of this server have ended without answers, for operators' monitoring."""
+        """The number of this server's workers that ended without answers, for operators' monitoring."""
         with self._lock:
             return self._failed
 
     def claim(self, round_id: str) -> bool:
-        """Make the round this server's, until it is given back; not where it is another's. Raises `Unavailable`."""
+        """Claim the round, and return whether it is this server's now. Raises `Unavailable`."""
         return self._claims.take(round_id)
 
     def unclaim(self, round_id: str) -> None:
-        """Leave the round to any server, unless this one has a worker for it, or had one that failed."""
+        """Give the claim back, unless this server has a worker for the round, or had one that failed."""
         with self._lock:
             known = round_id in self._runs
         if not known:
             self._claims.give_back(round_id)
 
     def holder(self, round_id: str) -> str:
-        """Return the other server whose round it is, in words for operators; empty if there is none."""
+        """Return the other server that has claimed the round, in words for operators; empty if there is none."""
         return self._claims.holder(round_id)
 
     def start(self, job: Job) -> None:
@@ -89,7 +89,10 @@ class Runner:
             return self._active(round_id)
 
     def progress(self, round_id: str) -> Progress | None:
-        """How far the run has come, with the time left estimated from the time its phase has taken so far."""
+        """Return the run's progress; None without a run.
+
+        The seconds left are estimated from the time that the current phase has taken so far.
+        """
         with self._lock:
             run = self._runs.get(round_id)
             if run is None:
@@ -101,13 +104,13 @@ class Runner:
         return replace(progress, seconds_left=left)
 
     def process_id(self, round_id: str) -> int | None:
-        """Return the worker's process id, while it lives."""
+        """Return the process id of the round's worker; None unless it is alive."""
         with self._lock:
             run = self._runs.get(round_id)
             return run.process.pid if run is not None and run.process.is_alive() else None
 
     def forget(self, round_id: str) -> None:
-        """End the round's worker, if it still works, drop what it computed, and leave the round to any server."""
+        """End the round's worker, forget its progress, and give the claim back."""
         with self._lock:
             run = self._runs.pop(round_id, None)
         if run is not None:
@@ -141,14 +144,14 @@ class Runner:
         try:
             while True:
                 message = receive()
-                # Stored before it is told, so that a run that shows as complete is.
+                # Store first: a run that shows as complete must have all of its results in the store.
                 self._keep(run_id, message)
                 with self._lock:
                     _take(run, message)
         except (EOFError, OSError):
             pass  # the worker has ended, in whatever way
         except (EquipoiseError, IntegrityError) as error:
-            # The store refuses, or the round was aborted and its results are not wanted any more.
+            # The store refuses the results, or the round was aborted and its run is gone.
             run.kind = type(error).__name__
             run.problem = f"the results could not be stored: {getattr(error, 'message', 'no such run')}"
             run.process.kill()
@@ -158,7 +161,7 @@ class Runner:
         with self._lock:
             run.ended = True
             if not run.progress.complete:
-                # Said only now: when a failure shows, the round can be run again.
+                # Show the failure only after the process has ended, so that the round can be run again at once.
                 problem = run.problem or f"the worker ended with exit code {exit_code}"
                 run.progress = replace(NOTHING, phase=f"failed: {problem}")
                 if run in self._runs.values():

@@ -1,7 +1,7 @@
-"""What the server does by itself: rounds with a closing time go their way, old results expire.
+"""Takes the steps that are due without an operator: rounds with a closing time move on, old results expire.
 
-Everything is decided from the store and the clock, through the same steps that an operator takes. So it survives
-restarts, and several servers on one store may all look: the state machine lets each step happen once.
+The schedule decides from the store and the clock alone, and takes the same steps as an operator. So it survives
+restarts, and several servers may run it on one store: the state machine lets each step happen once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from equipoise_server.storage.tables.round import rounds
 from equipoise_server.transparency.sequencing import Sequencer
 
 CALLER = "schedule"  # operators' requests are kept under "operator/NAME"
-# The same words whichever account was full: after a repair wrote off budget, which happens for no analyst's doing.
+# One text for every account. The case occurs only after a repair wrote off budget, which no analyst causes.
 NO_BUDGET = "at its closing time the privacy budgets no longer allowed the round"
 
 log = structlog.get_logger(__name__)
@@ -35,7 +35,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Schedule:
-    """Does what is due on one store. `retention`: how long results are kept, `audit_window`: seeds; 0: for ever."""
+    """The steps that are due on one store.
+
+    `retention` is how long results are kept, `audit_window` how long seeds are kept; 0 stands for ever.
+    """
 
     operations: Operations
     lifecycle: Lifecycle
@@ -46,10 +49,13 @@ class Schedule:
     watch: ClockWatch
 
     def keep(self) -> None:
-        """Do what is due now: steps of rounds whose closing time has come, the log, and the removal of old results.
+        """Do what is due now: take steps of closed rounds, extend the log, remove old results, requests and seeds.
 
-        Only the log goes on where the clock is not trusted: the rest cannot be undone. Raises `Unavailable`,
-        `DataLoss`.
+        While the clock is not trusted, only the log is extended, because the rest cannot be undone.
+
+        Raises:
+            Unavailable: the store or the guard cannot be used now.
+            DataLoss: the store or the log is damaged.
         """
         now, store = self.operations.clock(), self.operations.store
         with store.read() as connection:
@@ -80,7 +86,7 @@ class Schedule:
             log.info("seed_destroyed", round_id=round_id)
 
     def _take_due_step(self, round_id: str, step: Action) -> None:
-        """Take one step of one round. Where it cannot be taken, it stays due; an operator may abort the round."""
+        """Take one step of one round. A step that fails stays due; an operator may abort the round."""
         take = self.lifecycle.take
         try:
             take(request_for(round_id, step), round_id, step)
@@ -89,12 +95,13 @@ class Schedule:
         except EquipoiseError as error:
             log.error("step_not_taken", round_id=round_id, step=step.value, problem=error.message)
         except Exception as error:
-            # Whatever it is, other rounds must not wait for this one. Its text may hold what nobody may read here.
+            # Other rounds must not wait for this one. The error's text may contain private data, so only the type
+            # is logged.
             log.error("step_not_taken", round_id=round_id, step=step.value, kind=type(error).__name__)
 
 
 def due_steps(connection: Connection, now: datetime) -> list[tuple[str, Action]]:
-    """The rounds that have something to do now, in the order of their closing."""
+    """Return the rounds with a step that is due now, each with the step, in the order of their closing times."""
     waiting = (rounds.c.close_time <= to_microseconds(now)) & rounds.c.state.in_(
         [state.value for state in RoundState if not state.ended]
     )
@@ -103,7 +110,7 @@ def due_steps(connection: Connection, now: datetime) -> list[tuple[str, Action]]
     for row in connection.execute(select(*columns).where(waiting).order_by(rounds.c.close_time)):
         complete = completed(connection, row.id) is not None
         session = session_from_json(row.terms)
-        # The last turn of a session ends at its closing time, and takes another one to be answered.
+        # The last turn of a session ends at its closing time, and the answers of that turn take another turn.
         answering = timedelta(seconds=0 if session is None else session.turn_seconds)
         step = due(RoundState(row.state), from_microseconds(row.close_time) + answering, complete, now)
         if step is not None:
@@ -112,5 +119,5 @@ def due_steps(connection: Connection, now: datetime) -> list[tuple[str, Action]]
 
 
 def request_for(round_id: str, step: Action) -> Request:
-    """The one request with which the server itself takes this step of this round."""
+    """Return the one request with which the server itself takes this step of this round."""
     return make_request(CALLER, f"{round_id} {step.value}", step.name.lower(), round_id)

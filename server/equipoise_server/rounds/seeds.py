@@ -1,8 +1,9 @@
-"""The seeds of rounds: kept for auditors, and destroyed when their time is over.
+"""The seeds of rounds: kept for auditors, and destroyed when the audit window is over.
 
-At its opening a round's seed is committed to, and sealed to the auditors' keys in force (`custody`). An auditor may
-add randomness of its own until the round is sealed. When the round has ended, the server forgets its own copy;
-auditors may read theirs, which is put on record, until the time for audits is over.
+When a round is opened, its seed is committed to and sealed to the auditors' keys in force
+(`transparency.seed_encryption`). An auditor may add randomness of its own until the round is sealed. When the round
+has ended, the server deletes its own copy. Auditors may read theirs until the audit window is over, and every
+reading is put on record.
 """
 
 from __future__ import annotations
@@ -32,16 +33,27 @@ ENDINGS = (Kind.ROUND_RELEASED.value, Kind.ROUND_ABORTED.value)
 
 @dataclass(frozen=True)
 class Seeds:
-    """What auditors may do with the seeds of one store."""
+    """The auditors' operations on the seeds of one store."""
 
     operations: Operations
     sequencer: Sequencer
 
     def set_nonce(self, round_id: str, nonce: bytes, request_id: str, caller: str = "") -> None:
-        """Add 32 random bytes of an auditor's to an open round's randomness, once for all auditors.
+        """Add an auditor's random bytes to an open round's randomness. A round takes one nonce from all auditors.
 
-        To a session's only until its first answer: then what it draws from is fixed. Raises `NotFound`,
-        `InvalidArgument`, `WrongState` once it is sealed or has answered, `AlreadyExists` where it has others.
+        A session takes a nonce only until its first answer, which fixes its randomness.
+
+        Args:
+            round_id: the round's id.
+            nonce: 32 random bytes.
+            request_id: makes the call safe to repeat.
+            caller: the auditor's name.
+
+        Raises:
+            NotFound: there is no such round.
+            InvalidArgument: the nonce has another length.
+            WrongState: the round is sealed or closed, or the session has answered.
+            AlreadyExists: the round has another nonce.
         """
         if len(nonce) != NONCE_BYTES:
             raise InvalidArgument("nonce", f"must have {NONCE_BYTES} random bytes")
@@ -64,10 +76,14 @@ class Seeds:
         self.operations.carry_out(request, work, no_answer)
 
     def read(self, round_id: str, auditor: str) -> Mapping[str, bytes]:
-        """An ended round's seed as it was sealed to each auditor's key, by the key's id.
+        """Return an ended round's seed as it was sealed to each auditor's key, by the key's id.
 
-        That it was read is in the log, and known to the guard, before anything is answered. Raises `NotFound`,
-        `WrongState` before the round has ended: who knew a seed before could choose a nonce by it.
+        The log and the guard record the reading before the seed is returned.
+
+        Raises:
+            NotFound: there is no such round.
+            WrongState: the round has not ended, or its seed was destroyed or sealed to no auditor. An auditor who
+                knew the seed of an open round could choose a nonce by it.
         """
         with committing(self.operations.store, "seed read") as connection:
             record, now = read_round(connection, round_id), self.operations.clock()
@@ -83,16 +99,16 @@ class Seeds:
         return sealed
 
     def destroy(self, round_id: str) -> None:
-        """Remove what auditors could read of a round's seed, and put that on record: both, or neither."""
+        """Remove the sealed copies of a round's seed and put the removal on record, in one transaction."""
         with self.operations.store.write() as connection:
             of_round = sealed_seeds.c.round_id == round_id
-            # Another server may have done it.
+            # Another server may have removed them already.
             if connection.execute(sealed_seeds.delete().where(of_round)).rowcount:
                 seed_destroyed(connection, round_id, self.operations.clock())
 
 
 def kept_too_long(connection: Connection, now: datetime, window: timedelta) -> list[str]:
-    """The rounds whose time for audits is over, and whose seeds are still there; none where the window is empty."""
+    """Return the rounds whose audit window is over and whose seeds are still stored; none for a window of 0."""
     if not window:
         return []
     ended = records.c.kind.in_(ENDINGS) & (records.c.publish_time <= to_microseconds(now - window))

@@ -1,4 +1,4 @@
-"""The parts of the rounds service of one server, put together."""
+"""Builds the services of rounds and datasets of one server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from equipoise_server.transparency.sequencing import Sequencer
 
 @dataclass(frozen=True)
 class RoundServices:
-    """What can be done with datasets and rounds. Whoever serves some of it is given the part that does it."""
+    """The services of datasets and rounds. Each caller is given only the services that it needs."""
 
     operations: Operations
     context: Context
@@ -61,22 +61,22 @@ def round_services(
     audit_window_days: int = 0,
     absence_days: int = 0,
 ) -> RoundServices:
-    """The services on one store; to be begun with `lifecycle.recover`, and ended with `lifecycle.close`.
+    """Build the services on one store. `lifecycle.recover` must be called first, and `lifecycle.close` at the end.
 
     Args:
-        store: open until after the end.
-        data_directory: where the tables lie.
-        storage_key: encrypts seeds in the store.
-        guard: of the store, against older copies of it.
-        sequencer: of the store's log.
-        deployment: its name, which receipts say.
-        clock: tells the time, for tests.
-        elapsed: what the clock is compared with; by default the machine's seconds, or a test's clock itself.
-        seed_source: draws the seeds of rounds, for tests.
-        release_grid_seconds: of rounds whose terms say none.
-        retention_days: how long results are kept after their release; 0: for ever.
-        audit_window_days: how long seeds are kept for auditors after a round's end; 0: for ever.
-        absence_days: after how long without a server the time must be confirmed; 0: never.
+        store: the store, which must stay open until after `lifecycle.close`.
+        data_directory: the directory of the tables.
+        storage_key: the key that encrypts seeds in the store.
+        guard: the store's guard against older copies of the store.
+        sequencer: the sequencer of the store's log.
+        deployment: the deployment's name, which receipts contain.
+        clock: tells the time; tests pass their own.
+        elapsed: the seconds with which the clock is compared; by default the machine's, or those of a test's clock.
+        seed_source: draws the seeds of rounds; tests pass their own.
+        release_grid_seconds: the release grid of rounds whose terms name none, in seconds.
+        retention_days: how many days results are kept after their release; 0: for ever.
+        audit_window_days: how many days seeds are kept for auditors after a round's end; 0: for ever.
+        absence_days: after how many days without a server the time must be confirmed; 0: never.
     """
     operations = Operations(store, clock, lambda: guard.advance(store))
     signer = sequencer.signer
@@ -105,5 +105,5 @@ def round_services(
 
 
 def seconds_since(clock: Clock) -> Elapsed:
-    """Seconds that pass beside a clock: the machine's, or the clock's own where a test moves it."""
+    """Return the seconds to compare a clock with: the machine's, or the clock's own where a test moves it."""
     return seconds_since_boot if clock is system_clock else lambda: clock().timestamp()

@@ -1,8 +1,8 @@
 """When a session is sealed, its statements become workloads; the final run must reproduce the answers given.
 
-From then on a session is a round: each analyst's statements are its workload, with the slots they had, committed to
-under its salt; and what it was told is bound by the chain of its last receipt
-(`equipoise.records.receipts`).
+From then on a session is a round. Each analyst's workload consists of the analyst's statements with their slots,
+and is committed to under the analyst's salt. The chain of the last receipt (`equipoise.records.receipts`) binds the
+answers that the analyst was given.
 """
 
 from __future__ import annotations
@@ -25,7 +25,14 @@ from equipoise_server.storage.tables.session import asked, attached
 
 
 def collected(connection: Connection, record: RoundRecord, _: datetime) -> Mapping[str, object]:
-    """Keep the workload of each analyst who has asked something. Raises `DataLoss` where answers are missing."""
+    """Store the workload of each analyst who asked a statement in a session; do nothing for any other round.
+
+    Returns:
+        No changed columns, as a step of the round.
+
+    Raises:
+        DataLoss: stored answers are missing.
+    """
     if record.terms.session is not None:
         for share in record.terms.shares:
             _collect(connection, record.id, share)
@@ -33,7 +40,7 @@ def collected(connection: Connection, record: RoundRecord, _: datetime) -> Mappi
 
 
 def read_answer_chains(connection: Connection, deployment: str, round_id: str) -> dict[str, AnswerChain]:
-    """What binds the answers of a session, by analyst; nothing where the round is none."""
+    """Return the chain that binds each analyst's answers in a session, by analyst; empty for any other round."""
     salts = select(attached.c.analyst, attached.c.salt).where(attached.c.round_id == round_id)
     chains = {}
     for analyst, salt in connection.execute(salts).all():

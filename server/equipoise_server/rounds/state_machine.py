@@ -1,16 +1,16 @@
-"""Where a round or a session stands and how it may move on. Values in, decisions out: nothing here reads or writes.
+"""The states of rounds and sessions, and the transitions between them. Pure functions: no input and no output.
 
 OPEN --seal--> SEALED --run--> RUNNING --release--> RELEASED
   |              |               | ^
-  |              |               +-+ run again, where the worker died
+  |              |               +-+ run again, after the worker died
   +----abort-----+----abort------+------------> ABORTED
 
-A session takes the same steps, and answers while it is OPEN: so it is charged when it is opened, and nothing that
-it was charged is ever given back.
+A session takes the same steps, but answers while it is OPEN. So a session is charged when it is opened, and none of
+its charges is ever given back.
 
-A round with a closing time takes the steps after OPEN by itself from then on (`due`). The points of the code at
-which a kill matters are named in `storage.crash_points`: before and after the commit of each of these steps, and
-around what follows a commit.
+From its closing time on, a round takes its steps without an operator (`due`). `storage.crash_points` names the
+points of the code at which a crash matters: before and after the commit of each step, and around what follows a
+commit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from equipoise.model.rounds import RoundState, Terms
 
 
 class Action(StrEnum):
-    """What an operator does to a round, by the participle that error texts use."""
+    """A step that an operator takes with a round. Its value is the participle that error texts use."""
 
     SEAL = "sealed"
     RUN = "run"
@@ -34,7 +34,7 @@ class Action(StrEnum):
 
 
 class Settlement(StrEnum):
-    """What an action does to the round's charges."""
+    """The effect of an action on the round's charges."""
 
     NONE = "none"
     RESERVE = "reserve"
@@ -47,15 +47,15 @@ Steps = Mapping[tuple[RoundState, Action], tuple[RoundState, Settlement]]
 
 ROUND_STEPS: Steps = {
     (RoundState.OPEN, Action.SEAL): (RoundState.SEALED, Settlement.RESERVE),
-    # From here on data may be touched. That is journaled, so that no older copy of the store can undo it.
+    # From here on the worker may read data. The journal says so, so that no older copy of the store can undo it.
     (RoundState.SEALED, Action.RUN): (RoundState.RUNNING, Settlement.START),
-    # The worker died: the same seed and the same inputs give the same bytes, so nothing is charged anew.
+    # The worker died. The same seed and inputs give the same bytes, so nothing is charged again.
     (RoundState.RUNNING, Action.RUN): (RoundState.RUNNING, Settlement.NONE),
     (RoundState.RUNNING, Action.RELEASE): (RoundState.RELEASED, Settlement.SPEND),
     (RoundState.OPEN, Action.ABORT): (RoundState.ABORTED, Settlement.NONE),
-    # No worker was ever started, so no data were touched: the only case in which a charge is given back.
+    # No worker was ever started, so no data were read. This is the only case in which a charge is given back.
     (RoundState.SEALED, Action.ABORT): (RoundState.ABORTED, Settlement.RELEASE),
-    # Data may have been touched: in doubt means spent.
+    # The worker may have read data: in doubt, the charge is spent.
     (RoundState.RUNNING, Action.ABORT): (RoundState.ABORTED, Settlement.SPEND),
 }
 SESSION_STEPS: Steps = {
@@ -63,7 +63,7 @@ SESSION_STEPS: Steps = {
     (RoundState.SEALED, Action.RUN): (RoundState.RUNNING, Settlement.NONE),
     (RoundState.RUNNING, Action.RUN): (RoundState.RUNNING, Settlement.NONE),
     (RoundState.RUNNING, Action.RELEASE): (RoundState.RELEASED, Settlement.SPEND),
-    # Answers may have been given from the moment it was open.
+    # An open session may have given answers.
     (RoundState.OPEN, Action.ABORT): (RoundState.ABORTED, Settlement.SPEND),
     (RoundState.SEALED, Action.ABORT): (RoundState.ABORTED, Settlement.SPEND),
     (RoundState.RUNNING, Action.ABORT): (RoundState.ABORTED, Settlement.SPEND),
@@ -79,7 +79,7 @@ class Lifecycle:
     steps: Steps
 
     def after(self, state: RoundState, action: Action) -> tuple[RoundState, Settlement]:
-        """The state that follows and what happens to the charges. Raises `WrongState` for an illegal action."""
+        """Return the next state and the effect on the charges. Raises `WrongState` for an illegal action."""
         try:
             return self.steps[state, action]
         except KeyError:
@@ -101,9 +101,13 @@ def closed(close_time: datetime | None, now: datetime) -> bool:
 
 
 def due(state: RoundState, close_time: datetime | None, complete: bool, now: datetime) -> Action | None:
-    """Return what the server does by itself to a round that has a closing time; None where nothing, or nothing yet.
+    """Return the step that the server itself must take now with a round; None if there is none.
 
-    `complete`: the answers are there. A run that ended without answers is left to the operator.
+    Args:
+        state: the round's state.
+        close_time: the round's closing time; None for a round that waits for its operator.
+        complete: whether a run has stored all answers. A run that ended without answers is left to the operator.
+        now: the time.
     """
     if not closed(close_time, now):
         return None
@@ -126,7 +130,7 @@ def streams_open(state: RoundState, release_time: datetime | None, now: datetime
 def shown_to_analysts(
     state: RoundState, close_time: datetime | None, release_time: datetime | None, now: datetime
 ) -> RoundState:
-    """The state as analysts see it: SEALED from closing until the streams open, so that no run time shows."""
+    """Return the state that analysts see: SEALED from closing until the streams open, which hides the run time."""
     if state is RoundState.OPEN and closed(close_time, now):
         return RoundState.SEALED
     if state is RoundState.RUNNING:

@@ -1,6 +1,6 @@
-"""What analysts submit to a round: workloads, tried out, replaced and withdrawn.
+"""Accepts the analysts' workloads, and lets analysts try, replace and withdraw them.
 
-Whatever is answered here depends on the caller's own share, workload and requests, and on public things.
+Every answer depends only on the caller's own share, workload and requests, and on public facts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CLOSED = "the round no longer accepts workloads"
 
 @dataclass(frozen=True)
 class Submissions:
-    """What analysts may submit to the rounds of one store."""
+    """The analysts' submissions to the rounds of one store."""
 
     operations: Operations
     signer: Signer
@@ -47,10 +47,23 @@ class Submissions:
     def submit(self, analyst: str, round_id: str, request_id: str, workload: bytes, salt: bytes) -> Receipt:
         """Accept a workload, or replace the analyst's earlier one, until the round is sealed.
 
-        `salt`: 32 random bytes of the analyst's, under which the workload is committed to. It is no part of the
-        request: who sends it again after a crash has drawn another, and gets the receipt with the first one.
-        Raises `NotFound` without a share, `WrongState` when sealed, `InvalidArgument` naming the field of the
-        workload, `BudgetExhausted` beyond the share, `AlreadyExists` for another request under the same id.
+        Args:
+            analyst: the analyst's name.
+            round_id: the round's id.
+            request_id: makes the call safe to repeat.
+            workload: the serialized workload.
+            salt: 32 random bytes of the analyst, under which the workload is committed to. The salt is not compared
+                when a request is repeated: a client that crashed has drawn another one, and gets the first receipt.
+
+        Returns:
+            The receipt, with the salt in force.
+
+        Raises:
+            NotFound: the analyst has no share in the round.
+            WrongState: the round is sealed, or is a session.
+            InvalidArgument: a field of the workload is wrong, or the salt has another length.
+            BudgetExhausted: the workload exceeds the share.
+            AlreadyExists: another request had the same id.
         """
         digest = hashlib.sha256(workload).digest()
         request = make_request(f"analyst/{analyst}", request_id, "submit", round_id, digest)
@@ -72,9 +85,11 @@ class Submissions:
         return self.operations.accept(request, work, _receipt_from_json)
 
     def withdraw(self, analyst: str, round_id: str, request_id: str) -> bytes:
-        """Take the analyst's workload back, while the round still accepts workloads; a signed receipt of that.
+        """Withdraw the analyst's workload, and return a signed receipt of the withdrawal.
 
-        Raises `NotFound` without a share or a workload, `WrongState` when sealed.
+        Raises:
+            NotFound: the analyst has no share in the round, or submitted no workload.
+            WrongState: the round is sealed, or is a session.
         """
 
         def work(connection: Connection, now: datetime) -> str:
@@ -88,7 +103,7 @@ class Submissions:
         return self.operations.accept(request, work, lambda _, kept: kept.encode())
 
     def dry_run(self, analyst: str, round_id: str, workload: bytes) -> DryRun:
-        """Check a workload as `submit` does, and leave no trace."""
+        """Check a workload as `submit` does, and store nothing. Raises as `submit` does."""
         compiled, plan = self._checked(analyst, round_id, workload)
         return DryRun(
             compiled.statement_count,
@@ -100,13 +115,13 @@ class Submissions:
         )
 
     def _checked(self, analyst: str, round_id: str, workload: bytes) -> tuple[CompiledWorkload, MechanismPlan]:
-        """The workload, compiled, and the plan of the round, if that takes it now. Raises as `submit` does."""
+        """Return the compiled workload and the round's plan. Raises as `submit` does if the round refuses it."""
         with self.operations.store.read() as connection:
             record = read_own_round(connection, round_id, analyst)
             self._check_open(record)
             schema = read_dataset(connection, record.terms.dataset).schema
         (share,) = record.terms.shares
-        # Compiling takes long and needs no connection, so nobody else waits for it.
+        # Compiling is slow and needs no connection, so nobody waits for it.
         compiled = compile_workload(workload_from_bytes(workload, share.statements), schema)
         check_allowance(compiled, share)
         check_workload(record.plan, compiled)
@@ -122,7 +137,7 @@ class Submissions:
         queries: int,
         now: datetime,
     ) -> bytes:
-        """A receipt's envelope: that this workload, or none, is in force from now on, under the terms on record."""
+        """Return a signed receipt: from `now` on this workload, or none, is in force under the recorded terms."""
         payload = ReceiptPayload(
             self.deployment,
             round_id,
@@ -138,7 +153,7 @@ class Submissions:
     def _check_open(self, record: RoundRecord) -> None:
         if record.terms.session is not None:
             raise WrongState("the round is a session, which takes statements one at a time, not workloads")
-        # Late is late, also where the server has not come to sealing the round yet.
+        # A workload after the closing time is late, even if the server has not sealed the round yet.
         if record.state is not RoundState.OPEN or closed(record.terms.close_time, self.operations.clock()):
             raise WrongState(CLOSED)
 

@@ -1,4 +1,4 @@
-"""One step in the life of a round, as one transaction: state, charges and what belongs to the step."""
+"""Takes one step of a round in one transaction: state, charges, and the step's own changes."""
 
 from __future__ import annotations
 
@@ -22,22 +22,26 @@ from equipoise_server.rounds.store.step_records import record_step
 from equipoise_server.rounds.terms.checks import charges_of
 from equipoise_server.storage.tables.round import rounds
 
-# What belongs to a step: works in its transaction, at its time, and gives the round's columns that change with the
-# state.
+# A step's own changes: a function that works in the step's transaction, at its time, and returns the columns of the
+# round that change with the state.
 Step = Callable[[Connection, RoundRecord, datetime], Mapping[str, object]]
 
 
 def take_step(connection: Connection, round_id: str, action: Action, step: Step, now: datetime) -> str:
-    """Move a round on; what of it the step has changed, as text.
+    """Move a round to its next state, and return the changed facts as text, which `round_as_moved` reads.
 
-    Raises `NotFound`, `WrongState`, `BudgetExhausted`. What lives in memory only (a worker) is made again by
-    `Lifecycle.recover` after a crash.
+    The transaction covers the store only: after a crash `Lifecycle.recover` starts the workers again.
+
+    Raises:
+        NotFound: there is no such round.
+        WrongState: the round's state does not allow the action.
+        BudgetExhausted: an account has no room for the round.
     """
     record = read_round(connection, round_id, locked=True)
     state, settlement = lifecycle_of(record.terms).after(record.state, action)
     columns = dict(step(connection, record, now))
     if state.ended:
-        # Only auditors are to know it from now on, and the key that the server has opens nothing of theirs.
+        # Only auditors may know the seed from now on. The server's key does not open the auditors' copies.
         columns["sealed_seed"] = b""
     settle(connection, record, settlement, now)
     connection.execute(rounds.update().where(rounds.c.id == round_id).values(state=state.value, **columns))
@@ -47,13 +51,13 @@ def take_step(connection: Connection, round_id: str, action: Action, step: Step,
 
 
 def discarded(reason: str, connection: Connection, record: RoundRecord) -> Mapping[str, object]:
-    """What was computed for a round that ends without answers is not kept."""
+    """Remove what was computed for a round that ends without answers, and return the columns that change."""
     discard(connection, record.id)
     return {"abort_reason": reason}
 
 
 def settle(connection: Connection, record: RoundRecord, settlement: Settlement, now: datetime) -> None:
-    """Do to a round's charges what a step does. Raises `BudgetExhausted`."""
+    """Apply a settlement to a round's charges. Raises `BudgetExhausted`."""
     match settlement:
         case Settlement.RESERVE:
             charges.reserve(connection, record.id, charges_of(record.terms, record.plan), now)
@@ -68,7 +72,7 @@ def settle(connection: Connection, record: RoundRecord, settlement: Settlement, 
 
 
 def _changes_to_json(record: RoundRecord) -> str:
-    """What of a round changes during its life; the rest is read from the store again."""
+    """Return those facts of a round that steps change; the other facts are read from the store again."""
     release = record.release_time
     fields = {
         "round": record.id,
@@ -80,7 +84,7 @@ def _changes_to_json(record: RoundRecord) -> str:
 
 
 def round_as_moved(connection: Connection, text: str) -> RoundRecord:
-    """The round as it was after the step of which this text was kept."""
+    """Return the round as it was after the step whose text (of `take_step`) this is."""
     fields: dict[str, Any] = json.loads(text)
     release = fields["release_time"]
     return replace(
