@@ -1,4 +1,4 @@
-"""The one door for time, and the public grid on which releases happen."""
+"""The only source of time in the server, and the public grid on which releases happen."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def system_clock() -> datetime:
-    """Now, in UTC."""
+    """Return the present time in UTC."""
     return datetime.now(UTC)
 
 
 def seconds_since_boot() -> float:
-    """Seconds that have passed since some moment, asleep or not; no setting of the clock changes them."""
+    """Return the seconds since the machine started, including sleep. Setting the clock does not change them."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def next_grid_point(moment: datetime, grid_seconds: int) -> datetime:
-    """The first multiple of `grid_seconds` since 1970 that is later than `moment`."""
+    """Return the first multiple of `grid_seconds` since 1970 that is later than `moment`."""
     grid = timedelta(seconds=grid_seconds)
     return EPOCH + ((moment - EPOCH) // grid + 1) * grid

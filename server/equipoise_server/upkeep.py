@@ -1,4 +1,4 @@
-"""What a server does by itself while it serves: takes over, keeps the schedule, and tells of what expires."""
+"""The background tasks of a server: takes rounds over, keeps the schedule, and warns of expiring certificates."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ async def take_over(lifecycle: Lifecycle, stopping: asyncio.Event) -> None:
             except EquipoiseError as error:
                 _log.warning("not_taken_over", problem=error.message)
             except Exception as error:
-                # A machine without room for a worker, for one: analysts are served, and it is tried again.
+                # For example, the machine has no room for a worker. Analysts are served, and the loop tries again.
                 _log.error("not_taken_over", kind=type(error).__name__)
 
 
 async def keep_schedule(schedule: Schedule, sessions: Sessions, stopping: asyncio.Event) -> None:
-    """Looks for what is due until the server is told to stop. What fails stays due, and is tried again."""
+    """Takes all due steps until the server is told to stop. A step that fails stays due, and is tried again."""
     while not stopping.is_set():
         try:
             await asyncio.to_thread(schedule.keep)
@@ -44,7 +44,7 @@ async def keep_schedule(schedule: Schedule, sessions: Sessions, stopping: asynci
         except EquipoiseError as error:
             _log.error("schedule_not_kept", problem=error.message)
         except Exception as error:
-            # Whatever it is, the other rounds must not wait for ever. Its text may hold what nobody may read here.
+            # Other rounds must not wait for ever. The error's text may contain private data: log only its type.
             _log.error("schedule_not_kept", kind=type(error).__name__)
         try:
             await asyncio.wait_for(stopping.wait(), SCHEDULE_SECONDS)

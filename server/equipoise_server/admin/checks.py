@@ -1,4 +1,4 @@
-"""What a custodian can look at without serving: whether a server would start, and what a table would be."""
+"""Checks that a custodian runs without a server: of a state directory, and of a table to be registered."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from equipoise_server.transparency.record_writer import check_records
 
 @dataclass(frozen=True)
 class TableCounts:
-    """An exact count of a table: `counts[attribute][category]` in records. Private."""
+    """The exact, private counts of a table: `counts[attribute][category]` is a number of records."""
 
     universe_size: int
     records: int
@@ -34,7 +34,7 @@ class TableCounts:
 
 @damage_is_told()
 def check_state(state: Path, clock: Clock = system_clock) -> dict[str, str | int]:
-    """Reads everything a server reads at start, and the whole journal; says what is there.
+    """Reads everything that a server reads at its start, and the whole journal, and returns the facts found.
 
     Raises `InvalidArgument` naming the file and `DataLoss` for a damaged store, journal or log, or an older copy.
     """
@@ -69,7 +69,7 @@ def check_state(state: Path, clock: Clock = system_clock) -> dict[str, str | int
 
 
 def count_table(table: Path, schema_file: Path) -> TableCounts:
-    """Reads a table as registering it would. Raises `InvalidArgument` with the counts of what is refused."""
+    """Reads a table as its registration would. Raises `InvalidArgument` with the counts of refused records."""
     try:
         text = schema_file.read_text(encoding="utf-8")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What the holder of the state directory says of the clock, also while servers run."""
+"""Confirms the clock for the holder of the state directory, also while servers run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from equipoise_server.rounds import clock_watch
 
 
 def confirm_clock(state: Path, clock: Clock = system_clock) -> tuple[datetime | None, datetime]:
-    """Record that the clock is right now; returns the last time that was recorded before, and now.
+    """Record that the clock is right, and return the last time that was recorded before, and the present time.
 
-    Servers that run look at it within a second.
+    Running servers notice the confirmation within a second.
     """
     now = clock()
     deployment = open_deployment(state, now)

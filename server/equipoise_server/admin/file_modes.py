@@ -1,4 +1,4 @@
-"""Who may open a state directory's files: its owner alone, whatever the process's umask was when they were made."""
+"""Checks the modes of a state directory's files: only its owner may open them, whatever the umask was."""
 
 from __future__ import annotations
 

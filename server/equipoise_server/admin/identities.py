@@ -43,7 +43,7 @@ def add_identity(
     target: str | None = None,
     clock: Clock = system_clock,
 ) -> Bundle:
-    """Admits an operator, auditor or analyst who sent a request; the same request again gets the first answer.
+    """Admits an operator, auditor or analyst who sent a signing request; a repeated request gets the first answer.
 
     Raises `AlreadyExists` for a name that is taken, `InvalidArgument`.
     """
@@ -56,7 +56,7 @@ def add_identity(
 def renew_identity(
     state: Path, name: str, signing_request: bytes, target: str | None = None, clock: Clock = system_clock
 ) -> Bundle:
-    """Gives anybody another certificate, also after a revocation. Raises `NotFound`, `InvalidArgument`."""
+    """Issues another certificate to any identity, also after a revocation. Raises `NotFound`, `InvalidArgument`."""
     request_id = default_request_id("renew", signing_request)
     with _admission(state, clock) as (deployment, admission):
         certificate = admission.renew(name, EVERYBODY, signing_request, request_id, HOLDER)
@@ -64,13 +64,13 @@ def renew_identity(
 
 
 def revoke_identity(state: Path, name: str, clock: Clock = system_clock) -> None:
-    """Revokes every certificate of anybody; open calls end within a minute. Raises `NotFound`."""
+    """Revokes every certificate of an identity, whose open calls end within a minute. Raises `NotFound`."""
     with _admission(state, clock) as (_, admission):
         admission.revoke(name, EVERYBODY, secrets.token_hex(16), HOLDER)
 
 
 def list_identities(state: Path, clock: Clock = system_clock) -> list[Identity]:
-    """Return everybody by name, but analysts who were deleted."""
+    """Return all identities by name, except deleted analysts."""
     identities: list[Identity] = []
     token = ""
     with _admission(state, clock) as (_, admission):
@@ -112,7 +112,7 @@ def _admission(state: Path, clock: Clock) -> Iterator[tuple[Deployment, Admissio
     deployment = open_deployment(state, clock())
     store = deployment.open_store()
     try:
-        # Before anything is written: requests are counted, and one more could stand in for one that is missing.
+        # Check the store before anything is written: the guard counts requests, and a new one could hide a loss.
         deployment.guard.advance(store)
         yield deployment, deployment.admission(store, clock)
     finally:

@@ -1,4 +1,4 @@
-"""What a custodian does to the ledger of a state directory while no server runs: check it, write off a loss."""
+"""Checks the ledger of a state directory, and writes off losses while no server runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from equipoise_server.transparency.record_writer import check_records
 
 @damage_is_told()
 def verify(state: Path, clock: Clock = system_clock) -> dict[str, Any]:
-    """Checks guard, chain, accounts, records and log. Raises `DataLoss` where they disagree, `InvalidArgument`."""
+    """Checks guard, chain, accounts, records and log. Raises `DataLoss` if they disagree, and `InvalidArgument`."""
     deployment = open_deployment(state, clock())
     store = deployment.open_store()
     try:
@@ -46,7 +46,7 @@ def verify(state: Path, clock: Clock = system_clock) -> dict[str, Any]:
 
 
 def write_off_state(state: Path, clock: Clock = system_clock) -> dict[str, Any]:
-    """Writes off what the store of `state` may have forgotten; says what was found and done.
+    """Writes off what the store of `state` may have forgotten, and returns what was found and done.
 
     Raises `InvalidArgument` while a server runs on the directory, `DataLoss` for a journal or accounts that are
     damaged in themselves: these must be restored first.

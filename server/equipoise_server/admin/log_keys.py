@@ -1,7 +1,7 @@
-"""What the holder of the state directory does with the log: exchange its keys and auditors', and write it to files.
+"""Exchanges the keys of the log and of auditors, and exports the log, for the holder of the state directory.
 
-All of it may be done while servers run: they read keys when they sign. A store that was restored from an older copy
-is refused with `DataLoss` before anything is changed (`ledger.guard`).
+Servers may run meanwhile: they read keys when they sign. A store that was restored from an older copy is refused
+with `DataLoss` before anything is changed (`ledger.rollback_guard`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from equipoise_server.transparency.tlog_export import tlog_files
 
 @dataclass(frozen=True)
 class KnownKey:
-    """A key, and how the log's readers know it; None for an auditor's."""
+    """A key with its verifier key, by which readers of the log know it; None for an auditor's key."""
 
     key: PublicKey
     verifier: VerifierKey | None
@@ -49,9 +49,9 @@ def list_keys(state: Path, clock: Clock = system_clock) -> list[KnownKey]:
 
 
 def add_log_key(state: Path, clock: Clock = system_clock) -> KnownKey:
-    """Makes another key for the log: checkpoints and receipts are signed with every key in force from now on.
+    """Makes another key for the log. From then on every key in force signs checkpoints and receipts.
 
-    A crash before the commit leaves a file that nothing refers to.
+    A crash before the commit leaves a key file that nothing refers to.
     """
     with _changing(state, clock) as (deployment, store):
         key = deployment.signer.make_key(clock())
@@ -62,9 +62,16 @@ def add_log_key(state: Path, clock: Clock = system_clock) -> KnownKey:
 
 
 def add_auditor_key(state: Path, public_file: Path, clock: Clock = system_clock) -> KnownKey:
-    """Seals the seeds of rounds that are opened from now on to this key, too: X25519, PEM.
+    """Adds an auditor's key, to which the seeds of all rounds that are opened later are sealed, too.
 
-    Raises `InvalidArgument` for another file, `AlreadyExists` for a key that is or was in force.
+    Args:
+        state: the state directory.
+        public_file: an X25519 public key in PEM.
+        clock: tells the time.
+
+    Raises:
+        InvalidArgument: the file is not such a key; the field is its name.
+        AlreadyExists: the key is, or was, in force.
     """
     try:
         public = load_pem_public_key(read_file(public_file))
@@ -74,7 +81,7 @@ def add_auditor_key(state: Path, public_file: Path, clock: Clock = system_clock)
         raise InvalidArgument(str(public_file), "is not an X25519 key")
     key = PublicKey(Purpose.AUDITOR, public.public_bytes_raw(), clock())
     try:
-        # Some points are no keys: the first round that is opened must not be what finds out.
+        # Some points cannot serve as keys. Find out now, and not when the next round is opened.
         seal_to(key.public, "", bytes(SALT_BYTES), bytes(SEED_BYTES))
     except ValueError:
         raise InvalidArgument(
@@ -86,15 +93,15 @@ def add_auditor_key(state: Path, public_file: Path, clock: Clock = system_clock)
 
 
 def retire_key(state: Path, purpose: Purpose, key_id: str, clock: Clock = system_clock) -> None:
-    """Ends a key's time, and removes the private part of one of the log's. Raises `NotFound`, `WrongState`.
+    """Retires a key, and removes the private key file of a log key. Raises `NotFound`, `WrongState`.
 
-    A crash after the commit leaves that file: it is removed by doing the same again, which is refused then.
+    A crash after the commit leaves the file. A second call is refused, but removes the file.
     """
     with _changing(state, clock) as (deployment, store):
         try:
             with committing(store, "key") as connection:
                 keys.retire(connection, purpose, key_id, clock())
-            # What is still to be signed with it, before its file is removed.
+            # Sign what the key must still sign, before its file is removed.
             Sequencer(store, deployment.guard, deployment.signer).sequence(clock())
         finally:
             with store.read() as connection:
@@ -102,7 +109,7 @@ def retire_key(state: Path, purpose: Purpose, key_id: str, clock: Clock = system
 
 
 def export_log(state: Path, directory: Path, clock: Clock = system_clock) -> int:
-    """Writes the log to a new directory, as C2SP's tlog-tiles has it; how many entries it has.
+    """Writes the log to a new directory, in C2SP's tlog-tiles format, and returns the number of its entries.
 
     Raises `InvalidArgument` for a directory that exists, `WrongState` before the first checkpoint.
     """
@@ -127,7 +134,7 @@ def export_log(state: Path, directory: Path, clock: Clock = system_clock) -> int
 
 @contextmanager
 def _changing(state: Path, clock: Clock) -> Iterator[tuple[Deployment, Store]]:
-    """What is changed enters the log at a server's next look, or when one is started next."""
+    """Opens the store for a change, which a running server, or the next one that starts, appends to the log."""
     with _opened(state, clock) as (deployment, store):
         deployment.guard.advance(store)
         yield deployment, store

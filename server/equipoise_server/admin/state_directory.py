@@ -55,7 +55,7 @@ RENEW = "equipoise-server certificate renew"
 
 @dataclass(frozen=True)
 class Deployment:
-    """What a server needs of its state directory, read and checked at a time; the store is opened apart."""
+    """A deployment: the state directory's files, read and checked at one time. The store is opened separately."""
 
     state: Path
     time: datetime
@@ -67,14 +67,14 @@ class Deployment:
 
     @property
     def certificate_ends(self) -> dict[str, datetime]:
-        """When the server's own certificate and the authority's expire."""
+        """The times at which the server's certificate and the authority's expire."""
         return {
             "server": self.server_certificate.not_valid_after_utc,
             "authority": self.authority.certificate.not_valid_after_utc,
         }
 
     def expiring(self, now: datetime) -> list[str]:
-        """Return what has to be renewed soon, or should have been: a line for each."""
+        """Return a line for each certificate that has expired or expires soon."""
         remedies = {"server": f"renew it with: {RENEW}", "authority": "see the runbook"}
         return [
             f"{'expires' if now <= end else 'expired'} on {end:%Y-%m-%d}: "
@@ -94,7 +94,7 @@ class Deployment:
         return log_signer(self.state, self.config)
 
     def admission(self, store: Store, clock: Clock) -> Admission:
-        """Return who gets in, on this deployment's store."""
+        """Return the admission of identities on this deployment's store."""
         operations = Operations(store, clock, lambda: self.guard.advance(store))
         return Admission(Registry(operations), self.authority, self.config.certificate_days)
 
@@ -103,11 +103,11 @@ class Deployment:
         return open_store(self.config.store_url(self.state))
 
     def hold(self) -> AbstractContextManager[None]:
-        """Keeps other servers off a store that cannot be shared. Raises `InvalidArgument` where one has it."""
+        """Holds the store for a server. Raises `InvalidArgument` if another one has it and it cannot be shared."""
         return hold(self.config.store_url(self.state))
 
     def hold_exclusively(self) -> AbstractContextManager[None]:
-        """Keeps every server off the store. Raises `InvalidArgument` where one has it."""
+        """Holds the store alone, so that no server can start. Raises `InvalidArgument` if a server holds it."""
         return hold_exclusively(self.config.store_url(self.state))
 
 

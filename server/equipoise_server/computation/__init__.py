@@ -1,1 +1,1 @@
-"""A round is a pure function of its job and its table; workers and replay both use it, and it opens no store."""
+"""Computes rounds and sessions as pure functions of job and table, for workers and replay, without any store."""

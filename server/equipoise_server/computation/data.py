@@ -1,4 +1,4 @@
-"""The table of a round or of a session, as it was registered or not at all."""
+"""Loads the table of a round or of a session, and refuses any table but the registered one."""
 
 from __future__ import annotations
 
@@ -13,16 +13,24 @@ from equipoise_server.datasets.source import Source
 
 @dataclass(frozen=True)
 class LoadedData:
-    """A table that is the registered one, and its digest."""
+    """The registered table as counts, and its digest."""
 
     counts: Counts
     digest: bytes
 
 
 def load_data(source: Source, schema: Schema, records: int, registered: bytes) -> LoadedData:
-    """Read the table, if it is the one that was registered, with its number of records and its digest.
+    """Read a table and check that it is the registered one.
 
-    Raises `InvalidArgument` for a table that its schema refuses, `DataLoss` for another one.
+    Args:
+        source: where the table is.
+        schema: the table's attributes.
+        records: the number of records at registration.
+        registered: the table's digest at registration, 32 bytes.
+
+    Raises:
+        InvalidArgument: a record does not fit the schema.
+        DataLoss: the table is not the registered one.
     """
     counts = source.counts(schema)
     if counts.records != records:

@@ -1,7 +1,7 @@
-"""What a round computes: from its table, its workloads and its seed to the answers and the synopsis.
+"""Computes a round: the answers and the synopsis from the table, the workloads and the seed.
 
-A round is a function of (seed, data, workloads, parameters). So nothing is checkpointed: a worker that dies
-is started again and computes the same bytes, and so does a replay.
+A round is a function of (seed, data, workloads, parameters). So a run has no checkpoints: if a worker dies, another
+one computes the same bytes, and so does a replay.
 """
 
 from __future__ import annotations
@@ -28,11 +28,19 @@ from equipoise_server.mechanisms.registry import SEPARATE, SESSION_MECHANISMS, m
 
 @dataclass(frozen=True)
 class Job:
-    """Everything a run depends on. `schema` is JSON, `workloads` the submitted bytes in order of the shares.
+    """The inputs of a run, except the table itself.
 
-    `seed`: as it was committed to; the mechanism gets it bound to the rest. `audit_nonce`: the auditor's, if any.
-    `data_digest`: of the table as it was registered. `told`: of a session, what binds the answers that were given
-    while it was open.
+    Attributes:
+        round_id: the round's id.
+        source: where the table is.
+        schema: the table's attributes, as JSON.
+        setting: the round's public parameters.
+        plan: the round's plan.
+        workloads: the submitted bytes by analyst, in the order of the shares.
+        seed: the committed seed, 32 bytes; the mechanism gets it bound to the other inputs.
+        data_digest: the table's digest at registration, 32 bytes.
+        audit_nonce: the auditor's 32 bytes; None without.
+        told: of a session, the chains that bind the answers that were given while it was open, by analyst.
     """
 
     round_id: str
@@ -50,14 +58,16 @@ class Job:
 def compute_round(job: Job, progress: OnStep) -> Outcome:
     """Compute a round's answers and synopsis: a pure function of the job and of the table it names.
 
-    Raises as `load_data` does, and `DataLoss` for a session in which other answers were given.
+    Raises:
+        InvalidArgument: a record does not fit the schema.
+        DataLoss: the table is not the registered one, or other answers were given while the session was open.
     """
     progress("load", 0, 1)
     schema = Schema.from_json(job.schema)
     data = load_data(job.source, schema, job.setting.records, job.data_digest)
     progress("load", 1, 1)
     session = job.plan.mechanism in SESSION_MECHANISMS
-    # Else streams are bound one by one: of a session to its statements, of an analyst alone to its own workload.
+    # Other mechanisms bind each stream by itself: a session's to its statements, an analyst's to its own workload.
     bound = {} if session or job.plan.mechanism in SEPARATE else job.workloads
     seed = bound_seed(job.seed, job.audit_nonce, data.digest, job.setting, job.plan, bound)
     if session:
@@ -69,7 +79,7 @@ def compute_round(job: Job, progress: OnStep) -> Outcome:
         workloads[analyst] = replace(compiled, digest=sha256(workload).digest())
     progress("compile", len(workloads), len(workloads))
     if not workloads:
-        # The round's analysts must not see that nobody has asked: there is a synopsis, of a game without questions.
+        # The analysts must not see that nobody submitted a workload: compute a synopsis without any queries.
         workloads[job.setting.shares[0].analyst] = compile_workload((), schema)
     run = mechanism(job.plan.mechanism).run
     outcome = run(job.setting, job.plan, data.counts, workloads, seed, progress)

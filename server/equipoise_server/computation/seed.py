@@ -1,4 +1,4 @@
-"""What a mechanism draws from: a round's committed seed, bound to its data, public parameters and workloads."""
+"""Derives the seed of a mechanism: a round's committed seed, bound to its data, public parameters and workloads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def bound_seed(
     plan: MechanismPlan,
     workloads: Mapping[str, bytes],
 ) -> bytes:
-    """Derive what the mechanism draws from, 32 bytes: the committed seed, for one nonce, table, plan and workloads.
+    """Derive the mechanism's 32-byte seed: the committed seed, bound to one nonce, table, plan and workloads.
 
     HKDF-SHA256 (RFC 5869) of the seed; salt: the nonce, or zeros; info: the data's `digest`, that of the public
     parameters and that of the workloads. Assumption: HMAC-SHA256 is a pseudorandom function, also where its
@@ -35,8 +35,8 @@ def bound_seed(
     `docs/decisions/0005-seed-binding.md` says why.
 
     Args:
-        seed: 32 bytes, as they were committed to.
-        nonce: 32 bytes of the auditor's, None where it gave none.
+        seed: The committed seed, 32 bytes.
+        nonce: The auditor's 32 bytes; None without.
         digest: The table's SHA-256, 32 bytes (`datasets.digest`).
         setting: The round's public parameters.
         plan: The round's plan.
@@ -51,7 +51,7 @@ def bound_seed(
 
 
 def setting_fields(setting: PublicParameters) -> dict[str, Any]:
-    """The public parameters of a round as they are bound to its seed, each under its own key."""
+    """Return the public parameters of a round as they are bound to its seed, each under its own key."""
     return {
         "records": setting.records,
         "universe_size": setting.universe_size,
@@ -59,7 +59,7 @@ def setting_fields(setting: PublicParameters) -> dict[str, Any]:
         "shares": [SHARE.encode(share) for share in setting.shares],
         "unit": setting.unit,
         "data_budget": BUDGET.encode(setting.data_budget),
-        # There is no JSON of an infinite budget.
+        # JSON has no infinite numbers.
         "analyst_budget": BUDGET.encode(setting.analyst_budget) if setting.protects_analysts else None,
         "beta": float(setting.beta),
         "options": dict(setting.options),

@@ -1,7 +1,7 @@
-"""What a session computes: answers in the order of its slots, and that a run gives those that were given before.
+"""Computes a session's answers in the order of its slots, and checks that a run reproduces earlier answers.
 
-A session is a function of (seed, data, parameters, statements so far). So nothing is checkpointed: a worker that
-dies is started again and asked once more what had been asked.
+A session is a function of (seed, data, parameters, statements so far). So a session has no checkpoints: if a worker
+dies, another one is asked all earlier statements again.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from equipoise_server.mechanisms.registry import session_mechanism
 
 @dataclass(frozen=True)
 class SessionJob:
-    """Everything a session depends on besides its statements. `schema` is JSON, `seed` as it was committed to.
+    """The inputs of a session, except its statements and the table itself.
 
-    `audit_nonce`: the auditor's part of the randomness, None without one; it is fixed with the first answer.
-    `stops`: nothing is answered any more once the updates are used up.
+    `schema` is JSON, and `seed` the committed seed. `audit_nonce` is the auditor's part of the randomness, which
+    the first answer fixes; None without. `stops` says whether the session stops once its updates are used up.
     """
 
     session_id: str
@@ -53,21 +53,21 @@ class Question:
 
 @dataclass(frozen=True)
 class AnswerChain:
-    """What binds one analyst's answers: the chain before the first one, and after the last."""
+    """The hash chain that binds one analyst's answers: its value before the first and after the last answer."""
 
     start: bytes
     end: bytes
 
 
 def start_session(job: SessionJob, schema: Schema) -> Session:
-    """A session that has answered nothing. Raises as `load_data` does."""
+    """Start a session, which has answered nothing yet. Raises as `load_data` does."""
     data = load_data(job.source, schema, job.setting.records, job.data_digest)
     seed = bound_seed(job.seed, job.audit_nonce, data.digest, job.setting, job.plan, {})
     return session_mechanism(job.plan.mechanism).start(job.setting, job.plan, data.counts, seed)
 
 
 def answer(session: Session, schema: Schema, questions: Sequence[Question], stops: bool) -> Iterator[Answers]:
-    """The answers to statements in ascending slots, up to where the session stops."""
+    """Yield the answers to statements in ascending slots, until the session stops."""
     for question in questions:
         if stops and session.used_up_at(question.slot):
             return
@@ -76,7 +76,7 @@ def answer(session: Session, schema: Schema, questions: Sequence[Question], stop
 
 
 def check_live_answers(live: AnswerChain, workload: bytes, questions: SessionWorkload, answers: Answers) -> None:
-    """Raises `DataLoss` unless these answers to a workload are what was told while the session was open."""
+    """Raise `DataLoss` unless these answers to a workload are those given while the session was open."""
     chain, first = live.start, 0
     statements, slots = asked_from_bytes(workload)
     for sequence, (statement, slot, compiled) in enumerate(

@@ -1,4 +1,4 @@
-"""What is made of a round's outcome: the exact messages of every analyst's stream, and what commits to each."""
+"""Makes the exact messages of every analyst's stream of a round's outcome, and each stream's digest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from equipoise.records.record import stream_start, stream_step
 from equipoise.wire.results import results_to_chunks
 from equipoise_server.mechanisms.interface import OnStep, Outcome
 
-CHUNKS_IN_PART = 64  # about 1.1 MB: the store's writer is not held for long, and memory stays constant
+CHUNKS_IN_PART = 64  # about 1.1 MB; writing a part is short, and memory stays constant
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class StreamPart:
 
 
 def stream_parts(round_id: str, outcome: Outcome, progress: OnStep) -> Iterator[StreamPart]:
-    """Yield every analyst's stream, some messages at a time, so that never more than these are held."""
+    """Yield every analyst's stream in parts of at most 64 messages, so that only one part is in memory."""
     for done, (analyst, answers) in enumerate(outcome.answers.items()):
         progress("store", done, len(outcome.answers))
         chunks = results_to_chunks(round_id, answers.values, answers.methods, answers.bounds)
@@ -43,21 +43,21 @@ def stream_parts(round_id: str, outcome: Outcome, progress: OnStep) -> Iterator[
 
 
 class Digests:
-    """What commits to every stream, chained while its messages are made."""
+    """The digests of all streams, chained while their messages are made."""
 
     def __init__(self, round_id: str) -> None:
         self._start = stream_start(round_id)
         self._chained: dict[str, tuple[bytes, int]] = {}
 
     def take(self, part: StreamPart) -> None:
-        """Chain on the next messages of a stream."""
+        """Extend a stream's chain by its next messages."""
         digest, messages = self._chained.get(part.analyst, (self._start, 0))
         for chunk in part.chunks:
             digest = stream_step(digest, chunk)
         self._chained[part.analyst] = digest, messages + len(part.chunks)
 
     def streams(self, outcome: Outcome) -> dict[str, StreamDigest]:
-        """By analyst, once all messages of the outcome have been taken."""
+        """Return every stream's digest, by analyst. All messages of the outcome must have been taken before."""
         return {
             analyst: StreamDigest(digest, messages, len(outcome.answers[analyst].values))
             for analyst, (digest, messages) in self._chained.items()

@@ -1,1 +1,1 @@
-"""Replay: a released round computed again from its data and its seed, and compared with what was released."""
+"""Computes a released round again from its data and its seed, and compares it with the release."""

@@ -24,13 +24,13 @@ TOLERANCE = 1 << (GRID_BITS - 20)  # units of 2^-40
 
 
 def tolerance_of(mechanism: str) -> int:
-    """By how many units of 2^-40 values and bounds may differ. Ways of answering are equal in any case."""
+    """Return by how many units of 2^-40 values and bounds may differ. Ways of answering must always be equal."""
     return TOLERANCE if mechanism in MECHANISMS and MECHANISMS[mechanism].fitted else 0
 
 
 @dataclass
 class Ways:
-    """How many answers were given in each way, and by how much a value or bound of each differs at most."""
+    """The number of answers of each answer method, and the largest difference of a value or bound for each."""
 
     tolerance: int
     answers: Counter[AnswerMethod] = field(default_factory=Counter)

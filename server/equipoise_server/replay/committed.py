@@ -1,4 +1,4 @@
-"""What a round has on record: its items, opened, and the roots that bind them."""
+"""Reads the records of a round: its opened items, and the roots that bind them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Differences between what a round has on record and what it must have, named one at a time."""
+"""Differences between the recorded facts of a round and the expected ones, named one at a time."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Difference:
-    """What is on record or stored, and what it must be; both empty where `what` says it all.
+    """A difference between a recorded or stored value and the expected one; both are empty if `what` says it all.
 
-    `message` is a sequence number, counted from 1, `query` a number in the analyst's workload, from 0.
+    `message` is a sequence number, counted from 1; `query` is a number in the analyst's workload, counted from 0.
     """
 
     what: str
@@ -31,7 +31,7 @@ class Difference:
         return f"{subject}: {self.recorded} is there, but it must be {self.expected}" if self.recorded else subject
 
     def as_json(self) -> dict[str, object]:
-        """Return every field, those that say nothing as null."""
+        """Return every field, with null for the empty ones."""
         return {name: None if value == "" else value for name, value in asdict(self).items()}
 
 
@@ -44,7 +44,7 @@ class Differs(Exception):
 
 
 def same(what: str, recorded: object, expected: object, analyst: str = "") -> None:
-    """Raises `Differs` unless the two are equal. Objects are compared field by field, and bytes shown in hex."""
+    """Raise `Differs` unless the two are equal. Objects are compared field by field, and bytes are shown in hex."""
     if isinstance(recorded, Mapping) and isinstance(expected, Mapping):
         for name in sorted({*recorded, *expected}):
             same(f"{what}.{name}", recorded.get(name), expected.get(name), analyst)
@@ -53,7 +53,7 @@ def same(what: str, recorded: object, expected: object, analyst: str = "") -> No
 
 
 def shown(value: Any) -> str:
-    """As a reader of the difference sees it."""
+    """Return a value as the reader of a difference sees it."""
     if value is None:
         return "nothing"
     return value.hex() if isinstance(value, bytes) else str(value)

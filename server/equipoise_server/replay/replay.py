@@ -1,7 +1,7 @@
-"""Computing a released round again and comparing it, step by step, with what is stored and on record.
+"""Computes a released round again and compares it, step by step, with the store and the records.
 
 A round is a function of its data, workloads, public parameters and seed. All of these are committed to before
-anything is computed, so whoever holds data and seed can check that what analysts got is what these determine.
+anything is computed. So a holder of data and seed can check that they determine the results that analysts got.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from equipoise_server.rounds.store.rounds import recorded_terms
 from equipoise_server.rounds.terms.defaults import make_plan
 
 OF_SESSIONS = ("slots", "told")
-SHOWN = 16  # hexadecimal digits of what is only to be recognised
+SHOWN = 16  # hexadecimal digits of a hash that a reader only has to recognise
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check that has passed: its name, and what was found to hold."""
+    """A check that has passed: its name, and the facts that were found."""
 
     name: str
     detail: str
@@ -49,10 +49,10 @@ class Check:
 
 @dataclass
 class Replayed:
-    """The checks that passed, in order; and the name of the first that did not, with its difference.
+    """The outcome of a replay: the checks that passed, in order, and the first failed one with its difference.
 
-    `ways`: for every way of answering how many answers there are, by how much at most, in units of 2^-40, a value
-    or bound differs, and by how much it may.
+    `ways` has for every answer method the number of answers, and the largest and the allowed difference of a value
+    or bound, in units of 2^-40.
     """
 
     round_id: str
@@ -64,20 +64,20 @@ class Replayed:
 
 @dataclass
 class Replay:
-    """A round to be replayed, with what is not in the store.
+    """The replay of one round, with the seed and the table, which are not in the store.
 
-    `seed_of` gives the seed that opens the round's commitment, or raises `VerificationFailed`; `source_of` the
-    table of the dataset.
+    `seed_of` returns the seed that opens the round's commitment, or raises `VerificationFailed`; `source_of` gets
+    the table of the dataset.
     """
 
     stored: StoredRound
     seed_of: Callable[[bytes], bytes]
     source_of: Callable[[DatasetRecord], Source]
     progress: OnStep
-    messages: Counter[str] = field(default_factory=Counter)  # that were compared, by analyst
+    messages: Counter[str] = field(default_factory=Counter)  # the number of compared messages, by analyst
 
     def run(self) -> Replayed:
-        """Check after check, until one fails. Raises `NotFound`; `WrongState` where a round cannot be replayed."""
+        """Run the checks until one fails. Raises `NotFound`, and `WrongState` if the round cannot be replayed."""
         if self.stored.round.state is not RoundState.RELEASED:
             raise WrongState("the round has not been released")
         replayed = Replayed(self.stored.id)
@@ -110,11 +110,11 @@ class Replay:
         return replayed
 
     def records_are_bound(self) -> str:
-        """The round's records are whole, and each names the one before."""
+        """Check that the round's records are complete, and that each names the one before."""
         return ", ".join(f"{kind} {root.hex()}" for kind, root in self.stored.committed.roots.items())
 
     def plan_follows(self) -> str:
-        """Dataset, terms and plan are those on record, and from these terms the planner makes this plan."""
+        """Check that dataset, terms and plan are the recorded ones, and that the terms lead to this plan."""
         stored, committed, released = self.stored, self.stored.committed, self.stored.round
         same("the round's dataset", stored.dataset.name, committed.round.dataset)
         same("schema", json.loads(stored.dataset.schema.to_json()), dict(committed.dataset.schema))
@@ -129,7 +129,7 @@ class Replay:
         return f"{again.mechanism}, as planned from the terms again"
 
     def seed_opens(self) -> str:
-        """The seed is the one that was committed to, and the auditor's nonce the one on record."""
+        """Check that the seed is the committed one, and the auditor's nonce the recorded one."""
         commitment, recorded = self.stored.round.seed_commitment, self.stored.committed.round
         same("the seed's commitment", commitment, recorded.seed_commitment)
         same("the seed's fingerprint", recorded.seed_fingerprint, fingerprint(self.seed))
@@ -139,7 +139,7 @@ class Replay:
         return f"{len(self.seed)} bytes open the commitment {commitment.hex()[:SHOWN]}...; used with {bound}"
 
     def workloads_open(self) -> str:
-        """Every workload is the one that was committed to, and nobody's is missing."""
+        """Check that every workload is the committed one, and that none is missing."""
         workloads, salts = self.stored.workloads, self.stored.salts
         for share in self.stored.round.terms.shares:
             name = share.analyst
@@ -152,7 +152,7 @@ class Replay:
         return f"{len(workloads):,} of {len(self.stored.round.terms.shares):,} analysts have asked, as on record"
 
     def data_are_registered(self) -> str:
-        """The table is the one that was registered; then the round is computed, which takes as long as it took."""
+        """Check that the table is the registered one, and compute the round, which takes as long as its run did."""
         stored, committed = self.stored, self.stored.committed
         digest = committed.data.digest
         same("the data's digest at the release", committed.spending.data_digest, digest)
@@ -164,7 +164,7 @@ class Replay:
         return f"{described}, from which the answers of {analysts:,} analysts were computed again"
 
     def answers_agree(self) -> str:
-        """Every message that is stored is the one that is computed."""
+        """Check that every stored message is the computed one."""
         for part in stream_parts(self.stored.id, self.outcome, self.progress):
             for place, (stored, computed) in enumerate(self.stored.beside(part), start=part.first_sequence):
                 if stored is None:
@@ -176,7 +176,7 @@ class Replay:
         return f"{answers:,} in {messages:,} messages agree {fitted if self.ways.tolerance else 'byte for byte'}"
 
     def streams_are_committed(self) -> str:
-        """What is stored of every stream is what the release has put on record, and nobody has more."""
+        """Check that every stored stream is the one that the release recorded, and that there are no others."""
         for name, result in self.stored.committed.results.items():
             digest, stored = self.stored.stream(name)
             same("messages", stored, self.messages[name], name)
@@ -188,7 +188,7 @@ class Replay:
         return f"{len(self.messages):,} have the digests on record, and nobody has another"
 
     def synopsis_agrees(self) -> str:
-        """The synopsis is the one that is computed, and that the release has put on record."""
+        """Check that the stored synopsis is the computed one, and the one that the release recorded."""
         try:
             stored = self.stored.synopsis()
         except DataLoss as error:
@@ -205,12 +205,12 @@ class Replay:
 
     @cached_property
     def seed(self) -> bytes:
-        """The seed that opens the commitment on record."""
+        """The seed that opens the recorded commitment."""
         return self.seed_of(self.stored.round.seed_commitment)
 
     @cached_property
     def job(self) -> Job:
-        """What the round's worker was given."""
+        """The job of the round's worker."""
         return Job(
             round_id=self.stored.id,
             source=self.source_of(self.stored.dataset),
@@ -225,10 +225,10 @@ class Replay:
 
     @cached_property
     def outcome(self) -> Outcome:
-        """The round, computed again."""
+        """The outcome of the round, computed again."""
         return compute_round(self.job, self.progress)
 
     @cached_property
     def ways(self) -> Ways:
-        """How the answers compare."""
+        """The comparison of the answers."""
         return Ways(tolerance_of(self.stored.round.plan.mechanism))

@@ -1,4 +1,4 @@
-"""What a replay says: numbered lines for people, or one JSON object."""
+"""Reports a replay as numbered lines for people, or as one JSON object."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def as_json(replayed: Replayed) -> dict[str, object]:
 
 
 def lines(replayed: Replayed) -> list[str]:
-    """Return a line for each check, and one for each way of answering: by which rule it was compared."""
+    """Return a line for each check, and a line for each answer method with the rule of its comparison."""
     facts = [
         f"{number:>2} ok   {check.name}: {check.detail}" for number, check in enumerate(replayed.checks, start=1)
     ]

@@ -1,4 +1,4 @@
-"""A round's seed, as an auditor comes by it: sealed in the store and opened with a key, or from a file."""
+"""Reads a round's seed for a replay: from the store, where it is opened with an auditor's key, or from a file."""
 
 from __future__ import annotations
 
@@ -26,11 +26,15 @@ from equipoise_server.transparency.keys import Purpose, all_keys
 def unsealed(
     store_url: str, guard: Guard, round_id: str, private: X25519PrivateKey, commitment: bytes, now: datetime
 ) -> bytes:
-    """The seed of an ended round that the store holds for this key, once it is on record that it was read.
+    """Put the reading of an ended round's seed on record, and return the seed that the store has for a key.
 
-    As at an auditor's call to a server, the record is written, and known to the guard, before the seed is opened;
-    it names the key, as nobody has signed in. It enters the log when a server next looks. Raises `WrongState` where
-    there is none for the key, or the round has not ended; `VerificationFailed`; `DataLoss` upon an older copy.
+    As in an auditor's call to a server, the record is written, and the guard knows it, before the seed is opened.
+    The record names the key, because no auditor has signed in. A server appends the record to the log later.
+
+    Raises:
+        WrongState: the round has not ended, or the store has no seed for the key.
+        VerificationFailed: the seed does not open the commitment.
+        DataLoss: the store is an older copy.
     """
     public = private.public_key().public_bytes_raw()
     with closing(open_store(store_url)) as store:
@@ -41,7 +45,7 @@ def unsealed(
 
 
 def _recorded(store: Store, round_id: str, public: bytes, now: datetime) -> bytes:
-    """The seed as it was sealed to a key, in the transaction that puts its reading on record."""
+    """Return the seed as it was sealed to a key, in the transaction that puts its reading on record."""
     with committing(store, "seed read") as connection:
         record = read_round(connection, round_id)
         if not (record.state is RoundState.ABORTED or streams_open(record.state, record.release_time, now)):
@@ -59,9 +63,11 @@ def _recorded(store: Store, round_id: str, public: bytes, now: datetime) -> byte
 
 
 def seed_in(path: Path, commitment: bytes) -> bytes:
-    """The seed of a file of 128 hexadecimal digits, the commitment's salt and the seed.
+    """Return the seed in a file of 128 hexadecimal digits: the commitment's salt, then the seed.
 
-    Raises `InvalidArgument` naming the file, `VerificationFailed` where another seed was committed to.
+    Raises:
+        InvalidArgument: the file cannot be read or is malformed; the field is its name.
+        VerificationFailed: the round is committed to another seed.
     """
     try:
         plain = bytes.fromhex(path.read_text(encoding="ascii").strip())

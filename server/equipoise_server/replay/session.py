@@ -1,7 +1,7 @@
-"""What a session has besides a round: statements in slots, and answers that were told before there were results.
+"""Checks the parts of a session that other rounds lack: slots of statements, and answers given before the release.
 
-What is stored of each answer as it was told, its message and its receipt, must be what was released, which the
-replay computes again. Slots must be as planned: each taken once, within the session's length, by its own share.
+The stored message and receipt of each answer must agree with the release, which the replay computes again. The
+slots must follow the plan: each is used once, within the session's length, by its own share.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from equipoise_server.replay.stored import StoredRound
 
 
 def check_slots(stored: StoredRound) -> str:
-    """Raises `Differs` unless what was asked is within the plan, and each slot is its share's and taken once."""
+    """Raise `Differs` unless the statements are within the plan, and each slot is used once, by its own share."""
     schema = stored.dataset.schema
     try:
         asked = {analyst: compile_asked(workload, schema) for analyst, workload in stored.workloads.items()}
@@ -40,7 +40,7 @@ def check_slots(stored: StoredRound) -> str:
 
 
 def check_live_answers(stored: StoredRound) -> str:
-    """Raises `Differs` unless every answer was told, and signed for, as it was released."""
+    """Raise `Differs` unless every answer was given, and its receipt signed, as it was released."""
     live = stored.live_answers
     same("analysts who were answered", ", ".join(sorted(live)), ", ".join(sorted(stored.workloads)))
     for analyst in live:

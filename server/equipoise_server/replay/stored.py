@@ -1,4 +1,4 @@
-"""What the store holds of a released round, read as it is needed: a message may be large, and a round has many."""
+"""Reads the stored parts of a released round as they are needed, because a round has many large messages."""
 
 from __future__ import annotations
 
@@ -25,44 +25,44 @@ from equipoise_server.storage.tables.session import asked
 
 @dataclass
 class StoredRound:
-    """A round of a store. Every part raises what the store does, and `NotFound` where there is no such round."""
+    """A stored round. Reading a part raises the store's errors, and `NotFound` if there is no such round."""
 
     store: ReadOnlyStore
     id: str
 
     @cached_property
     def round(self) -> RoundRecord:
-        """The round as the store has it."""
+        """The stored round."""
         with self.store.read() as connection:
             return read_round(connection, self.id)
 
     @cached_property
     def committed(self) -> Committed:
-        """What the round has on record."""
+        """The records of the round."""
         with self.store.read() as connection:
             return read_committed(connection, self.round)
 
     @cached_property
     def dataset(self) -> DatasetRecord:
-        """The dataset as the store has it."""
+        """The stored dataset."""
         with self.store.read() as connection:
             return read_dataset(connection, self.round.terms.dataset)
 
     @cached_property
     def setting(self) -> PublicParameters:
-        """What the round was planned from."""
+        """The public parameters of the round's plan."""
         released = self.round
         return setting_of(released.terms, released.records, released.universe_size, self.dataset.schema.sizes)
 
     @cached_property
     def nonce(self) -> bytes | None:
-        """The auditor's part of the randomness."""
+        """The auditor's part of the randomness; None without one."""
         with self.store.read() as connection:
             return read_audit_nonce(connection, self.id)
 
     @cached_property
     def workloads(self) -> Mapping[str, bytes]:
-        """What was submitted, by analyst, in the order of the shares."""
+        """The submitted workloads, by analyst, in the order of the shares."""
         with self.store.read() as connection:
             return read_workloads(connection, self.id)
 
@@ -78,21 +78,21 @@ class StoredRound:
 
     @cached_property
     def salts(self) -> Mapping[str, bytes | None]:
-        """Under which the workloads are committed to, by analyst."""
+        """The salts under which the workloads are committed to, by analyst."""
         with self.store.read() as connection:
             query = select(submissions.c.analyst, submissions.c.salt).where(submissions.c.round_id == self.id)
             return {row.analyst: row.salt for row in connection.execute(query)}
 
     @cached_property
     def receipts(self) -> Mapping[str, bytes | None]:
-        """That with each workload, by analyst."""
+        """The receipt of each workload, by analyst."""
         with self.store.read() as connection:
             query = select(submissions.c.analyst, submissions.c.receipt).where(submissions.c.round_id == self.id)
             return {row.analyst: row.receipt for row in connection.execute(query)}
 
     @cached_property
     def live_answers(self) -> Mapping[str, list[Row[Any]]]:
-        """Of a session: each answer as it was told, by analyst, in order. Nothing of any other round."""
+        """The answers that a session gave while it was open, by analyst, in order; empty for any other round."""
         query = select(asked).where(asked.c.round_id == self.id).order_by(asked.c.analyst, asked.c.sequence)
         rows_of: dict[str, list[Row[Any]]] = {}
         with self.store.read() as connection:
@@ -101,12 +101,12 @@ class StoredRound:
         return rows_of
 
     def synopsis(self) -> bytes:
-        """Return the cells of the synopsis's records."""
+        """Return the cells of the synopsis's records, as they are stored."""
         with self.store.read() as connection:
             return read_synopsis(connection, self.id)
 
     def beside(self, part: StreamPart) -> list[tuple[bytes | None, bytes]]:
-        """Return the messages of a part that was computed, each beside the one that is stored."""
+        """Return each message of a computed part together with the stored one, in the order (stored, computed)."""
         last = part.first_sequence + len(part.chunks) - 1
         with self.store.read() as connection:
             query = select(result_chunks.c.sequence, result_chunks.c.chunk).where(
@@ -129,7 +129,7 @@ class StoredRound:
             yield from connection.execution_options(yield_per=CHUNKS_IN_PART).execute(query).scalars()
 
     def stream(self, analyst: str) -> tuple[bytes, int]:
-        """Return what commits to an analyst's stream as it is stored, and how many messages it has."""
+        """Return the digest of an analyst's stored stream, and the number of its messages."""
         digest, messages = stream_start(self.id), 0
         for chunk in self.messages(analyst):
             digest, messages = stream_step(digest, chunk), messages + 1

@@ -1,1 +1,1 @@
-"""The edge: protobuf in, protobuf out, no decisions."""
+"""The gRPC interface: converts messages, guards calls, and decides nothing about rounds or budgets."""

@@ -1,4 +1,4 @@
-"""What the configuration says, as gRPC and the limits want it."""
+"""Converts the configuration into gRPC's settings and the limits of calls and streams."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from equipoise_server.identity.policy import Rate
 from equipoise_server.rpc.interceptors.call_limits import CallLimits
 from equipoise_server.rpc.services.session_stream import SessionStreamLimits
 
-KEEPALIVE_ANSWER_SECONDS = 20  # how long a peer has to say that it is still there
+KEEPALIVE_ANSWER_SECONDS = 20  # how long a peer has to answer a keepalive ping
 
 
 def call_limits(config: Config) -> CallLimits:
-    """Return what each caller may do."""
+    """Return the limits of each caller."""
     return CallLimits(
         calls=config.calls_per_caller,
         uploads=config.uploads_per_caller,
@@ -27,7 +27,7 @@ def call_limits(config: Config) -> CallLimits:
 
 
 def session_stream_limits(config: Config) -> SessionStreamLimits:
-    """Return what the streams of sessions may have."""
+    """Return the limits of the streams of sessions."""
     return SessionStreamLimits(
         at_once=config.asked_at_once,
         per_second=config.asked_per_second,
@@ -37,7 +37,7 @@ def session_stream_limits(config: Config) -> SessionStreamLimits:
 
 
 def options(config: Config) -> list[tuple[str, int]]:
-    """gRPC's settings, where its own are unsafe for a server that strangers can reach."""
+    """Return gRPC's settings where the default is unsafe for a server that strangers can reach."""
     return [
         # With port sharing, a second server would silently take half of the connections.
         ("grpc.so_reuseport", 0),
@@ -50,10 +50,10 @@ def options(config: Config) -> list[tuple[str, int]]:
         ("grpc.max_connection_idle_ms", config.idle_seconds * 1000),
         ("grpc.max_connection_age_ms", config.connection_seconds * 1000),
         ("grpc.max_connection_age_grace_ms", config.connection_grace_seconds * 1000),
-        # Nothing compressed is received, so a small message never becomes a large one; nor is it sent, so the size
-        # of a message does not follow its content.
+        # The server accepts no compressed messages, so a small message never expands to a large one. It sends none
+        # either, so the size of a message does not depend on its content.
         ("grpc.compression_enabled_algorithms_bitset", 1),
-        # A peer that has gone without a word is noticed, and one that floods with pings is cut off.
+        # Pings detect peers that vanished. Peers that flood the server with pings are disconnected.
         ("grpc.keepalive_time_ms", config.keepalive_seconds * 1000),
         ("grpc.keepalive_timeout_ms", KEEPALIVE_ANSWER_SECONDS * 1000),
         ("grpc.keepalive_permit_without_calls", 1),

@@ -1,4 +1,4 @@
-"""Which versions of gRPC a server is started with: others work for clients, and fail servers under attack."""
+"""Checks the version of gRPC: some versions work for clients but make servers fail under attack."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ FIRST, FAULTY_FROM = (1, 78), (1, 83)
 
 
 def check_grpc() -> None:
-    """Refuse a version of grpcio with which callers could keep others out, or end the server.
+    """Refuse a version of grpcio with which callers could lock others out, or end the server.
 
-    From 1.83 on, connections that have ended still count against the most that are allowed; from 1.84 on, a call
-    whose path is not UTF-8 ends the server's main loop, which no code of ours can guard.
+    From 1.83 on, connections that have ended still count against the limit of connections. From 1.84 on, a call
+    whose path is not UTF-8 ends the server's main loop, which our code cannot prevent.
 
     Raises:
-        InvalidArgument: Names the version, those that a server takes, and the command that installs one.
+        InvalidArgument: The version is refused. The message names it, the accepted versions, and the command that
+            installs one of them.
     """
     version = tuple(int(part) for part in grpc.__version__.split(".")[:2])
     if not FIRST <= version < FAULTY_FROM:

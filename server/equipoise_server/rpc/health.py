@@ -1,7 +1,7 @@
-"""Whether the server can be used, said on an address of its own by the standard protocol grpc.health.v1.
+"""The health service: reports on a separate address, by the standard protocol grpc.health.v1, if the server works.
 
-The empty name stands for the process and is SERVING until it is told to stop; the services' names are SERVING while
-the store can be read, too. Nothing else is said: no tenant, no round, no number.
+The empty name stands for the process and is SERVING until the process is told to stop. The services' names are
+SERVING as long as the store can be read, too. The health service says nothing about analysts, rounds or numbers.
 """
 
 from __future__ import annotations
@@ -30,10 +30,16 @@ _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 async def health_served(
     listen: str, services: Sequence[str], look: Callable[[], None], stopping: asyncio.Event
 ) -> AsyncIterator[int]:
-    """Answers at HOST:PORT; gives the port, 0 where `listen` is empty.
+    """Serves health checks while the context is open, and yields the port.
 
-    `look` is called in a thread every two seconds and raises one of our errors while the store cannot be read.
-    Raises `InvalidArgument` where the address cannot be used.
+    Args:
+        listen: HOST:PORT; where it is empty, nothing is served and the port is 0.
+        services: The full names of the services.
+        look: Is called in a thread every two seconds; raises `EquipoiseError` while the store cannot be read.
+        stopping: Is set when the server is told to stop.
+
+    Raises:
+        InvalidArgument: The address cannot be used.
     """
     if not listen:
         yield 0

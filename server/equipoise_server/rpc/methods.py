@@ -1,14 +1,14 @@
-"""From a service's descriptor and an object with its methods to what gRPC serves.
+"""Makes gRPC handlers of a service's descriptor and an object that implements its methods.
 
 A method `GetRound` is answered by `get_round(caller, request)`:
 
 - one request, one response: a plain function, run in a thread;
-- one request, a stream: an async generator, whose messages are written as fast as they are read;
-- a stream, one response: an async function that is given an async iterator of requests;
-- a stream of each: an async generator that is given an async iterator of requests, and decides how long it waits.
+- one request, a stream: an async generator, whose messages are written as fast as the caller reads them;
+- a stream, one response: an async function with an async iterator of requests;
+- a stream of each: an async generator with an async iterator of requests, which decides how long it waits.
 
-Requests are parsed here, inside all guards, and not by gRPC: so a malformed one is refused like any other error
-and only after the caller's role has been checked. They are parsed in a thread: one may take long.
+Requests are parsed here, inside all guards, and not by gRPC. So a malformed request is refused like any other
+error, and only after the caller's role has been checked. Requests are parsed in a thread: parsing may be slow.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _log = structlog.get_logger("equipoise.rpc")
 
 @dataclass(frozen=True)
 class Serving:
-    """How calls are answered: in which threads, and how long a stream may stand still."""
+    """The threads that answer calls, and how many seconds a stream may wait for its reader or its next request."""
 
     threads: Threads
     stall_seconds: float
@@ -52,9 +52,16 @@ class Serving:
 def bind(
     services: Mapping[ServiceDescriptor, object], serving: Serving, policy: Mapping[str, MethodPolicy] = POLICY
 ) -> list[grpc.GenericRpcHandler]:
-    """The handlers of some services. Raises `InvalidArgument` unless the policy has a row for each method.
+    """Return the handlers of some services.
 
-    Raises `AttributeError` where a method has nothing to answer it.
+    Args:
+        services: The object that implements each service.
+        serving: How calls are answered.
+        policy: The policy's row of each method, by its full name.
+
+    Raises:
+        InvalidArgument: The policy does not have one row for each method.
+        AttributeError: An object does not implement a method.
     """
     check_policy((full_name(method) for service in services for method in service.methods), policy)
     return [
@@ -72,7 +79,7 @@ def bind(
 
 
 def full_name(method: MethodDescriptor) -> str:
-    """The method's name as gRPC and the policy table write it."""
+    """Return the method's name as gRPC and the policy table write it."""
     return f"/{method.containing_service.full_name}/{method.name}"
 
 
@@ -136,8 +143,8 @@ def _handler(method: MethodDescriptor, answer: Any, row: MethodPolicy, serving: 
         return _build_handler(grpc.stream_stream_rpc_method_handler, conversation)
     if method.client_streaming:
         return _build_handler(grpc.stream_unary_rpc_method_handler, upload)
-    # The wire is the same for one request as for many. gRPC itself would read the one before any guard runs, wait
-    # for it for ever, and never answer a call that ends without it.
+    # One request and a stream of requests look alike on the wire. gRPC itself would read a single request before
+    # any guard runs, wait for the request for ever, and never answer a call that ends without it.
     if method.server_streaming:
         return _build_handler(grpc.stream_stream_rpc_method_handler, stream)
     return _build_handler(grpc.stream_unary_rpc_method_handler, unary)
@@ -149,7 +156,7 @@ def _build_handler(make: Any, behaviour: Any) -> Handler:
 
 
 async def _written(context: Context, message: bytes, seconds: float) -> bool:
-    """Whether the reader made room for the message in time."""
+    """Write a message, and return whether the reader made room for it in time."""
     try:
         async with asyncio.timeout(seconds):
             await context.write(message)
@@ -159,7 +166,7 @@ async def _written(context: Context, message: bytes, seconds: float) -> bool:
 
 
 async def _receive(messages: AsyncIterator[bytes], seconds: float) -> AsyncGenerator[bytes]:
-    """The messages, as long as each comes in time; else `Unavailable`."""
+    """Yield the messages. Raises `Unavailable` where one does not arrive in time."""
     received = aiter(messages)
     while True:
         try:
@@ -173,7 +180,7 @@ async def _receive(messages: AsyncIterator[bytes], seconds: float) -> AsyncGener
 
 
 async def _receive_one(messages: AsyncIterator[bytes], seconds: float) -> bytes:
-    """The one message of a request. Raises `InvalidArgument` where none comes, `Unavailable` not in time."""
+    """Return the one message of a request. Raises `InvalidArgument` without one, `Unavailable` if it is late."""
     async with aclosing(_receive(messages, seconds)) as received:
         message = await anext(received, None)
     if message is None:
@@ -191,7 +198,7 @@ def _parse(request_class: type[Message], raw: bytes) -> Message:
 
 
 def _check_texts(message: Message, path: str) -> None:
-    """No text has a NUL: PostgreSQL cannot hold one, and both stores answer alike."""
+    """Refuse NUL characters in texts: PostgreSQL cannot store them, and both stores must behave alike."""
     for field, value in message.ListFields():
         if field.type not in (field.TYPE_MESSAGE, field.TYPE_STRING):
             continue

@@ -1,4 +1,4 @@
-"""The edge put together: the three services behind their guards, on threads of their own."""
+"""Builds the gRPC server: the three services, behind their guards, with their threads."""
 
 from __future__ import annotations
 
@@ -49,7 +49,19 @@ def make_server(
     authenticating: SharedThreads,
     metrics: Metrics,
 ) -> aio.Server:
-    """Make a server that listens nowhere yet. `log_keys` gives the log's verifier keys, a line for each."""
+    """Build a server that does not listen yet.
+
+    Args:
+        config: The configuration.
+        authority: Issues the certificates of analysts.
+        log_keys: Returns the log's verifier keys, one on each line.
+        rounds: The services of rounds and datasets.
+        sessions: The sessions.
+        stopping: Is set when the server is told to stop.
+        threads: The threads that answer calls.
+        authenticating: The threads that look callers up.
+        metrics: Counts the calls.
+    """
     store, clock = rounds.operations.store, rounds.operations.clock
     admission = Admission(Registry(rounds.operations), authority, config.certificate_days)
     registry = admission.registry
@@ -63,7 +75,7 @@ def make_server(
             authenticating,
             Refusals(config.refusals_per_second, config.burst_seconds),
         ),
-        # Before the role: calls that are refused for it cost the server, and lines of the log, as others do.
+        # Limits come before the role check: a call that is refused for its role costs as much as any other call.
         call_limit(call_limits(config)),
         check_role,
     )

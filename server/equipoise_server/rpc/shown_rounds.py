@@ -1,4 +1,4 @@
-"""What of a stored round is shown to whom."""
+"""Converts stored rounds into what analysts, operators and auditors may see of them."""
 
 from __future__ import annotations
 
@@ -13,24 +13,26 @@ from equipoise_server.rounds.records import RoundRecord
 
 
 def shown_to_analyst(record: RoundRecord, analyst: str, answered: int = 0) -> Round:
-    """Return a round as one analyst sees it: with its own share and nobody else's.
+    """Return a round as one analyst sees it, with the analyst's own share alone.
 
-    `record` must already be the one made for analysts, whose state is what analysts may see. `answered`: how many
-    statements of its own in it, a session, it can read the answers of.
+    Args:
+        record: A round that was read for analysts, so that its state is the one that analysts may see.
+        analyst: The analyst's name.
+        answered: Of a session, the number of the analyst's own answers that the analyst can read.
     """
     own = tuple(share for share in record.terms.shares if share.analyst == analyst)
     return replace(record, terms=replace(record.terms, shares=own), answered=answered)
 
 
 def shown_to_operator(record: RoundRecord, progress: Progress, charges: tuple[AccountCharge, ...]) -> RoundDetail:
-    """Return a round as operators and auditors see it. `charges`: what it counts on its accounts."""
+    """Return a round as operators and auditors see it, with its progress and its charges."""
     return RoundDetail(record, shown_plan(record.plan, record.terms, charges), progress)
 
 
 def shown_plan(plan: MechanismPlan, terms: Terms, charges: tuple[AccountCharge, ...]) -> Plan:
-    """A plan, with both costs also as pairs at the deltas that the terms give, and with what it counts on accounts.
+    """Return a plan as it is shown: with its charges, and with both costs also as (epsilon, delta) pairs.
 
-    Without what it costs the analysts where they are not protected.
+    The deltas are those of the terms. The analyst cost is left out where the analysts are not protected.
     """
     numbers: dict[str, Any] = {field.name: getattr(plan, field.name) for field in fields(PlanNumbers)}
     budget = terms.analyst_budget

@@ -1,4 +1,4 @@
-"""Threads that callers share: each takes its turn, so that nobody waits for all that another has asked for."""
+"""Threads that callers share in rotation, so that no caller waits for all tasks of another caller."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Parameters = ParamSpec("Parameters")
 
 
 class SharedThreads:
-    """A number of threads, of which one caller has at most a quarter; those who wait go in rotation.
+    """A pool of threads, of which one caller uses at most a quarter. Waiting callers take turns.
 
-    With `k` callers waiting, a caller's next task begins after at most `k - 1` tasks of others, however many tasks
-    they have. Used by one event loop; `close` waits for what is running.
+    With `k` waiting callers, a caller's next task begins after at most `k - 1` tasks of others, however many tasks
+    the others have. One event loop uses the pool; `close` waits for the running tasks.
     """
 
     def __init__(self, threads: int, name: str) -> None:
         self._executor = ThreadPoolExecutor(threads, name)
         self._free = threads
         self._share = max(1, threads // 4)
-        self._running: Counter[str] = Counter()  # of certified names, so it does not grow without end
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # in the order of whose turn it is
+        self._running: Counter[str] = Counter()  # by certified name, so its size is bounded
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # by caller, in the order of the turns
 
     async def run(
         self,
@@ -38,14 +38,15 @@ class SharedThreads:
         *args: Parameters.args,
         **kwargs: Parameters.kwargs,
     ) -> Result:
-        """Return what `function` gives or raises, called in a thread when it is the caller's turn.
+        """Call `function` in a thread when it is the caller's turn, and return or raise its outcome.
 
-        What it held is let go of with the call, and not when garbage is next collected: a caller that is refused
-        again and again would fill the memory. So a refusal, whose place in the code nobody logs, comes without
-        traceback and cause; only unexpected errors keep theirs.
+        The objects of a call must be freed when the call ends and not at the next garbage collection: otherwise a
+        caller who is refused again and again would fill the memory. So refusals lose their traceback and cause,
+        which nobody logs. Unexpected errors keep both.
         """
         await self._turn(caller)
-        # In no variable: an error's traceback leads to this frame, which must not lead back to the error.
+        # Keep the outcome in no variable: an error's traceback refers to this frame, which must not refer to the
+        # error.
         return await self._start(caller, function, *args, **kwargs)
 
     def _start(
@@ -69,12 +70,12 @@ class SharedThreads:
 
         def ended(settle: Callable[[], None]) -> None:
             self._end(caller)
-            # A call that is cancelled goes at once, its thread only when the function has ended.
+            # A cancelled call ends at once, but its thread is free only when the function has ended.
             if not outcome.cancelled():
                 settle()
 
         try:
-            # The executor's own future stays in a cycle with what asyncio would wrap it in.
+            # asyncio's wrapper would form a reference cycle with the executor's future, so neither is used.
             self._executor.submit(work)
         except BaseException:
             self._end(caller)
@@ -82,7 +83,7 @@ class SharedThreads:
         return outcome
 
     def close(self) -> None:
-        """Waits until the threads have ended. Not to be called in the event loop's thread."""
+        """Wait until the threads have ended. Must not be called in the event loop's thread."""
         self._executor.shutdown()
 
     async def _turn(self, caller: str) -> None:
@@ -93,12 +94,12 @@ class SharedThreads:
             await turn
         except asyncio.CancelledError:
             if not turn.cancelled():
-                # It was this caller's turn already.
+                # The caller had got a thread already: give it back.
                 self._end(caller)
             raise
 
     def _give(self) -> None:
-        """Gives every free thread to whoever's turn it is, who then goes to the end of the rotation."""
+        """Give every free thread to the caller whose turn it is, who then moves to the end of the rotation."""
         while self._free and (caller := self._next()) is not None:
             turns = self._waiting.pop(caller)
             turn = turns.popleft()
@@ -120,16 +121,16 @@ class SharedThreads:
 
 @dataclass(frozen=True)
 class Threads:
-    """Those for look-ups, which are short, and those for all that takes longer: neither waits for the other."""
+    """The threads for short look-ups, and the threads for everything that takes longer."""
 
     reading: SharedThreads
     working: SharedThreads
 
     def of(self, rate: Rate) -> SharedThreads:
-        """Return those in which calls of a kind are answered."""
+        """Return the threads that answer calls of a kind."""
         return self.reading if rate in (Rate.READ, Rate.STREAM) else self.working
 
     def close(self) -> None:
-        """Closes both."""
+        """Close both pools."""
         self.reading.close()
         self.working.close()

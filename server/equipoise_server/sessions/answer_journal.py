@@ -1,7 +1,7 @@
-"""The answers of one open session in the store: written before they are told, and the same when computed again.
+"""The answers of one open session in the store: stored before they are sent, and the same when computed again.
 
-An answer is told when it is stored and when the guard counts it. So after a crash at any point, a statement was
-either never answered, and is asked again, or has one answer for ever.
+An answer is sent only when it is stored and the guard counts it. So after a crash at any point, a statement either
+was never answered, and can be asked again, or has one answer for ever.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ DAMAGED = "the session's stored answers are damaged"
 
 
 class NonceChangedError(Exception):
-    """Nothing was answered yet, and what was computed was not drawn under the nonce that is in force."""
+    """The first answers were computed under another auditor's nonce than the one in force."""
 
 
 class AnswerJournal:
-    """What is stored of a session. Callers' threads may read; only the thread of its loop appends.
+    """The stored answers of one session. Callers' threads may read; only the thread of the session's loop appends.
 
-    `remember` tells the guard how many answers the store has given. `first_slot` is the first one after those that
-    were answered before.
+    `remember` tells the guard how many answers the store has given. `first_slot` is the first slot after all slots
+    that were answered before.
     """
 
     def __init__(self, session: OpenSession, context: Context, remember: Callable[[int], None]) -> None:
@@ -56,7 +56,7 @@ class AnswerJournal:
             self.first_slot = answer_store.count_slots(connection, self._id)
 
     def progress(self, analyst: str) -> AnalystProgress:
-        """Return an analyst's progress as the store knows it. Raises `DataLoss` where it never attached."""
+        """Return an analyst's progress as stored. Raises `DataLoss` where the analyst never attached."""
         progress = self._unused(analyst)
         with self._context.store.read() as connection:
             last = answer_store.last_of(connection, self._id, analyst)
@@ -68,7 +68,12 @@ class AnswerJournal:
         return progress
 
     def answer_to(self, analyst: str, sequence: int, statement: bytes) -> StoredAnswer:
-        """The stored answer. Raises `AlreadyExists` where it answers another statement, `DataLoss` without one."""
+        """Return the stored answer to one statement of an analyst.
+
+        Raises:
+            AlreadyExists: the sequence number was used for another statement.
+            DataLoss: the store has no such answer.
+        """
         with self._context.store.read() as connection:
             stored = answer_store.answer_to(connection, self._id, analyst, sequence)
         if stored is None:
@@ -78,7 +83,7 @@ class AnswerJournal:
         return stored
 
     def compute_again(self, process: SessionProcess) -> None:
-        """Ask the worker once more all that was answered. Raises `DataLoss` unless the answers are the same."""
+        """Ask the worker all answered statements again. Raises `DataLoss` unless the answers are the same."""
         progress: dict[str, AnalystProgress] = {}
         answered = slots = 0
         while page := self._page(slots):
@@ -103,16 +108,19 @@ class AnswerJournal:
         answers: Sequence[Answers],
         progress: Mapping[str, AnalystProgress],
     ) -> list[StoredAnswer]:
-        """Store the next answers with their receipts; they may be told once this has returned.
+        """Store the next answers with their receipts. The answers may be sent once this method has returned.
 
         Args:
-            statements: The statements, each with its slot, in ascending slots.
-            answers: The answer to each.
-            progress: Of the analysts who asked them, before these answers; left as it is.
+            statements: The statements, each with its slot, in ascending order of slots.
+            answers: The answer to each statement, in the same order.
+            progress: The progress of the analysts who asked the statements, before these answers; not changed.
+
+        Returns:
+            The stored answers, in the same order.
 
         Raises:
             WrongState: The session was sealed or aborted.
-            Unavailable: Another server has answered it, or the guard cannot count the answers.
+            Unavailable: Another server has answered the session, or the guard cannot count the answers.
             NonceChangedError: An auditor has set the nonce since the worker was started.
         """
         with committing(self._context.store, "answers") as connection:
@@ -129,13 +137,14 @@ class AnswerJournal:
                 own.advance(answer, pending.cells)
             answer_store.insert(connection, self._id, self._answered, stored)
             answer_count = count_answers(connection)
-        # Told only when the guard counts them: a copy of the store without them would be asked once more.
+        # The guard must count the answers before they are sent. Otherwise an older copy of the store could answer
+        # again.
         self._remember(answer_count)
         self._answered += len(stored)
         return stored
 
     def _unused(self, analyst: str) -> AnalystProgress:
-        """Return an analyst that has asked nothing."""
+        """Return the progress of an analyst who has asked nothing. Raises `DataLoss` without a stored salt."""
         shares = self._session.record.terms.shares
         index = next(i for i, share in enumerate(shares) if share.analyst == analyst)
         with self._context.store.read() as connection:
@@ -160,7 +169,7 @@ class AnswerJournal:
         return StoredAnswer(progress.share.analyst, sequence, slot, due, statement, chunk, b"", chain)
 
     def _receipted(self, connection: Connection, answer: StoredAnswer) -> StoredAnswer:
-        """Return the answer with its receipt, whose time says no more than when it is due."""
+        """Return the answer with its receipt. The receipt's time is the due time, which says nothing of others."""
         payload = SessionReceiptPayload(
             self._context.deployment,
             self._id,
@@ -178,5 +187,5 @@ class AnswerJournal:
         if state != RoundState.OPEN.value:
             raise WrongState(CLOSED)
         if answered != self._answered:
-            # By another server, which took this one for dead.
+            # Another server, which took this one for dead, has answered.
             raise Unavailable(NOT_NOW)

@@ -1,4 +1,7 @@
-"""What was asked and answered, in the store. Works in the transaction of the connection it is given."""
+"""The rows of a session's statements and answers.
+
+Every function works in the transaction of the connection that it is given.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from equipoise_server.storage.tables.session import asked, attached, sessions
 
 ROWS_AT_ONCE = 32  # a row may hold a megabyte of cells
 
-# Each answer needs these: they are made once, as making them takes longer than what SQLite does for them.
+# Each answer needs these queries. They are built once, because building them takes longer than SQLite's work.
 _STANDING = (
     select(rounds.c.state, sessions.c.answered)
     .join_from(sessions, rounds, rounds.c.id == sessions.c.round_id)
@@ -27,11 +30,11 @@ _COUNTED = sessions.update().where(sessions.c.round_id == bindparam("session")).
 
 @dataclass(frozen=True)
 class StoredAnswer:
-    """A statement with all that is stored of its answer, before it is told; `due` is when it may be told.
+    """A statement with its stored answer. `due` is the time from which the answer may be sent.
 
-    `sequence` counts the analyst's statements from 1; `slot` is the place in the session's one order. `chunk`:
-    `equipoise.wire.results.answers_to_chunk`; `envelope`: the signed receipt of everything up to it,
-    `equipoise.records.receipts`.
+    `sequence` counts the analyst's statements from 1; `slot` is the statement's place in the session's one order.
+    `chunk` is the answer (`equipoise.wire.results.answers_to_chunk`); `envelope` is the signed receipt of all the
+    analyst's answers up to this one (`equipoise.records.receipts`); `chain` is the hash that the receipt signs.
     """
 
     analyst: str
@@ -45,14 +48,14 @@ class StoredAnswer:
 
 
 def salt_in_force(connection: Connection, session_id: str, analyst: str) -> bytes | None:
-    """Return the salt that the analyst attached with first; None where it never has."""
+    """Return the salt with which the analyst attached first; None if the analyst never attached."""
     query = select(attached.c.salt).where(attached.c.round_id == session_id, attached.c.analyst == analyst)
     salt: bytes | None = connection.execute(query).scalar()
     return salt
 
 
 def keep_salt(connection: Connection, session_id: str, analyst: str, salt: bytes) -> bytes:
-    """Return the salt in force, which is this one if there was none."""
+    """Store the salt if the analyst has none, and return the salt in force."""
     known = salt_in_force(connection, session_id, analyst)
     if known is None:
         connection.execute(attached.insert().values(round_id=session_id, analyst=analyst, salt=salt))
@@ -60,13 +63,13 @@ def keep_salt(connection: Connection, session_id: str, analyst: str, salt: bytes
 
 
 def standing(connection: Connection, session_id: str) -> tuple[str, int]:
-    """Return the session's state, and how many of its statements were ever answered."""
+    """Return the session's state, and the number of its statements that were ever answered."""
     row = connection.execute(_STANDING, {"session": session_id}).one()
     return row.state, row.answered
 
 
 def insert(connection: Connection, session_id: str, before: int, answers: Sequence[StoredAnswer]) -> None:
-    """Keep the next answers of a session, after `before` ones."""
+    """Store the next answers of a session, which has `before` answers already."""
     rows = [
         {
             "round_id": session_id,
@@ -88,7 +91,7 @@ def insert(connection: Connection, session_id: str, before: int, answers: Sequen
 def last_of(
     connection: Connection, session_id: str, analyst: str, now: datetime | None = None
 ) -> StoredAnswer | None:
-    """Return the analyst's newest answer; of those that are due, where a time is given."""
+    """Return the analyst's newest answer, or, with a time, the newest one that is due then; None without one."""
     query = select(asked).where(asked.c.round_id == session_id, asked.c.analyst == analyst)
     if now is not None:
         query = query.where(asked.c.due_time <= to_microseconds(now))
@@ -97,14 +100,14 @@ def last_of(
 
 
 def size_of(connection: Connection, session_id: str, analyst: str) -> int:
-    """Return how many bytes the analyst's answered statements have together."""
+    """Return the total size of the analyst's answered statements in bytes."""
     own = (asked.c.round_id == session_id) & (asked.c.analyst == analyst)
     total = connection.execute(select(func.sum(func.length(asked.c.statement))).where(own)).scalar()
     return int(total or 0)
 
 
 def answer_to(connection: Connection, session_id: str, analyst: str, sequence: int) -> StoredAnswer | None:
-    """Return the answer to one statement of the analyst."""
+    """Return the answer to one statement of the analyst; None without one."""
     own = (asked.c.round_id == session_id) & (asked.c.analyst == analyst) & (asked.c.sequence == sequence)
     row = connection.execute(select(asked).where(own)).first()
     return None if row is None else _answer(row)
@@ -113,7 +116,7 @@ def answer_to(connection: Connection, session_id: str, analyst: str, sequence: i
 def due_after(
     connection: Connection, session_id: str, analyst: str, after: int, limit: int, now: datetime
 ) -> list[StoredAnswer]:
-    """Return the analyst's answers that are due, in order, after a sequence number."""
+    """Return at most `limit` of the analyst's due answers after a sequence number, in order."""
     own = (asked.c.round_id == session_id) & (asked.c.analyst == analyst) & (asked.c.sequence > after)
     due = asked.c.due_time <= to_microseconds(now)
     rows = connection.execute(select(asked).where(own & due).order_by(asked.c.sequence).limit(limit))
@@ -121,13 +124,13 @@ def due_after(
 
 
 def from_slot(connection: Connection, session_id: str, slot: int) -> list[StoredAnswer]:
-    """Return the next answers in the one order, some of them; none where there are no more."""
+    """Return the next answers from a slot on, in the session's order, at most 32; none if there are no more."""
     query = select(asked).where(asked.c.round_id == session_id, asked.c.slot >= slot)
     return [_answer(row) for row in connection.execute(query.order_by(asked.c.slot).limit(ROWS_AT_ONCE))]
 
 
 def count_slots(connection: Connection, session_id: str) -> int:
-    """Return one more than the last slot in which anything was answered."""
+    """Return one more than the last slot that has an answer; 0 without answers."""
     last = connection.execute(select(func.max(asked.c.slot)).where(asked.c.round_id == session_id)).scalar()
     return 0 if last is None else int(last) + 1
 

@@ -15,10 +15,14 @@ from equipoise_server.sessions.session_loop import SessionLoop
 
 
 class Attachment:
-    """What one stream may do. `salt`: the one in force; `answered`: how many answers were due when it was attached.
+    """The attachment of one stream to a session.
 
-    `open`: statements were still taken then. `ended` ends when no more is answered: with None where the session is
-    closed, with an error where the stream was attached elsewhere or the session cannot go on.
+    Attributes:
+        salt: the analyst's salt in force.
+        answered: how many of the analyst's answers were due when the stream was attached.
+        open: whether the session still accepted statements when the stream was attached.
+        ended: a future that ends when no more statements are answered: with None where the session is closed, with
+            an error where another stream of the analyst was attached or the session cannot continue.
     """
 
     def __init__(
@@ -45,22 +49,35 @@ class Attachment:
             self.ended = loop.attach(analyst)
 
     def stored(self, after: int, limit: int) -> list[StoredAnswer]:
-        """At most `limit` answers after a sequence number, in order, as far as they are due."""
+        """Return at most `limit` of the analyst's due answers after a sequence number, in order."""
         with self._context.store.read() as connection:
             return answer_store.due_after(connection, self._id, self._analyst, after, limit, self._context.clock())
 
     def ask(self, sequence: int, statement: bytes) -> Future[StoredAnswer]:
-        """Ask a statement, after checking it; the future ends when the answer is stored and due.
+        """Check a statement and ask it.
 
-        Raises `InvalidArgument` naming `statement...`, `BudgetExhausted` beyond the share, `WrongState` where
-        nothing is taken any more, `AlreadyExists` where this sequence number has another statement, `OutOfRange`
-        beyond the next one, `Unavailable`, `DataLoss`.
+        Args:
+            sequence: the statement's number among the analyst's statements, from 1.
+            statement: the serialized statement.
+
+        Returns:
+            A future, which ends when the answer is stored and due.
+
+        Raises:
+            InvalidArgument: a field of the statement is wrong; its name begins with `statement`.
+            BudgetExhausted: the statement exceeds the share.
+            TooLarge: the statement, or all of the analyst's statements together, are too large.
+            WrongState: the session accepts no more statements, or another stream of the analyst is attached.
+            AlreadyExists: the sequence number was used for another statement.
+            OutOfRange: the sequence number is beyond the next one.
+            Unavailable: this server cannot answer the session now.
+            DataLoss: the session's stored answers are damaged.
         """
         if self._loop is None:
             raise WrongState(CLOSED)
         return self._loop.ask(self._analyst, self.ended, sequence, statement)
 
     def detach(self) -> None:
-        """Let go of the stream. What was not taken yet is forgotten. Does not block."""
+        """Detach the stream. Statements that were not taken yet are forgotten. Does not block."""
         if self._loop is not None:
             self._loop.detach(self._analyst, self.ended)

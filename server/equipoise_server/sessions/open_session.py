@@ -1,4 +1,4 @@
-"""An open session as it is answered: its public facts, how its statements are taken, and the job of its worker."""
+"""An open session: its public facts, the schedule of its answers, and the job of its worker."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from equipoise_server.rounds.terms.checks import setting_of
 from equipoise_server.sessions.turns import AnswerSchedule, Immediate, TurnBased
 from equipoise_server.workers.session_process import NOT_NOW
 
-MAX_STATEMENT = 1 << 16  # bytes: many of them wait at once
+MAX_STATEMENT = 1 << 16  # bytes; many statements wait in memory at once
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
 class OpenSession:
-    """What a session is, whatever was asked in it."""
+    """The facts of a session that do not depend on its statements."""
 
     record: RoundRecord
     schema: Schema
@@ -39,7 +39,12 @@ class OpenSession:
     schedule: AnswerSchedule
 
     def compile(self, statement: bytes) -> CompiledStatement:
-        """Return what a statement asks for. Raises `TooLarge`, and `InvalidArgument` naming `statement...`."""
+        """Compile a statement and check it against the session's plan.
+
+        Raises:
+            TooLarge: the statement has more than 65,536 bytes.
+            InvalidArgument: a field of the statement is wrong; its name begins with `statement`.
+        """
         if len(statement) > MAX_STATEMENT:
             raise TooLarge(f"the statement is larger than {MAX_STATEMENT:,} bytes")
         compiled = compile_statement(statement, self.schema)
@@ -53,7 +58,12 @@ class OpenSession:
 
 
 def read_open_session(context: Context, record: RoundRecord) -> OpenSession:
-    """What answers a session. Raises `Unavailable` where the table is gone, `DataLoss` where no seed opens."""
+    """Read a session's facts from the store.
+
+    Raises:
+        Unavailable: the table is gone.
+        DataLoss: the seed does not open.
+    """
     session = record.terms.session
     assert session is not None
     try:
@@ -86,7 +96,7 @@ def by_turns(record: RoundRecord) -> bool:
 
 
 def schedule_of(record: RoundRecord) -> AnswerSchedule:
-    """Return how a session's statements are taken."""
+    """Return the schedule by which a session's statements are answered."""
     session, close_time = record.terms.session, record.terms.close_time
     assert session is not None
     if not session.turn_seconds:

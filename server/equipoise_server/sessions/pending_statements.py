@@ -1,4 +1,4 @@
-"""What the analysts of an open session have asked and were not told yet, what they may ask, and who is attached."""
+"""The pending statements of an open session, the progress of its analysts, and their attached streams."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from equipoise_server.sessions.answer_store import StoredAnswer
 
 ELSEWHERE = "attached elsewhere: another stream of yours has taken the session over"
 OTHER_STATEMENT = "sequence: was asked before with another statement"
-MAX_BYTES = 1 << 26  # of one analyst's statements: sealing makes one workload of them, which a store must hold
+MAX_BYTES = 1 << 26  # of one analyst's statements; sealing joins them into one workload, which a store must hold
 
 
 @dataclass(eq=False)
 class PendingStatement:
-    """A statement that was accepted, and whose answer its analyst does not have yet. `place`: of its share."""
+    """An accepted statement whose answer was not delivered yet. `place` is the position of the analyst's share."""
 
     analyst: str
     place: int
@@ -30,7 +30,7 @@ class PendingStatement:
     answer: Future[StoredAnswer] = field(default_factory=Future)
 
     def tell(self, outcome: StoredAnswer | EquipoiseError) -> None:
-        """End the future, unless whoever waited has let go of it."""
+        """End the future with an answer or an error, unless the waiting caller has cancelled it."""
         with suppress(InvalidStateError):
             if isinstance(outcome, EquipoiseError):
                 self.answer.set_exception(outcome)
@@ -40,9 +40,16 @@ class PendingStatement:
 
 @dataclass(eq=False)
 class AnalystProgress:
-    """One share of a session, and how far it is used: `stored` statements, `cells`, `chain`, `size` in bytes.
+    """One analyst's share of a session, and how far it is used.
 
-    `waiting`: what was accepted and not delivered, by sequence number, in order; stored or not.
+    Attributes:
+        share: the share.
+        place: the position of the share in the session's terms.
+        stored: the number of statements whose answers are stored.
+        cells: the number of queries that the stored answers have together.
+        chain: the hash chain of the last stored answer.
+        size: the total size of the stored statements in bytes.
+        waiting: the accepted statements that were not delivered, stored or not, by sequence number, in order.
     """
 
     share: Share
@@ -60,11 +67,16 @@ class AnalystProgress:
 
     @property
     def unstored(self) -> int:
-        """How many statements were accepted whose answers are not stored yet."""
+        """The number of accepted statements whose answers are not stored yet."""
         return sum(number > self.stored for number in self.waiting)
 
     def known(self, sequence: int, statement: bytes) -> PendingStatement | None:
-        """The same statement, if it waits already. Raises `AlreadyExists`, and `OutOfRange` beyond the next one."""
+        """Return the same statement, if it waits already.
+
+        Raises:
+            AlreadyExists: the sequence number was used for another statement that waits.
+            OutOfRange: the sequence number is beyond the next one, or below 1.
+        """
         if not 1 <= sequence <= self.asked + 1:
             raise OutOfRange(f"sequence: the next statement is number {self.asked + 1}")
         waits = self.waiting.get(sequence)
@@ -73,7 +85,16 @@ class AnalystProgress:
         return waits
 
     def check_room(self, cells: int, size: int) -> None:
-        """Raises `BudgetExhausted` or `TooLarge` unless a statement with so many cells and bytes has room."""
+        """Check that the share has room for another statement.
+
+        Args:
+            cells: the number of the statement's queries.
+            size: the statement's size in bytes.
+
+        Raises:
+            BudgetExhausted: the share allows fewer statements or queries.
+            TooLarge: the analyst's statements would be too large together.
+        """
         if self.asked >= self.share.statements:
             raise BudgetExhausted(f"your share allows {self.share.statements} statements, and all were asked")
         unstored = [pending for number, pending in self.waiting.items() if number > self.stored]
@@ -85,19 +106,19 @@ class AnalystProgress:
             raise TooLarge(f"your statements in this session are larger than {MAX_BYTES:,} bytes together")
 
     def advance(self, stored: StoredAnswer, cells: int) -> None:
-        """Count the next answer, of so many cells, as stored."""
+        """Count the next answer, which has `cells` queries, as stored."""
         self.stored, self.chain = stored.sequence, stored.chain
         self.cells, self.size = self.cells + cells, self.size + len(stored.statement)
 
     def forget_from(self, sequence: int) -> list[PendingStatement]:
-        """Forget what waits from a sequence number on; what was stored is not forgotten, only not waited for."""
+        """Remove and return the waiting statements from a sequence number on. Stored answers stay stored."""
         return [self.waiting.pop(number) for number in sorted(self.waiting) if number >= sequence]
 
 
 class PendingStatements:
-    """Every analyst's progress in one session, and its stream. Not safe to use from threads: the loop guards it.
+    """Every analyst's progress and stream in one session. Not safe to use from threads: the loop's lock guards it.
 
-    `waiting`: the statements that were not taken yet, in the order of their arrival.
+    `waiting` has the statements that were not taken yet, in the order of their arrival.
     """
 
     def __init__(self) -> None:
@@ -107,20 +128,27 @@ class PendingStatements:
 
     @property
     def in_use(self) -> bool:
-        """Whether anybody is attached, or waits for anything to be taken."""
+        """Whether a stream is attached, or a statement waits to be taken."""
         return bool(self._streams or self.waiting)
 
     @property
     def unstored(self) -> int:
-        """How many statements were accepted, of all analysts, whose answers are not stored yet."""
+        """The number of all analysts' accepted statements whose answers are not stored yet."""
         return sum(progress.unstored for progress in self._progress.values())
 
     def progress(self, analyst: str) -> AnalystProgress:
-        """Return the progress of an analyst that was attached."""
+        """Return the progress of an analyst who has been attached."""
         return self._progress[analyst]
 
     def attach(self, progress: AnalystProgress) -> Future[None]:
-        """Make the analyst's newest stream the one that asks; `progress` counts where the analyst has none yet."""
+        """Attach a new stream of an analyst, and detach the earlier one.
+
+        Args:
+            progress: the analyst's stored progress, which is used if the analyst was not attached before.
+
+        Returns:
+            A future, which ends when the stream is detached or the session ends.
+        """
         analyst = progress.share.analyst
         self._progress.setdefault(analyst, progress)
         before = self._streams.get(analyst)
@@ -130,15 +158,15 @@ class PendingStatements:
         return self._streams[analyst]
 
     def attached(self, analyst: str, stream: Future[None]) -> AnalystProgress:
-        """Return the analyst's progress. Raises `WrongState` where another stream of the analyst's is attached."""
+        """Return the analyst's progress. Raises `WrongState` unless this stream of the analyst is attached."""
         if self._streams.get(analyst) is not stream:
             raise WrongState(ELSEWHERE)
         return self._progress[analyst]
 
     def detach(self, analyst: str, stream: Future[None], problem: EquipoiseError | None = None) -> None:
-        """Forget a stream, if it is still attached, and what it had asked that was not taken yet.
+        """Forget a stream, if it is still attached, and those of its statements that were not taken yet.
 
-        What is being answered goes on: it may be stored by now, and its analyst gets it when it asks again.
+        Statements that were taken are answered nevertheless. The analyst gets the answers on asking again.
         """
         if self._streams.get(analyst) is not stream:
             return
@@ -155,23 +183,23 @@ class PendingStatements:
             stream.set_exception(problem)
 
     def add(self, progress: AnalystProgress, pending: PendingStatement) -> None:
-        """Let an accepted statement wait for its turn."""
+        """Add an accepted statement to those that wait to be taken."""
         progress.waiting[pending.sequence] = pending
         self.waiting.append(pending)
 
     def take(self, accepted: Collection[PendingStatement]) -> None:
-        """Let some statements wait no longer to be taken."""
+        """Remove some statements from those that wait to be taken."""
         gone = set(accepted)
         self.waiting = [pending for pending in self.waiting if pending not in gone]
 
     def forget_from(self, first: PendingStatement) -> list[PendingStatement]:
-        """Forget a statement with all that its analyst has asked after it."""
+        """Remove and return a statement and all later waiting statements of its analyst."""
         forgotten = self._progress[first.analyst].forget_from(first.sequence)
         self.take(forgotten)
         return forgotten
 
     def finish(self, ending: EquipoiseError, problem: EquipoiseError | None) -> None:
-        """Tell everybody who waits, and end every stream, with the problem if there is one."""
+        """End every waiting statement with `ending`, and every stream with `problem`, or with None without one."""
         self.waiting = []
         for progress in self._progress.values():
             for pending in progress.forget_from(0):

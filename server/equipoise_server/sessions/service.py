@@ -1,4 +1,4 @@
-"""What operators and analysts do with sessions, beside the rounds of the same server. Synchronous, thread-safe."""
+"""The operations of operators and analysts on sessions. Synchronous and safe to use from several threads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNPROTECTED = (
 
 
 class Sessions:
-    """The sessions of one server. `caller` is the operator's name; `loops` has the workers that answer."""
+    """The sessions of one server. In every method `caller` is the operator's name; `loops` owns the workers."""
 
     def __init__(
         self,
@@ -50,18 +50,27 @@ class Sessions:
     # Operators
 
     def open(self, terms: Terms, request_id: str, caller: str = "") -> RoundRecord:
-        """Open a session, and charge both budgets. Raises as `Opening.open` does."""
+        """Open a session, and charge both budgets.
+
+        Raises:
+            InvalidArgument: the terms are not those of a session, or are malformed.
+            WrongState: the server has no room for another session by turns, or the dataset is retired.
+            EquipoiseError: as `Opening.open` raises.
+        """
         if terms.session is None:
             raise InvalidArgument("session", "is missing")
         if terms.session.turn_seconds and not self.loops.has_room_for_turns():
-            # Before anything is charged: its turns would pass unanswered.
+            # Refuse before anything is charged: the session's turns would pass without answers.
             raise WrongState(NO_ROOM)
         opened = self._opening.open(terms, request_id, caller)
         self.loops.look_after()
         return opened
 
     def close(self, session_id: str, request_id: str, caller: str = "") -> RoundRecord:
-        """Seal a session: no more statements are answered. Raises as `Lifecycle.seal`, `NotFound` for a round."""
+        """Seal a session, after which no more statements are answered. Raises as `Lifecycle.seal` does.
+
+        A round that is no session is refused with `NotFound`.
+        """
         with self._context.store.read() as connection:
             _session(read_round(connection, session_id))
         sealed = self._lifecycle.seal(session_id, request_id, caller)
@@ -69,7 +78,7 @@ class Sessions:
         return sealed
 
     def progress(self, record: RoundRecord) -> Progress:
-        """Return how many statements of an open session have answers, of those its shares allow; for operators."""
+        """Return how many statements of a session have answers, of those its shares allow; for operators only."""
         with self._context.store.read() as connection:
             _, answered = answer_store.standing(connection, record.id)
         return Progress(
@@ -81,11 +90,11 @@ class Sessions:
     def list_for_analyst(
         self, analyst: str, page_size: int = 0, page_token: str = ""
     ) -> tuple[list[RoundRecord], str]:
-        """Return the sessions in which the analyst has a share, newest first, as it may see them."""
+        """Return a page of the sessions in which the analyst has a share, newest first, as analysts see them."""
         return self._views.page(analyst, page_size, page_token, IS_SESSION)
 
     def answered(self, analyst: str, session_id: str) -> int:
-        """How many answers the analyst can read: those of its own that are due, so others do not show in it."""
+        """Return how many answers the analyst can read: its own due ones, so the number says nothing of others."""
         own = (asked.c.round_id == session_id) & (asked.c.analyst == analyst)
         due = asked.c.due_time <= to_microseconds(self._context.clock())
         with self._context.store.read() as connection:
@@ -95,11 +104,26 @@ class Sessions:
     def attach(
         self, analyst: str, session_id: str, after_sequence: int, salt: bytes, accept_unprotected: bool
     ) -> Attachment:
-        """Attach a stream of the analyst's; an earlier one of the same session ends.
+        """Attach a stream of the analyst. An earlier stream of the analyst in the same session ends.
 
-        Raises `NotFound` without a share, `InvalidArgument` for a malformed salt, `WrongState` where the session
-        protects no analysts and that is not accepted, and where its answers are no longer kept, `OutOfRange` beyond
-        the answers that there are, `Unavailable` where this server cannot answer the session, `DataLoss`.
+        Args:
+            analyst: the analyst's name.
+            session_id: the session's id.
+            after_sequence: the number of answers that the analyst has already.
+            salt: 32 random bytes, which commit to the statements unless the analyst has attached with others.
+            accept_unprotected: whether the analyst accepts a session that does not protect its analysts.
+
+        Returns:
+            The attachment, with the salt in force.
+
+        Raises:
+            NotFound: the analyst has no share in such a session.
+            InvalidArgument: the salt has another length.
+            WrongState: the session protects no analysts and `accept_unprotected` is false, or its answers are no
+                longer kept.
+            OutOfRange: `after_sequence` is beyond the due answers.
+            Unavailable: this server cannot answer the session now.
+            DataLoss: the session's stored answers are damaged.
         """
         with self._context.store.read() as connection:
             read_share(connection, session_id, analyst)
@@ -124,7 +148,7 @@ class Sessions:
         return Attachment(self._context, session_id, analyst, answered, salt, loop, record.terms.close_time)
 
     def _salt(self, session_id: str, analyst: str, salt: bytes) -> bytes:
-        """Return the salt in force, which is this one if there was none."""
+        """Store the salt if the analyst has none, and return the salt in force."""
         with self._context.store.read() as connection:
             known = answer_store.salt_in_force(connection, session_id, analyst)
         if known is not None:

@@ -1,10 +1,10 @@
-"""One open session on this server: has statements answered in turn, and tells each answer once it is due.
+"""The loop of one open session on this server: it has statements answered and delivers each answer when it is due.
 
-One thread asks the worker and writes to the store; callers' threads only put statements down and wait. An answer
-is told when it is stored, when the guard counts it (`answer_journal`), and not before it is due.
+One thread asks the worker and writes to the store; callers' threads only add statements and wait. An answer is
+delivered when it is stored, the guard counts it (`answer_journal`), and it is due.
 
-Where the worker, the store or the guard fails, the session is let go of: everybody who waits is told so, alike. The
-next who attaches starts it again from the store.
+If the worker, the store or the guard fails, the loop ends, and every waiting caller gets the same error. The next
+attachment starts the session again from the store.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = structlog.get_logger(__name__)
 
 
 class SessionLoop:
-    """Safe to use from several threads. `session` must be this server's, and the guard must know of its opening."""
+    """The loop of one session that this server has claimed and that the guard knows. Safe to use from threads."""
 
     def __init__(self, session: OpenSession, journal: AnswerJournal, clock: Clock) -> None:
         self._session = session
@@ -56,28 +56,28 @@ class SessionLoop:
 
     @property
     def ended(self) -> bool:
-        """Whether it answers no more."""
+        """Whether the loop has ended."""
         return self._ended is not None
 
     @property
     def problem(self) -> EquipoiseError | None:
-        """What callers are told since it has ended."""
+        """The error that callers get since the loop has ended; None while it runs."""
         return self._ended
 
     @property
     def idle(self) -> bool:
-        """Whether nobody would notice that it is started again later; of a session by turns everybody would."""
+        """Whether nobody would notice an end of the loop: no stream is attached, nothing waits, no turns run."""
         with self._changed:
             return not (self.by_turns or self._pending.in_use or self._due)
 
     @property
     def by_turns(self) -> bool:
-        """Whether it answers by turns."""
+        """Whether the session answers by turns."""
         return by_turns(self._session.record)
 
     @property
     def audit_nonce(self) -> bytes | None:
-        """The auditor's nonce that its worker draws under."""
+        """The auditor's nonce under which the worker draws its noise; None without one."""
         return self._session.job.audit_nonce
 
     @property
@@ -86,20 +86,20 @@ class SessionLoop:
         return self._process.process_id
 
     def attach(self, analyst: str) -> Future[None]:
-        """Make the analyst's newest stream the one that asks; what was not taken of the one before is forgotten."""
-        # Whoever has no place here yet is told nothing here meanwhile, so what is read stays true.
+        """Attach a stream of the analyst. Statements of an earlier stream that were not taken yet are forgotten."""
+        # An analyst who is not known to the loop yet gets no answers meanwhile, so the progress read stays true.
         progress = self._journal.progress(analyst)
         with self._changed:
             self._check_open()
             return self._pending.attach(progress)
 
     def detach(self, analyst: str, stream: Future[None]) -> None:
-        """Forget a stream, and what it had asked that was not taken yet."""
+        """Forget a stream, and those of its statements that were not taken yet."""
         with self._changed:
             self._pending.detach(analyst, stream)
 
     def ask(self, analyst: str, stream: Future[None], sequence: int, statement: bytes) -> Future[StoredAnswer]:
-        """As `Attachment.ask`."""
+        """Ask a statement over an attached stream, as `Attachment.ask` does."""
         compiled: CompiledStatement | None = None
         while True:
             with self._changed:
@@ -113,11 +113,11 @@ class SessionLoop:
                 stored = sequence <= progress.stored
             if stored:
                 return self._tell_again(progress, sequence, statement)
-            # Compiling may take long, and nobody else waits for it. The caller may ask it again meanwhile.
+            # Compile without the lock, as it may be slow. The caller may ask the same statement again meanwhile.
             compiled = self._session.compile(statement)
 
     def end(self, problem: EquipoiseError | None = None) -> None:
-        """End the worker, and tell everybody: that the session is closed, or what the problem is."""
+        """End the worker, and tell all callers that the session is closed, or what the problem is."""
         with self._changed:
             self._finish(problem)
         self._process.end()
@@ -145,7 +145,7 @@ class SessionLoop:
         return pending
 
     def _tell_again(self, progress: AnalystProgress, sequence: int, statement: bytes) -> Future[StoredAnswer]:
-        """The stored answer, when it is due: what was stored before this loop began may not be yet."""
+        """Return a future of a stored answer, which may not be due yet if an earlier loop stored it."""
         analyst = progress.share.analyst
         stored = self._journal.answer_to(analyst, sequence, statement)
         known = PendingStatement(analyst, progress.place, sequence, statement, 0, stored.due)
@@ -171,10 +171,10 @@ class SessionLoop:
         except (DataLoss, Unavailable) as error:
             problem = error
         except IntegrityError:
-            # Another server has answered the session, too; what it stored counts.
+            # Another server has answered the session, too. The answers that the other server stored count.
             problem = Unavailable(NOT_NOW)
         except Exception as error:
-            # Its own text may hold what was asked.
+            # The error's text may contain statements, so only its type is logged.
             log.error("session_not_answered", session_id=self._id, kind=type(error).__name__)
             problem = Unavailable(NOT_NOW)
         with self._changed:
@@ -182,7 +182,7 @@ class SessionLoop:
         self._process.close()
 
     def _next(self) -> list[tuple[int, PendingStatement]]:
-        """What is answered next, as soon as it is time; nothing where the session is let go of."""
+        """Wait until statements are to be answered, and return them with their slots; none when the loop ends."""
         with self._changed:
             while self._ended is None:
                 self._deliver()
@@ -192,21 +192,21 @@ class SessionLoop:
                     self._pending.take([pending for _, pending in taken])
                     return taken
                 if waiting and not self._due and closed(self._session.record.terms.close_time, now):
-                    # There is no turn left for these.
+                    # No turn is left for these statements.
                     self._due += [(now, pending, WrongState(CLOSED)) for pending in waiting]
                     continue
                 self._changed.wait(POLL_SECONDS if waiting or self._due else None)
         return []
 
     def _answer(self, taken: Sequence[tuple[int, PendingStatement]]) -> None:
-        """Have some statements answered, store the answers, and put down when to tell them."""
+        """Have some statements answered, store the answers, and note when each is due."""
         found = self._process.answers([Question(slot, pending.statement) for slot, pending in taken])
         answered, unanswered = taken[: len(found)], taken[len(found) :]
         progress = {pending.analyst: self._pending.progress(pending.analyst) for _, pending in answered}
         try:
             stored = self._journal.append(answered, found, progress) if answered else []
         except NonceChangedError:
-            # Ended like one in which nothing was asked, at the same look: that somebody asked must not show.
+            # Wait for `SessionLoops.look_after` to end the loop, as if nobody had asked: asking must not show.
             self._wait_for_end()
             return
         with self._changed:
@@ -226,7 +226,7 @@ class SessionLoop:
                 self._changed.wait()
 
     def _deliver(self) -> None:
-        """Tell what is due, to everybody in one go."""
+        """Deliver all due answers at once."""
         now = self._clock()
         told = [each for each in self._due if each[0] <= now]
         self._due = [each for each in self._due if each[0] > now]

@@ -1,4 +1,4 @@
-"""The open sessions that this server answers: which have a loop and a worker here, and which may have one."""
+"""The loops and workers of the open sessions that this server answers."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ log = structlog.get_logger(__name__)
 
 
 class SessionLoops:
-    """A loop for each session that this server has claimed. Safe to use from several threads.
+    """The loops of the sessions that this server has claimed. Safe to use from several threads.
 
-    Sessions by turns have a worker from their opening on, so that how soon an answer comes says nothing of others;
-    those that answer at once have one from when somebody first attaches.
+    A session by turns has a worker from its opening on, so the time of an answer says nothing of other analysts. A
+    session that answers at once has a worker from the first attachment on.
     """
 
     def __init__(self, context: Context, guard: Guard, max_workers: int = MAX_WORKERS) -> None:
@@ -42,12 +42,17 @@ class SessionLoops:
         self._claims = context.store.claims()
         self._lock = threading.Lock()
         self._loops: dict[str, SessionLoop] = {}
-        self._not_before: dict[str, float] = {}  # when a worker that ended may be started again, by itself
-        self._turns: dict[str, int] = {}  # of the sessions that were open when that was last looked at
+        self._not_before: dict[str, float] = {}  # when a worker that ended may be started again without a caller
+        self._turns: dict[str, int] = {}  # seconds of a turn, by session, of the sessions that were open last
         self._stopped = False
 
     def loop(self, record: RoundRecord) -> SessionLoop:
-        """Return the session's loop, started where it has none. Raises `Unavailable`, `DataLoss`."""
+        """Return the session's loop, and start one if there is none.
+
+        Raises:
+            Unavailable: the server is stopping, has no room, or cannot start the session, or another server has it.
+            DataLoss: the session's stored answers or its seed are damaged.
+        """
         with self._lock:
             known = self._loops.get(record.id)
             if known is not None and isinstance(known.problem, DataLoss):
@@ -60,7 +65,7 @@ class SessionLoops:
                 self._make_room()
             if not self._claims.take(_claim(record.id)):
                 raise Unavailable(OTHER_SERVER)
-            # Whoever has opened it, or answered in it, may have died before the guard knew.
+            # The server that opened the session, or answered in it, may have died before it advanced the guard.
             self._guard.advance(self._context.store)
             session = read_open_session(self._context, record)
             journal = AnswerJournal(session, self._context, self._guard.count)
@@ -68,12 +73,12 @@ class SessionLoops:
             return started
 
     def has_room_for_turns(self) -> bool:
-        """Return whether one more session by turns can be opened. Other sessions take none of their room."""
+        """Return whether the server has room for one more session by turns. Other sessions do not count."""
         with self._context.store.read() as connection:
             return sum(seconds > 0 for seconds in self._open_sessions(connection).values()) < self._max_workers
 
     def look_after(self) -> None:
-        """Start and end workers as the store says; to be called about twice a second. Raises `Unavailable`."""
+        """Start and end workers as the store requires. To be called about twice a second. Raises `Unavailable`."""
         with self._context.store.read() as connection:
             going, nonces = self._open_sessions(connection), _nonces(connection)
         lost = self._claims.lost()
@@ -90,7 +95,7 @@ class SessionLoops:
         for session_id in gone:
             self._end(session_id, Unavailable(OTHER_SERVER))
         for session_id in stale:
-            # Whoever is attached comes again, and is answered under the nonce: whether or not anybody has asked.
+            # Attached clients attach again and are answered under the nonce, whether or not anybody has asked.
             self._end(session_id, Unavailable(NOT_NOW))
             self._not_before.pop(session_id, None)
         for session_id, turn_seconds in going.items():
@@ -98,7 +103,7 @@ class SessionLoops:
                 self._start_by_turns(session_id)
 
     def stop(self) -> None:
-        """End every worker. Sessions stay as they are in the store."""
+        """End every worker. The store does not change."""
         with self._lock:
             self._stopped = True
             running = list(self._loops)
@@ -107,20 +112,20 @@ class SessionLoops:
         self._claims.close()
 
     def process_id(self, session_id: str) -> int | None:
-        """Return the process id of the session's worker, where this server has one."""
+        """Return the process id of the session's worker; None if this server has none."""
         with self._lock:
             known = self._loops.get(session_id)
             return None if known is None or known.ended else known.process_id
 
     def _start_by_turns(self, session_id: str) -> None:
-        """Start the worker of a session by turns, again from time to time where it cannot be started."""
+        """Start the worker of a session by turns. A failed start is tried again after 30 seconds."""
         with self._lock:
             known = self._loops.get(session_id)
             waits = time.monotonic() < self._not_before.get(session_id, 0.0)
             if waits or (known is not None and not known.ended):
                 return
             if not self._claims.take(_claim(session_id)):
-                return  # another server's, as long as that lives
+                return  # another server has claimed the session, and lives
             self._not_before[session_id] = time.monotonic() + RETRY_SECONDS
         try:
             with self._context.store.read() as connection:
@@ -130,7 +135,10 @@ class SessionLoops:
             log.error("session_not_started", session_id=session_id, problem=error.message)
 
     def _open_sessions(self, connection: Connection) -> dict[str, int]:
-        """The open sessions, and how long their turns take. Terms may be long, so each one's are read once."""
+        """Return the seconds of a turn of each open session, 0 for those that answer at once.
+
+        Terms may be long, so the terms of a session are read only once.
+        """
         query = select(rounds.c.id).where(rounds.c.state == RoundState.OPEN.value, IS_SESSION)
         known, going = self._turns, {}
         for session_id in connection.execute(query).scalars():
@@ -143,7 +151,7 @@ class SessionLoops:
         return going
 
     def _make_room(self) -> None:
-        """See that one more worker that answers at once may be started: one that nobody uses may go."""
+        """Make room for one more session that answers at once by ending an idle one. Raises `Unavailable`."""
         at_once = {
             session_id: loop for session_id, loop in self._loops.items() if not (loop.ended or loop.by_turns)
         }
@@ -166,12 +174,12 @@ class SessionLoops:
 
 
 def _nonces(connection: Connection) -> dict[str, bytes]:
-    """The auditors' nonces of the open sessions that have one."""
+    """Return the auditors' nonces of those open sessions that have one, by session."""
     query = select(rounds.c.id, rounds.c.audit_nonce).where(rounds.c.state == RoundState.OPEN.value, IS_SESSION)
     rows = connection.execute(query.where(rounds.c.audit_nonce.is_not(None)))
     return {row.id: row.audit_nonce for row in rows}
 
 
 def _claim(session_id: str) -> str:
-    """Under which it is claimed: by another name than its run, which another part of the server claims."""
+    """Return the name under which a session is claimed. The session's run is claimed under another name."""
     return f"session {session_id}"

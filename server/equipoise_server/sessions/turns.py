@@ -1,10 +1,10 @@
-"""Which of the statements that wait are answered next, in which slots, and when their answers are due.
+"""Answer schedules: which waiting statements are answered next, in which slots, and when their answers are due.
 
-Where analysts are not protected from one another, statements are answered as they come. Where they are, the clock
-alone gives slots: in turn t, the share in place i of m has slot `t m + i`. Statements that arrive in a turn are
-taken when it ends, one of each analyst; all answers of a turn are due together, at the first boundary of turns
-after they were stored. So when anything happens is a function of the turns, as long as one is enough to answer
-everybody.
+Where a session does not protect its analysts from one another, statements are answered as they arrive. Where it
+does, the clock alone determines the slots: in turn t, the share at position i of m has slot `t m + i`. When a turn
+ends, one statement of each analyst that arrived before its end is taken. All answers of a turn are due together, at
+the first boundary between turns after they were stored. So all times are functions of the turns, as long as one
+turn is long enough to answer all analysts.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
-POLL_SECONDS = 0.02  # the clock is looked at so often, while something waits for it
+POLL_SECONDS = 0.02  # between two looks at the clock, while a statement or an answer waits
 MAX_AT_ONCE = 64  # statements in one transaction; each may have a megabyte of cells
 
 
 class Arrived(Protocol):
-    """A statement that waits. `place`: of its analyst's share; `arrived`: when it came."""
+    """A waiting statement: the `place` of its analyst's share, and the time at which it `arrived`."""
 
     @property
     def place(self) -> int: ...
@@ -31,29 +31,38 @@ Waits = TypeVar("Waits", bound=Arrived)
 
 
 class AnswerSchedule(Protocol):
-    """How a session's statements are taken."""
+    """The schedule by which a session's statements are taken and answered."""
 
     def full(self, slots: int, accepted: int) -> bool:
-        """Whether no slot is left for one more statement, after `slots` were given and some more accepted."""
+        """Return whether no slot is left for one more statement.
+
+        Args:
+            slots: the number of slots that are used up.
+            accepted: the number of accepted statements that have no slot yet.
+        """
         ...
 
     def take(
         self, waiting: Sequence[Waits], slots: int, undelivered: Collection[object], now: datetime
     ) -> list[tuple[int, Waits]]:
-        """What is answered now, with slots in ascending order, none below `slots`; nothing where it is not time.
+        """Return the statements to answer now, each with its slot, in ascending order; none before their time.
 
-        `waiting`: in the order of their arrival; `undelivered`: answers that are not due yet.
+        Args:
+            waiting: the waiting statements, in the order of their arrival.
+            slots: the first slot that may be used.
+            undelivered: the answers that are not due yet.
+            now: the time.
         """
         ...
 
     def due(self, now: datetime) -> datetime:
-        """When answers that are stored now are given."""
+        """Return the time at which answers that are stored now are due."""
         ...
 
 
 @dataclass(frozen=True)
 class Immediate:
-    """In the order of arrival, `length` statements in all."""
+    """The schedule that answers statements at once, in the order of arrival, `length` statements in all."""
 
     length: int
 
@@ -75,7 +84,10 @@ class Immediate:
 
 @dataclass(frozen=True)
 class TurnBased:
-    """One statement of each of `shares` analysts in each of `turns` turns, the first of which begins at `start`."""
+    """The schedule that answers one statement of each of `shares` analysts in each of `turns` turns.
+
+    The first turn begins at `start`; each turn lasts `turn`.
+    """
 
     start: datetime
     turn: timedelta
@@ -89,8 +101,8 @@ class TurnBased:
     def take(
         self, waiting: Sequence[Waits], slots: int, undelivered: Collection[object], now: datetime
     ) -> list[tuple[int, Waits]]:
-        # The last turn that has ended. Where the answers of an earlier one are not due yet, the next turn's wait
-        # for their boundary, so that none is computed when another one's are to be given.
+        # The last turn that has ended. While answers of an earlier turn are not due yet, the statements of the next
+        # turn wait, so that no answer is computed when others are to be delivered.
         turn = min((now - self.start) // self.turn, self.turns) - 1
         if undelivered or turn * self.shares < slots:
             return []

@@ -1,8 +1,8 @@
-"""Which server runs which round, where several servers share a store.
+"""Claims of rounds: which server runs which round, if several servers share a store.
 
-A claim is a lock of the database that lives as long as the connection that took it: when a server dies, by
-whatever death, its claims are free and another server runs its rounds again. Claims only save work. Should two
-servers ever run one round, both compute the same bytes, and the store lets only one of them be released.
+A claim is a database lock, which lasts as long as the connection that took it. However a server dies, its claims
+become free, and another server runs its rounds again. Claims only save work: should two servers ever run one round,
+both compute the same bytes, and the store lets only one run be released.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ class Claims(Protocol):
     """The rounds that this server has claimed. Safe to use from several threads."""
 
     def take(self, round_id: str) -> bool:
-        """Claim a round; whether it is this server's now. Raises `Unavailable`."""
+        """Claim a round, and return whether it is this server's now. Raises `Unavailable`."""
 
     def give_back(self, round_id: str) -> None:
-        """Let others have the round. Nothing happens where it is not this server's."""
+        """Give a claim back. Does nothing if the round is not this server's."""
 
     def holder(self, round_id: str) -> str:
         """Return the other server that has claimed the round; empty if none has. Raises `Unavailable`."""
 
     def lost(self) -> set[str]:
-        """Return the rounds that were this server's and are another's now, because its connection had broken."""
+        """Return the rounds that another server has claimed since this server's connection broke."""
 
     def close(self) -> None:
-        """Give back everything."""
+        """Give all claims back."""
 
 
 class SoleClaims:
-    """Those of a server that has its store for itself."""
+    """The claims of a server that alone uses its store."""
 
     def take(self, round_id: str) -> bool:  # noqa: ARG002
         return True
@@ -74,7 +74,7 @@ class SoleClaims:
 
 
 class SharedClaims:
-    """Those of one of several servers on one PostgreSQL: advisory locks of a connection of their own."""
+    """The claims of one of several servers on one PostgreSQL: advisory locks of a separate connection."""
 
     def __init__(self, url: URL) -> None:
         name = f"process {os.getpid()} on {socket.gethostname()}"[:MAX_NAME]
@@ -99,7 +99,7 @@ class SharedClaims:
         with self._turn:
             if round_id in self._mine:
                 self._mine.remove(round_id)
-                # Where the connection has broken, the lock is free without a word.
+                # If the connection has broken, the lock is free already.
                 with suppress(DBAPIError):
                     self._ask(_FREE, round_id)
 
@@ -121,7 +121,7 @@ class SharedClaims:
         with self._turn:
             self._mine.clear()
             if self._connection is not None:
-                # The database would notice the end of the connection, too, but a moment later.
+                # The database frees the locks with the connection, too, but a moment later.
                 with suppress(DBAPIError):
                     self._connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
             self._disconnect()
@@ -134,7 +134,7 @@ class SharedClaims:
             raise
 
     def _connected(self) -> Connection:
-        """The connection; a new one takes again what the broken one had, as far as nobody else has it now."""
+        """Return the connection. A new one claims the rounds of a broken one again, unless others have them."""
         if self._connection is None:
             self._connection = self._engine.connect()
             self._connection.exec_driver_sql(KEEPALIVES)
@@ -152,5 +152,5 @@ class SharedClaims:
 
 
 def _key(round_id: str) -> int:
-    """64 bits for PostgreSQL, which knows locks by number."""
+    """Return the 64-bit number of a round's lock: PostgreSQL names advisory locks by number."""
     return int.from_bytes(hashlib.sha256(round_id.encode()).digest()[:8], "big", signed=True)

@@ -1,11 +1,11 @@
-"""Every point at which a kill matters, by name: what has just happened, and what has not.
+"""The named points of the code at which a crash matters, with what has happened there and what has not.
 
-The points of an operation have its name, and `storage.operations` reaches them; other code says where it is. A test
-that starts the composition root with a hook is told, and may kill there. A server that is started in any other way
-has no hook, and no option or configuration installs one.
+The points of an operation have the operation's name, and `storage.operations` reaches them; other code calls
+`reached` itself. A test that starts the server with a hook is called at each point, and may kill the server there.
+A server that is started in any other way has no hook, and no option or configuration installs one.
 
-`..._WRITTEN`: in the transaction, not committed: after a crash it never happened. `..._COMMITTED`: durable, and
-nothing that follows in memory, in the guard or on the wire has happened yet.
+At `..._WRITTEN` the change is in the transaction and not committed: after a crash it never happened. At
+`..._COMMITTED` the change is durable, and nothing that follows in memory, in the guard or on the wire has happened.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ _hooks: list[Hook] = []
 
 
 def reached(point: CrashPoint) -> None:
-    """Called by the code at `point`."""
+    """Call the hooks. The code at `point` calls this function."""
     for hook in _hooks:
         hook(point)
 
 
 @contextmanager
 def install_hook(hook: Hook | None) -> Iterator[None]:
-    """While the block runs, every crash point that is reached calls `hook`, in whatever thread."""
+    """Have every crash point call `hook` while the context is open, in whatever thread the point is reached."""
     if hook is not None:
         _hooks.append(hook)
     try:

@@ -1,4 +1,4 @@
-"""Files and names that must survive a power loss: a file's sync says nothing of the name that leads to it."""
+"""Syncs files and their names, so that both survive a power loss: syncing a file does not sync its name."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from pathlib import Path
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable: those made, renamed and removed. Raises `OSError`."""
+    """Make the names in a directory durable after files were made, renamed or removed. Raises `OSError`."""
     _sync(directory, os.O_RDONLY | os.O_DIRECTORY)
 
 
 def sync_file(path: Path) -> None:
-    """Make what a file says durable. Raises `OSError`."""
+    """Make a file's content durable. Raises `OSError`."""
     _sync(path, os.O_RDONLY | os.O_NOFOLLOW)
 
 
 def sync_tree(directory: Path) -> None:
-    """Make a directory durable with all that is below it. Raises `OSError`."""
+    """Make a directory and everything below it durable. Raises `OSError`."""
     for path, _, names in os.walk(directory, topdown=False):
         for name in names:
             sync_file(Path(path) / name)

@@ -1,4 +1,4 @@
-"""The databases' errors as ours."""
+"""Translates the databases' errors into ours."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from equipoise.errors import DataLoss, EquipoiseError, Unavailable
 
-# SQLite says it in words, PostgreSQL by the class XX00n of its codes: data_corrupted, index_corrupted.
+# SQLite tells damage in words, PostgreSQL by the codes data_corrupted and index_corrupted.
 DAMAGED_WORDS = ("malformed", "not a database")
 DAMAGED_CODES = ("XX001", "XX002")
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn the database's errors into ours. A broken constraint stays: it is a defect, not a condition.
+    """Turn the database's errors into ours. An `IntegrityError` stays: a broken constraint is a defect of the code.
 
-    Everything else is `Unavailable`: nothing of the transaction has happened, or it is not known whether; the same
-    request again is right.
+    Raises:
+        DataLoss: the database is damaged.
+        Unavailable: any other error. The transaction did not happen, or may not have: the request can be repeated.
     """
     try:
         yield
@@ -38,9 +39,9 @@ def translated() -> Iterator[None]:
 
 @contextmanager
 def damage_is_told() -> Iterator[None]:
-    """Turn whatever reading a store raises that is no error of ours into `DataLoss`, for commands that check it.
+    """Turn all foreign errors of reading a store into `DataLoss`, for commands that check a store.
 
-    A damaged page can hold anything: text that is no text, JSON that is none, numbers that are too large.
+    A damaged page can contain anything, such as invalid text, invalid JSON, or numbers that are too large.
     """
     try:
         yield

@@ -1,7 +1,7 @@
-"""Turns: a lock that goes to whoever has waited longest.
+"""A fair lock: the thread that has waited longest gets it next.
 
-`threading.Lock` goes to whoever comes first after its release, which is often the thread that has just had it. One
-that writes a round's results, part after part, would keep submits waiting until it is done.
+A `threading.Lock` often goes to the thread that has just released it. A thread that writes a round's results, part
+after part, would then keep submissions waiting until it is done.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import TracebackType
 
 
 class Turns:
-    """A context that one thread is in at a time, in the order in which they came. Not reentrant."""
+    """A lock as a context manager, which threads enter one at a time, in the order of arrival. Not reentrant."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -33,7 +33,7 @@ class Turns:
     ) -> None:
         with self._guard:
             if self._waiting:
-                # Handed over while it is taken, so that nobody can come in between.
+                # Hand the lock over while it is taken, so that no other thread can take it in between.
                 self._waiting.popleft().set()
             else:
                 self._taken = False

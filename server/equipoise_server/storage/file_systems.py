@@ -1,4 +1,4 @@
-"""What kind of file system a file lies on, as Linux tells; elsewhere nothing is known."""
+"""Finds the kind of file system of a file on Linux; on other systems the kind is unknown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 MOUNTS = Path("/proc/self/mountinfo")
 
-# Those that show one directory to several machines: file locks and shared mappings are not what they are locally.
+# File systems that several machines share: file locks and shared mappings do not work there as they do locally.
 SHARED = frozenset(
     """
     9p acfs afs beegfs ceph cifs coda gfs gfs2 glusterfs gpfs kafs lustre ncpfs nfs nfs4 ocfs2 orangefs panfs smb3
@@ -19,7 +19,7 @@ SHARED = frozenset(
 
 
 def file_system(path: Path) -> str | None:
-    """The kernel's name for the file system of an absolute path, which need not exist; None where none is told."""
+    """Return the kernel's name for the file system of an absolute path, which need not exist; None if unknown."""
     try:
         lines = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
@@ -36,5 +36,5 @@ def file_system(path: Path) -> str | None:
 
 
 def _unescaped(text: str) -> str:
-    """Spaces, tabs, newlines and backslashes are written as three octal digits."""
+    """Return the text with octal escapes replaced, as which spaces, tabs, newlines and backslashes are written."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)

@@ -1,10 +1,10 @@
-"""Remembered requests: the same request again gets the first answer, another one under its id is refused.
+"""Remembered requests: a repeated request gets the first answer, and another request with the same id is refused.
 
-A `request_id` belongs to its caller: two callers may use the same one and never notice each other.
+A `request_id` belongs to its caller: two callers may use the same id without any effect on each other.
 
-The memory is bounded: of each caller the newest `MAX_REQUESTS` requests, for `REQUEST_LIFE`. A request that is sent
-again after that is carried out again. Without the bounds one caller could make the work of all others slower, as
-transactions that write take turns. What is kept for ever is one row for each caller (`callers`).
+Of each caller the newest `MAX_REQUESTS` requests are remembered, for `REQUEST_LIFE`. A request that is repeated
+later is carried out again. Without these bounds one caller could slow the others down, because writing transactions
+take turns. Only one row for each caller (`callers`) is kept for ever.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from equipoise_server.storage.tables.identity import callers, requests
 MAX_ID = 128
 MAX_REQUESTS = 1000  # of one caller: 100 seconds' worth of uploads at the default limits
 REQUEST_LIFE = timedelta(days=7)
-_FORGOTTEN_AT_ONCE = 1000  # rows that are removed in one transaction: nobody waits long for it
+_FORGOTTEN_AT_ONCE = 1000  # rows that one transaction removes, so that others need not wait long
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request that must not be carried out twice. `content` is a digest of all it asks for."""
+    """A request that must not be carried out twice. `content` is a digest of everything that it asks for."""
 
     caller: str
     request_id: str
@@ -40,10 +40,17 @@ LAST_TIME = select(callers.c.last_time).where(callers.c.caller == bindparam("nam
 
 
 def make_request(caller: str, request_id: str, method: str, *parts: bytes | str) -> Request:
-    """A request of `caller`. Raises `InvalidArgument` for an empty or overlong `request_id`.
+    """Return a request of `caller`.
 
-    `parts`: all that the request asks for, names and exact bytes, objects as canonical JSON with keys of their own:
-    nothing in them follows from how an attribute is called (`equipoise.records.codec`).
+    Args:
+        caller: the caller's role and name.
+        request_id: the caller's id of the request, 1 to 128 characters.
+        method: the name of the operation.
+        parts: everything that the request asks for: names, exact bytes, and objects as canonical JSON whose keys do
+            not depend on the names of attributes in the code (`equipoise.records.codec`).
+
+    Raises:
+        InvalidArgument: the `request_id` is empty or too long.
     """
     if not request_id or len(request_id) > MAX_ID:
         raise InvalidArgument("request_id", f"must have 1 to {MAX_ID} characters")
@@ -55,7 +62,7 @@ def make_request(caller: str, request_id: str, method: str, *parts: bytes | str)
 
 
 def first_answer(connection: Connection, request: Request) -> str | None:
-    """The answer kept for this request, or None if it is new. Raises `AlreadyExists` for other content."""
+    """Return the answer kept for this request, or None if it is new. Raises `AlreadyExists` for other content."""
     row = connection.execute(
         select(requests.c.content, requests.c.answer).where(
             requests.c.caller == request.caller, requests.c.request_id == request.request_id
@@ -69,9 +76,9 @@ def first_answer(connection: Connection, request: Request) -> str | None:
 
 
 def keep_answer(connection: Connection, request: Request, answer: str, time: datetime) -> None:
-    """Keep the first answer, in the transaction that carries the request out, and forget the caller's oldest.
+    """Keep the first answer, in the transaction that carries the request out, and forget the caller's oldest one.
 
-    A crash before the commit means: nothing happened, and the same request will be carried out.
+    After a crash before the commit nothing has happened, and the same request will be carried out.
     """
     number = _count(connection, request.caller, to_microseconds(time))
     connection.execute(
@@ -90,18 +97,18 @@ def keep_answer(connection: Connection, request: Request, answer: str, time: dat
 
 
 def last_time(connection: Connection, caller: str) -> datetime | None:
-    """The latest time of the caller's requests, also of those that are forgotten; None without one."""
+    """Return the latest time of the caller's requests, including forgotten ones; None without requests."""
     latest = connection.execute(LAST_TIME, {"name": caller}).scalar_one_or_none()
     return None if latest is None else from_microseconds(latest)
 
 
 def count_requests(connection: Connection) -> int:
-    """How many requests were ever carried out. It never falls, whatever is forgotten."""
+    """Return the number of requests that were ever carried out. Forgetting requests does not reduce it."""
     return int(connection.execute(select(func.coalesce(func.sum(callers.c.requests), 0))).scalar_one())
 
 
 def outlived(connection: Connection, now: datetime) -> datetime | None:
-    """The time up to which requests may be forgotten next, as they are older than `REQUEST_LIFE`; None for none."""
+    """Return the time up to which requests, older than `REQUEST_LIFE`, are to be forgotten next; None for none."""
     before = to_microseconds(now - REQUEST_LIFE)
     oldest = select(requests.c.time).where(requests.c.time < before).order_by(requests.c.time)
     last = connection.execute(select(func.max(oldest.limit(_FORGOTTEN_AT_ONCE).subquery().c.time))).scalar_one()
@@ -109,17 +116,17 @@ def outlived(connection: Connection, now: datetime) -> datetime | None:
 
 
 def forget_until(connection: Connection, time: datetime) -> None:
-    """Forget the requests up to and with a time."""
+    """Forget the requests up to a time, including that time."""
     connection.execute(requests.delete().where(requests.c.time <= to_microseconds(time)))
 
 
 def forget_caller(connection: Connection, caller: str) -> None:
-    """Forget the requests of a caller that is deleted; their number and last time stay."""
+    """Forget the requests of a deleted caller. Their number and last time stay."""
     connection.execute(requests.delete().where(requests.c.caller == caller))
 
 
 def _count(connection: Connection, caller: str, time: int) -> int:
-    """Count one more request of a caller; the number of this one."""
+    """Count one more request of a caller, and return its number."""
     row = connection.execute(
         select(callers.c.requests, callers.c.last_time).where(callers.c.caller == caller)
     ).first()

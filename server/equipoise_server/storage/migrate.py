@@ -1,4 +1,4 @@
-"""Brings a store to the current schema, or refuses it."""
+"""Migrates a store to the current schema, or refuses it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 def migrate(connection: Connection) -> None:
-    """Apply what is missing, in the transaction of `connection`.
+    """Apply the missing migrations, in the transaction of `connection`.
 
-    A crash here means: nothing was applied, and the next start applies it. Raises `InvalidArgument` for a
-    database that is not ours and for one written by a newer version.
+    After a crash nothing was applied, and the next start applies them.
+
+    Raises:
+        InvalidArgument: the database is not ours, or a newer version has written it.
     """
     script = _script()
     known = {revision.revision for revision in script.walk_revisions()}
@@ -38,7 +40,7 @@ def migrate(connection: Connection) -> None:
 
 
 def check_current(connection: Connection) -> None:
-    """Raises `InvalidArgument` for a database whose schema is not the current one; changes nothing."""
+    """Raise `InvalidArgument` for a database whose schema is not the current one. Changes nothing."""
     current = MigrationContext.configure(connection).get_current_revision()
     newest = _script().get_current_head()
     if current != newest:

@@ -1,11 +1,11 @@
 """Operations: requests that change something, each carried out once, in one transaction.
 
     def work(connection, now): ...      # changes the store; returns what to keep of the answer, as text
-    def read(connection, kept): ...     # the answer: the first time and every time the same request comes again
+    def read(connection, kept): ...     # makes the answer of the kept text, also when the request is repeated
     operations.carry_out(request, work, read)
 
-An operation is named by its request's method, and so are its two crash points. A kill before the commit means that
-nothing happened, and that the same request will be carried out; after it, the same request gets the same answer.
+The request's method names the operation and its two crash points. After a crash before the commit nothing has
+happened, and the same request will be carried out. After the commit the same request gets the same answer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Reader = Callable[[Connection, str], Answer]
 
 @contextmanager
 def committing(store: Store, name: str) -> Iterator[Connection]:
-    """A writing transaction with the crash points of this name, before its commit and after it."""
+    """Open a writing transaction with the crash points of this name, before its commit and after it."""
     with store.write() as connection:
         yield connection
         reached(CrashPoint(f"{name} written"))
@@ -37,36 +37,53 @@ def committing(store: Store, name: str) -> Iterator[Connection]:
 
 
 class Operations:
-    """Carries requests out on one store. Safe to use from several threads.
+    """The operations on one store. Safe to use from several threads.
 
-    `remember` lets the rollback guard know of all that was done, so that no copy of the store from before is
-    accepted; it raises `DataLoss` and `Unavailable`.
+    `remember` advances the rollback guard to the state of the store, so that no older copy of the store is accepted
+    afterwards; it raises `DataLoss` and `Unavailable`.
     """
 
     def __init__(self, store: Store, clock: Callable[[], datetime], remember: Callable[[], None]) -> None:
         self.store = store
         self.clock = clock
         self.remember = remember
-        self._behind = threading.Event()  # the guard, by requests that were accepted
+        self._behind = threading.Event()  # set while accepted requests are ahead of the guard
 
     def answered(self, request: Request, read: Reader[Answer]) -> Answer | None:
-        """The answer to a request that was carried out before, and that the guard knows of; None for a new one.
+        """Return the answer to a request that was carried out before; None for a new one.
 
-        Raises `AlreadyExists` where another request had its id, `DataLoss`, `Unavailable`.
+        The guard knows of the request when the answer is returned.
+
+        Raises:
+            AlreadyExists: another request had the same id.
+            DataLoss: the guard refuses the store.
+            Unavailable: the guard cannot be advanced now.
         """
         with self.store.read() as connection:
             kept = first_answer(connection, request)
             if kept is None:
                 return None
             answer = read(connection, kept)
-        # Whoever carried it out may have died, or been told of an error, before the guard knew.
+        # The server that carried the request out may have died, or failed, before it advanced the guard.
         self.remember()
         return answer
 
     def carry_out(self, request: Request, work: Work, read: Reader[Answer]) -> Answer:
-        """Carry a request out, unless that was done before. The guard knows of it when this returns.
+        """Carry a request out, unless it was carried out before, and advance the guard before returning.
 
-        Raises as `work`, `AlreadyExists` where another request had its id, `DataLoss`, `Unavailable`.
+        Args:
+            request: the request.
+            work: changes the store in the given transaction, at the given time, and returns the text to keep.
+            read: makes the answer of the kept text.
+
+        Returns:
+            The answer: for a repeated request, the first answer.
+
+        Raises:
+            AlreadyExists: another request had the same id.
+            DataLoss: the guard refuses the store.
+            Unavailable: the store or the guard cannot be used now.
+            EquipoiseError: as `work` raises.
         """
         if (known := self.answered(request, read)) is not None:
             return known
@@ -75,10 +92,11 @@ class Operations:
         return answer
 
     def accept(self, request: Request, work: Work, read: Reader[Answer]) -> Answer:
-        """Carry out an analyst's request, of which there are many: the guard knows of it after `catch_up`.
+        """Carry out an analyst's request, but leave the guard to `catch_up`, because such requests are many.
 
-        Its time is now, but after all else that this analyst has asked for, also where the clock was set back: no
-        two of its requests have one time, so that the newest receipt counts.
+        The request's time is now, but later than all earlier requests of the analyst, even if the clock was set
+        back. So no two receipts of an analyst have the same time, and the newest one counts. Arguments and errors
+        are those of `carry_out`.
         """
 
         def time(connection: Connection) -> datetime:
@@ -92,7 +110,7 @@ class Operations:
         return answer
 
     def catch_up(self) -> None:
-        """Let the guard know of the requests that were accepted since this was done last."""
+        """Advance the guard, if requests were accepted since the last call."""
         if self._behind.is_set():
             self._behind.clear()
             self.remember()
@@ -101,7 +119,7 @@ class Operations:
         self, request: Request, work: Work, read: Reader[Answer], time: Callable[[Connection], datetime]
     ) -> Answer:
         with committing(self.store, request.method) as connection:
-            # Asked again, now that nothing else can be written.
+            # Look again inside the transaction, in which nothing else can be written.
             kept = first_answer(connection, request)
             if kept is None:
                 now = time(connection)
@@ -111,4 +129,4 @@ class Operations:
 
 
 def no_answer(_: Connection, __: str) -> None:
-    """Reads the answer of an operation that has none."""
+    """Read the answer of an operation that has none."""

@@ -1,4 +1,4 @@
-"""Sizes of pages, one rule for every list."""
+"""Sizes and tokens of pages, the same for every list."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ Item = TypeVar("Item")
 
 
 def page_limit(page_size: int) -> int:
-    """Return how many items a page has; 0 stands for 100. Raises `InvalidArgument` beyond 1,000."""
+    """Return the number of items of a page; 0 stands for 100. Raises `InvalidArgument` below 0 or above 1,000."""
     if not 0 <= page_size <= MAX_PAGE:
         raise InvalidArgument("page_size", f"must be at most {MAX_PAGE:,}")
     return page_size or DEFAULT_PAGE
 
 
 def cut_page(items: Sequence[Item], limit: int, token_of: Callable[[Item], str]) -> tuple[list[Item], str]:
-    """Return a page out of `limit + 1` items asked for, and the token of the next one (empty on the last page)."""
+    """Return the first `limit` of at most `limit + 1` items, and the next page's token, empty at the end."""
     shown = list(items[:limit])
     return shown, token_of(shown[-1]) if len(items) > limit else ""
 
 
 def page_number(page_token: str) -> int:
-    """Return a token that is a number, 0 for the first page. Raises `InvalidArgument` for any other."""
+    """Return the number that a page token is; 0 for the empty token. Raises `InvalidArgument` for other tokens."""
     if page_token and not (page_token.isascii() and page_token.isdigit() and len(page_token) < 19):
         raise InvalidArgument("page_token", "is not a page token issued by this server")
     return int(page_token or 0)

@@ -1,11 +1,12 @@
 """PostgreSQL as the store: one database, shared by several servers.
 
-Transactions that write take turns: each locks the same table first, before it sees anything. What it sees then
-is the state of the last commit, and stays so, for nobody else writes: none ever has to be repeated.
-SERIALIZABLE is not asked for: a turn ends a moment before the database has put away what it keeps for that about
-a commit, so that of three in a row the last could be refused though nothing is wrong. Should the lock ever be
-missing, unique names and numbers and conditional updates refuse one of two that meet.
-Readers see the state of one commit. `synchronous_commit` and `fsync` are on and read back.
+Writing transactions take turns: each locks the same table before it reads anything. So each sees the state of the
+last commit until it ends, nobody else writes meanwhile, and no transaction has to be repeated. The level
+SERIALIZABLE is not used: the lock is free a moment before the database has removed its SERIALIZABLE data about the
+commit, so the database could refuse the last of three transactions in a row without reason. Should the lock ever be
+missing, unique names and numbers and conditional updates refuse one of two transactions that meet.
+
+Readers see the state of one commit. The settings `synchronous_commit` and `fsync` are on, which is checked.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from equipoise.errors import InvalidArgument, Unavailable
 
 DRIVER = "postgresql+psycopg"
 READERS = 8  # connections that read at the same time, of each server
-# A database that has vanished is noticed within half a minute, and whoever asked is told.
+# The server notices a database that has vanished within half a minute, and tells the waiting callers.
 CONNECTING = {
     "connect_timeout": 10,
     "client_encoding": "utf8",
@@ -33,7 +34,7 @@ CONNECTING = {
     "tcp_user_timeout": 30_000,
 }
 
-# So is a server whose machine has vanished, and what it held is free.
+# The database likewise notices a server whose machine has vanished, and frees its locks.
 KEEPALIVES = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3"
 
 # A server that waits for its turn gives up after 15 s, as on SQLite; one that hangs during its turn loses it.
@@ -47,7 +48,7 @@ _READ_BACK = (
     "SELECT current_setting('fsync'), current_setting('synchronous_commit'), "
     "current_setting('server_encoding'), 'B' < 'a' AND 'a-c' < 'ab'"
 )
-# This table is in every store of ours and hardly ever written, so nothing but a migration waits for it, too.
+# Every store of ours has this table, and only migrations write to it, so nothing else waits for the lock.
 _TURN = "LOCK TABLE alembic_version IN EXCLUSIVE MODE"
 # Any two numbers that every server takes: here the letters "equipois" and the next.
 _MIGRATION = 0x65717569706F6973
@@ -59,7 +60,12 @@ _OTHERS = (
 
 
 def prepare(url: URL) -> None:
-    """Raises `InvalidArgument("store", ...)` without the driver, `Unavailable` where nothing answers."""
+    """Check that the driver is installed and that the database answers.
+
+    Raises:
+        InvalidArgument: the driver is missing; the field is `store`.
+        Unavailable: the database cannot be reached.
+    """
     try:
         probe = create_engine(url, poolclass=NullPool, connect_args=CONNECTING)
     except ModuleNotFoundError:
@@ -75,12 +81,12 @@ def prepare(url: URL) -> None:
 
 
 def check_there(url: URL) -> None:
-    """As `prepare`, which makes nothing."""
+    """Check the database as `prepare` does, which creates nothing."""
     prepare(url)
 
 
 def engine(url: URL, writes: bool) -> Engine:
-    """Return the one connection of this server that writes, or those that read."""
+    """Return the engine of this server's one writing connection, or of its reading connections."""
     made = create_engine(
         url,
         hide_parameters=True,  # errors, which may be logged, quote no workload
@@ -101,8 +107,8 @@ def engine(url: URL, writes: bool) -> Engine:
 
         @event.listens_for(made, "begin")
         def begin(connection: Connection) -> None:
-            # The first statement of the transaction: LOCK takes no snapshot, so what follows sees all that was
-            # committed before the lock was granted.
+            # LOCK is the transaction's first statement and takes no snapshot, so the statements that follow see
+            # everything that was committed before the lock was granted.
             connection.exec_driver_sql(_TURN)
 
     return made
@@ -110,7 +116,7 @@ def engine(url: URL, writes: bool) -> Engine:
 
 @contextmanager
 def migrating(url: URL, _: Engine) -> Iterator[Connection]:
-    """The transaction in which the store is migrated: servers that start at the same time take turns."""
+    """Open the transaction in which the store is migrated. Servers that start at the same time take turns."""
     made = create_engine(url, poolclass=NullPool, connect_args=CONNECTING)
     event.listen(made, "connect", lambda connection, _: _configure(connection))
     with made.begin() as connection:
@@ -120,7 +126,7 @@ def migrating(url: URL, _: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def shared(url: URL) -> Iterator[None]:
-    """Holds the store together with other servers."""
+    """Hold the store together with other servers. Raises `InvalidArgument` while a repair holds the store."""
     with _session(url) as connection:
         if not connection.exec_driver_sql(f"SELECT pg_try_advisory_lock_shared({_SERVING})").scalar():
             raise InvalidArgument("store", "is being repaired by another process; wait until it has ended")
@@ -129,7 +135,7 @@ def shared(url: URL) -> Iterator[None]:
 
 @contextmanager
 def exclusive(url: URL) -> Iterator[None]:
-    """Holds the store while no server does; one that starts now is refused."""
+    """Hold the store alone, so that no server can start. Raises `InvalidArgument` while the store is in use."""
     with _session(url) as connection:
         free = connection.exec_driver_sql(f"SELECT pg_try_advisory_lock({_SERVING})").scalar()
         # A server may have lost its lock with its connection, but hardly all of its connections.
@@ -141,7 +147,7 @@ def exclusive(url: URL) -> Iterator[None]:
 
 @contextmanager
 def _session(url: URL) -> Iterator[Connection]:
-    """A connection whose locks last as long as the block; the database frees them after a crash."""
+    """Open a connection whose locks last as long as the context. The database frees the locks after a crash."""
     prepare(url)
     made = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT", connect_args=CONNECTING)
     with made.connect() as connection:
@@ -150,7 +156,7 @@ def _session(url: URL) -> Iterator[Connection]:
 
 
 def _configure(connection: DBAPIConnection) -> None:
-    """Set what can be set, and read back what a commit and an order of names depend on."""
+    """Set the connection's settings, and check those on which commits and the order of names depend."""
     cursor = connection.cursor()
     try:
         cursor.execute(_SETTINGS)
@@ -158,7 +164,7 @@ def _configure(connection: DBAPIConnection) -> None:
         fsync, synchronous, encoding, ordered = cursor.fetchone() or ("", "", "", False)
     finally:
         cursor.close()
-    # Settings of a transaction that is rolled back would be rolled back, too.
+    # Commit, because a rollback of the transaction would undo the settings, too.
     connection.commit()
     for name, value in (("fsync", fsync), ("synchronous_commit", synchronous)):
         if value != "on":

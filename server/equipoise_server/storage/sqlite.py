@@ -1,7 +1,7 @@
 """SQLite as the store: one file on one machine, used by one server.
 
-In WAL mode with `synchronous=FULL`: when a transaction has been committed, it has been synced. One connection
-writes, in transactions that hold the write lock from their beginning; readers see the last commit.
+The file is in WAL mode with `synchronous=FULL`, so a committed transaction has been synced. One connection writes,
+in transactions that hold the write lock from their beginning. Readers see the last commit.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ from equipoise_server.storage.file_systems import SHARED, file_system
 
 READERS = 8  # connections that read at the same time
 BUSY_SECONDS = 15  # how long to wait for another process's write lock
-# What a connection keeps of the file for itself. Read are mostly results, each once, and the operating system keeps
-# the file; SQLite's own 2 MiB for each of the readers fill up over a quarter of an hour, and look like a leak.
+# The page cache of a connection. Most reads are of results, each read once; the operating system caches the file.
+# SQLite's default of 2 MiB for each reader fills up over a quarter of an hour, and looks like a memory leak.
 CACHE_KIBIBYTES = 256
-CHECKPOINT_SECONDS = 0.01  # after which another's checkpoint, a few pages and two syncs, may have ended
+CHECKPOINT_SECONDS = 0.01  # between two attempts; another checkpoint takes a few pages and two syncs
 
 
 def prepare(url: URL) -> None:
-    """Make the file readable by its owner only before anything is in it; SQLite's own files follow it.
+    """Create the file, readable by its owner alone, before it has any content. SQLite's other files get its mode.
 
-    Raises `InvalidArgument("store", ...)` where it cannot be made, and on a network file system: there, locks
-    and memory shared between processes do not hold what SQLite relies on.
+    Raises:
+        InvalidArgument: the file cannot be created, or lies on a network file system, where file locks and shared
+            memory do not work as SQLite requires; the field is `store`.
     """
     path = _path(url)
     kind = file_system(path)
@@ -48,13 +49,13 @@ def prepare(url: URL) -> None:
 
 
 def check_there(url: URL) -> None:
-    """Raises `InvalidArgument("store", ...)` where there is no file: connecting would make one."""
+    """Raise `InvalidArgument("store", ...)` if there is no file: connecting would create one."""
     if not _path(url).is_file():
         raise InvalidArgument("store", f"{_path(url)} is not there")
 
 
 def engine(url: URL, writes: bool) -> Engine:
-    """Return the one connection that writes, or those that read."""
+    """Return the engine of the one writing connection, or of the reading connections."""
     made = create_engine(
         url,
         hide_parameters=True,  # errors, which may be logged, quote no workload
@@ -66,14 +67,14 @@ def engine(url: URL, writes: bool) -> Engine:
 
     @event.listens_for(made, "connect")
     def connected(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
-        # The driver's own guesses at where transactions begin are switched off; `begin` below says it.
+        # Switch off the driver's guesses at where transactions begin; `begin` below begins them.
         connection.isolation_level = None
         _pragma(connection, "foreign_keys", "ON", 1)
         _pragma(connection, "journal_mode", "WAL", "wal")
         _pragma(connection, "synchronous", "FULL", 2)
         _pragma(connection, "cache_size", f"-{CACHE_KIBIBYTES}", -CACHE_KIBIBYTES)
         if writes:
-            # What is erased, such as the seed of a round that has ended, is overwritten, not only forgotten.
+            # Overwrite erased content, such as the seed of a round that has ended.
             _pragma(connection, "secure_delete", "ON", 1)
             _settle(connection)
         else:
@@ -87,19 +88,22 @@ def engine(url: URL, writes: bool) -> Engine:
 
 
 def migrating(_: URL, writer: Engine) -> AbstractContextManager[Connection]:
-    """Return the transaction in which the store is migrated: one that holds the write lock, as any that writes."""
+    """Return the transaction in which the store is migrated, which holds the write lock."""
     return writer.begin()
 
 
 @contextmanager
 def hold(url: URL) -> Iterator[None]:
-    """Holds the store for one server, by a lock beside its file. The operating system frees it after a crash.
+    """Hold the store for one server by locking a file beside it. The operating system frees the lock after a crash.
 
-    Beside and not on the file: closing a second descriptor of it would drop SQLite's own locks.
+    The store's own file is not locked, because closing a second descriptor of it would drop SQLite's own locks.
+
+    Raises:
+        InvalidArgument: another server holds the store, or its file cannot be used; the field is `store`.
     """
     path = _path(url)
     if path.exists() and path.stat().st_nlink > 1:
-        # Under its other name it has another lock, so that a second server could spend what this one spends.
+        # The second name has another lock, so a second server could spend the same budgets again.
         raise InvalidArgument("store", f"{path} has a second name (a hard link); a store must have one name only")
     try:
         descriptor = os.open(path.with_name(f"{path.name}-server"), os.O_RDWR | os.O_CREAT, 0o600)
@@ -116,14 +120,14 @@ def hold(url: URL) -> Iterator[None]:
 
 
 def _settle(connection: DBAPIConnection) -> None:
-    """Make durable what is read, before anything is done upon it.
+    """Make the content of the store durable before anything depends on it.
 
-    A commit that a kill or an error of the disk cut off between its writing and its sync is there when the file is
-    opened next, and would be lost by a power loss, though a request that was repeated had got its answer from it. A
-    checkpoint writes it to the database file anew, and syncs that.
+    A crash or a disk error may interrupt a commit between its write and its sync. The next opening of the file
+    finds the commit, and a repeated request gets its answer from it, but a power loss could still remove it. A
+    checkpoint writes the commit to the database file and syncs the file.
 
-    SQLite itself waits until nobody writes, but two checkpoints exclude each other and that it does not wait for
-    (sqlite3_wal_checkpoint_v2), though every commit may begin one.
+    SQLite waits for writers to end, but not for another checkpoint (sqlite3_wal_checkpoint_v2), which every commit
+    may begin. So the checkpoint is tried again. Raises `Unavailable` after 15 seconds.
     """
     end = time.monotonic() + BUSY_SECONDS
     while not _checkpoint(connection):
@@ -133,7 +137,7 @@ def _settle(connection: DBAPIConnection) -> None:
 
 
 def _checkpoint(connection: DBAPIConnection) -> bool:
-    """Return whether all that is committed is in the database file now, and synced."""
+    """Run a checkpoint, and return whether all commits are in the database file and synced now."""
     cursor = connection.cursor()
     try:
         cursor.execute("PRAGMA wal_checkpoint(FULL)")
@@ -144,12 +148,12 @@ def _checkpoint(connection: DBAPIConnection) -> bool:
 
 
 def _path(url: URL) -> Path:
-    """Return the file itself, so that two names for one store are one."""
+    """Return the file's path without links, so that one store has one name."""
     return Path(url.database or "").resolve()
 
 
 def _pragma(connection: DBAPIConnection, name: str, value: str, expected: object) -> None:
-    """Set a pragma and read it back: SQLite ignores what it cannot do without a word."""
+    """Set a pragma and read it back: SQLite silently ignores what it cannot do."""
     cursor = connection.cursor()
     try:
         cursor.execute(f"PRAGMA {name} = {value}")

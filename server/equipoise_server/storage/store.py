@@ -1,12 +1,12 @@
-"""The store: transactions, one that writes at a time, and how durable a commit is.
+"""The store: transactions, of which one at a time writes, and durable commits.
 
     store = open_store("sqlite:////var/lib/equipoise/equipoise.db")
     with store.write() as connection: ...   # commits at the end, rolls back on any exception
     with store.read() as connection: ...
 
-Transactions that write take turns from their beginning, on both databases and across all servers of one store.
-So whatever a transaction has read stays as it is until it ends, and code that is right for one writer is right.
-What SQLite and PostgreSQL each do for that is in the modules of their names.
+Writing transactions take turns from their beginning, on both databases and across all servers of one store. So the
+facts that a writing transaction reads stay as they are until it ends, and its code can assume a single writer.
+The modules `sqlite` and `postgresql` say how each database provides this.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from equipoise_server.storage.migrate import check_current, migrate
 
 
 class ReadOnlyStore:
-    """An open store that nothing is written to. Safe to use from several threads."""
+    """An open store that can only be read. Safe to use from several threads."""
 
     def __init__(self, reader: Engine) -> None:
         self._reader = reader
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A transaction that sees one committed state and cannot write."""
+        """Open a transaction that sees one committed state and cannot write."""
         with translated(), self._reader.begin() as connection:
             yield connection
 
@@ -54,12 +54,12 @@ class Store(ReadOnlyStore):
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """A transaction that may write. Durable when the block has ended without an exception."""
+        """Open a transaction that may write. It is durable when the context has ended without an exception."""
         with self._turns, translated(), self._writer.begin() as connection:
             yield connection
 
     def claims(self) -> Claims:
-        """Which rounds this server runs, if several servers can share the store; to be closed by the caller."""
+        """Return new claims of this server on the store's rounds. The caller must close them."""
         return SharedClaims(self._url) if self._url.drivername == postgresql.DRIVER else SoleClaims()
 
     def close(self) -> None:
@@ -69,11 +69,13 @@ class Store(ReadOnlyStore):
 
 
 def open_store(url: str) -> Store:
-    """Open the store at an SQLAlchemy URL, made and migrated if need be.
+    """Open the store at an SQLAlchemy URL; create and migrate it if necessary.
 
-    Raises `InvalidArgument("store", ...)` for a URL that cannot be used, a database that is not ours or cannot
-    keep what is promised, or a store written by a newer version; `Unavailable` where it cannot be opened;
-    `DataLoss` where it is damaged.
+    Raises:
+        InvalidArgument: the URL cannot be used, the database is not ours, has unsafe settings, or was written by a
+            newer version; the field is `store`.
+        Unavailable: the store cannot be opened now.
+        DataLoss: the store is damaged.
     """
     parsed = _parsed(url)
     database = postgresql if parsed.drivername == postgresql.DRIVER else sqlite
@@ -83,7 +85,7 @@ def open_store(url: str) -> Store:
     try:
         with translated(), database.migrating(parsed, writer) as connection:
             migrate(connection)
-        # The settings that a writing connection must have are read back before anyone relies on them.
+        # Open a writing connection, which checks its settings, before anything depends on them.
         with store.write():
             pass
     except BaseException:
@@ -94,9 +96,10 @@ def open_store(url: str) -> Store:
 
 @contextmanager
 def read_only(url: str) -> Iterator[ReadOnlyStore]:
-    """An existing store, to read only, beside servers that use it or without any.
+    """Open an existing store for reading only, whether or not servers use it.
 
-    Raises `InvalidArgument("store", ...)` where there is none, or one that another version has written.
+    Raises:
+        InvalidArgument: there is no store, or another version has written it; the field is `store`.
     """
     parsed = _parsed(url)
     database = postgresql if parsed.drivername == postgresql.DRIVER else sqlite
@@ -111,17 +114,19 @@ def read_only(url: str) -> Iterator[ReadOnlyStore]:
 
 
 def hold(url: str) -> AbstractContextManager[None]:
-    """Holds a store for a server: an SQLite store for one only, as two would run the same rounds twice.
+    """Hold a store for a server. One server alone can hold an SQLite store, as two would run the same rounds twice.
 
-    On PostgreSQL several servers share a store, and claims say which one runs a round. Raises
-    `InvalidArgument("store", ...)` where another server, or a repair, holds the store.
+    On PostgreSQL several servers share a store, and claims say which server runs a round.
+
+    Raises:
+        InvalidArgument: another server (on SQLite) or a repair holds the store; the field is `store`.
     """
     parsed = _parsed(url)
     return (postgresql.shared if parsed.drivername == postgresql.DRIVER else sqlite.hold)(parsed)
 
 
 def hold_exclusively(url: str) -> AbstractContextManager[None]:
-    """Holds a store for what no server may see half done. Raises `InvalidArgument("store", ...)` as `hold` does."""
+    """Hold a store for a repair that no server may see half done. Raises `InvalidArgument` while it is in use."""
     parsed = _parsed(url)
     return (postgresql.exclusive if parsed.drivername == postgresql.DRIVER else sqlite.hold)(parsed)
 
@@ -134,7 +139,7 @@ def _parsed(url: str) -> URL:
     if parsed.drivername not in ("sqlite", postgresql.DRIVER) or parsed.database in (None, "", ":memory:"):
         raise InvalidArgument("store", f"must be the URL of a database, {_FORMS}")
     if parsed.password is not None or "password" in parsed.query:
-        # It would be seen in lists of processes, in the configuration and in its backups.
+        # The password would show in lists of processes, in the configuration and in its backups.
         problem = "must not hold a password; put it into a file of mode 0600 that PGPASSFILE names"
         raise InvalidArgument("store", problem)
     return parsed

@@ -1,4 +1,4 @@
-"""How far the log has come: every size that its tree has had, each with the one root of that size, for ever."""
+"""The tree heads of the log: every size that its tree has had, with the one root of that size, for ever."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ EMPTY = TreeHead(0, EMPTY_ROOT)
 
 
 def newest(connection: Connection) -> TreeHead:
-    """Return where the log is, whether anybody was shown that or not."""
+    """Return the log's newest tree head, whether or not anybody was shown it."""
     query = select(checkpoints.c.size, checkpoints.c.root).order_by(checkpoints.c.size.desc()).limit(1)
     row = connection.execute(query).first()
     return EMPTY if row is None else TreeHead(row.size, row.root)
 
 
 def root_at(connection: Connection, size: int) -> bytes | None:
-    """Return the root that the log had at this size; None where it was never of it."""
+    """Return the root that the log had at a size; None if the log never had that size."""
     if size == 0:
         return EMPTY_ROOT
     return connection.execute(select(checkpoints.c.root).where(checkpoints.c.size == size)).scalar_one_or_none()

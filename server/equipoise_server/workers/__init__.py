@@ -1,1 +1,1 @@
-"""Worker processes and the pipes to them, and nothing else: what they compute is of `computation`."""
+"""Worker processes and the pipes to them. The package `computation` has what the workers compute."""

@@ -1,15 +1,15 @@
-"""How a worker process starts, forked from a process that has loaded the workers' program once; and how it speaks.
+"""Starts worker processes, forked from a process that has loaded the workers' program, and talks to them.
 
     process = start(serve_job, job, name, BEHIND_CALLS)
     message = process.pipe.recv()
 
-Loading takes seconds of a processor. The server cannot fork itself, since it has threads and holds keys and the
-store's connections; so multiprocessing starts one further process, a fresh interpreter that is given nothing of the
-server's but its environment and standard error, loads the program, and forks a worker whenever it is asked to. It
-runs nothing else, and ends when the server and all workers have ended.
+Loading takes seconds of processor time. The server cannot fork itself, because it has threads, keys and connections
+to the store. So multiprocessing starts one further process: a new interpreter, which gets only the server's
+environment and standard error, loads the program, and forks a worker whenever the server asks. That process runs
+nothing else, and ends when the server and all workers have ended.
 
-A worker and its server speak over one pipe, in values of the worker's kind. `Failed` may come instead of any of
-them, and is the last one.
+A worker and its server exchange values over one pipe; the kind of worker determines the types. A worker that fails
+sends `Failed` as its last value.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from typing import TypeVar
 
 from equipoise.errors import EquipoiseError, Unavailable
 
-BEHIND_CALLS = 10  # a run takes a tenth of a processor that calls need, and all that is left
+BEHIND_CALLS = 10  # a run takes a tenth of a processor that calls need, and all idle time
 AMONG_CALLS = 0
-NICEST = 19  # there is
+NICEST = 19  # the largest niceness of Linux
 AUTOGROUP = Path("/proc/self/autogroup")
 PROGRAM = ["equipoise_server.workers.round_worker", "equipoise_server.workers.session_worker"]
 
@@ -47,20 +47,21 @@ _context.set_forkserver_preload(PROGRAM)
 
 
 def load_program() -> None:
-    """Have the workers' program loaded in its own process, unless it is, and do not wait for it."""
+    """Start the process that loads the workers' program, unless it runs already. Does not wait for the loading."""
     forkserver.ensure_running()
 
 
 class WorkerProcess:
-    """A worker process, as its server sees it. Safe to use from threads, but for `pipe`, the server's end."""
+    """A worker process, as its server sees it. Safe to use from threads, except `pipe`, the server's end."""
 
     def __init__(self, process: ForkServerProcess, pipe: Connection) -> None:
         self.pipe = pipe
         self._process = process
-        # multiprocessing reads the exit code from a pipe: of two threads that read at once one would miss it.
+        # multiprocessing reads the exit code from a pipe: if two threads read at once, one would miss the code.
         self._lock = threading.Lock()
-        # The server is not the worker's parent: an id may be another process's as soon as the worker has ended, and
-        # where the worker's parent has ended nobody says whether the worker has. Linux has a better name for it.
+        # The server is not the worker's parent. So the worker's id may belong to another process as soon as the
+        # worker has ended, and nobody tells of the worker's end after its parent has ended. A Linux process
+        # descriptor has neither problem.
         self._descriptor: int | None = None
         with suppress(AttributeError, ProcessLookupError):
             self._descriptor = os.pidfd_open(process.pid or 0)
@@ -72,14 +73,14 @@ class WorkerProcess:
         return self._process.pid
 
     def is_alive(self) -> bool:
-        """Return whether it has not ended."""
+        """Return whether the process has not ended."""
         if self._descriptor is not None:
             return not wait([self._descriptor], timeout=0)
         with self._lock:
             return self._process.is_alive()
 
     def kill(self) -> None:
-        """End it. Does nothing where it has ended."""
+        """Kill the process, if it has not ended."""
         if self._descriptor is not None:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
@@ -87,15 +88,15 @@ class WorkerProcess:
             self._process.kill()
 
     def end(self) -> None:
-        """Kill it, and wait for its end."""
+        """Kill the process, and wait for its end."""
         self.kill()
         self.join()
 
     def join(self) -> int | None:
-        """Wait for its end.
+        """Wait for the end of the process.
 
         Returns:
-            The exit code; that of a signal is negative.
+            The exit code; negative after a signal.
         """
         wait([self._process.sentinel if self._descriptor is None else self._descriptor])
         with self._lock:
@@ -107,10 +108,10 @@ def start(serve: Callable[[Connection, Work], None], work: Work, name: str, behi
     """Start a process that calls `serve(pipe, work)` with its end of a new pipe.
 
     Args:
-        serve: A function of a module. What it raises is told as `Failed`.
-        work: What is pickled for it.
-        name: For operators.
-        behind: How much nicer than the server the process is.
+        serve: A function of a module. Its errors are sent as `Failed`.
+        work: The function's second argument, which is pickled.
+        name: The process's name, for operators.
+        behind: By how much the niceness of the process exceeds the server's.
 
     Raises:
         Unavailable: No process can be started now.
@@ -118,7 +119,7 @@ def start(serve: Callable[[Connection, Work], None], work: Work, name: str, behi
     niceness = min(NICEST, os.getpriority(os.PRIO_PROCESS, 0) + behind)
     called = pickle.dumps((serve, work))
     pipe, other = multiprocessing.Pipe()
-    # Only the worker may hold the other end afterwards, so that its death ends the conversation.
+    # Only the worker may hold the other end afterwards, so that the pipe closes when the worker dies.
     with other:
         process = _context.Process(target=_begin, args=(other, called, niceness), name=name, daemon=True)
         try:
@@ -130,12 +131,12 @@ def start(serve: Callable[[Connection, Work], None], work: Work, name: str, behi
 
 
 def _begin(pipe: Connection, called: bytes, niceness: int) -> None:
-    # Before the first thread: Linux counts niceness by thread, and new ones get that of their maker.
+    # Set the niceness before the first thread starts: on Linux each thread has its own, and new threads inherit it.
     os.setpriority(os.PRIO_PROCESS, 0, niceness)
-    # A terminal interrupts its own session only; the server decides when its workers end.
+    # A new session keeps a terminal's interrupts away: the server decides when its workers end.
     os.setsid()
-    # Where Linux shares processors among sessions first (sched(7), autogroups), niceness counts within a session
-    # only, and a database would wait for a worker as for its equal.
+    # Where Linux first divides processors among sessions (sched(7), autogroups), niceness counts only within a
+    # session, and a database would wait for a worker as for its equal. So set the session's niceness, too.
     with suppress(OSError):
         AUTOGROUP.write_text(str(niceness))
     serve, work = pickle.loads(called)
@@ -144,8 +145,8 @@ def _begin(pipe: Connection, called: bytes, niceness: int) -> None:
 
 
 def converse(serve: Callable[[Connection, Work], None], pipe: Connection, work: Work) -> None:
-    """Call `serve(pipe, work)`, tell what it raises, and close the pipe. Says nothing where nobody listens."""
-    # Where the server has died or let go of the pipe, a traceback on standard error would be no use to anybody.
+    """Call `serve(pipe, work)`, send its error as `Failed`, and close the pipe. Stays silent if nobody listens."""
+    # If the server has died or closed the pipe, a traceback on standard error would be of no use.
     with pipe, suppress(BrokenPipeError, ConnectionResetError):
         try:
             serve(pipe, work)
@@ -155,26 +156,26 @@ def converse(serve: Callable[[Connection, Work], None], pipe: Connection, work: 
 
 @dataclass(frozen=True)
 class Failed:
-    """Told last where a worker cannot go on. `problem` may count records and is for operators, `kind` for logs."""
+    """The last message of a failed worker. `problem` is for operators and may count records; `kind` is for logs."""
 
     kind: str
     problem: str
 
 
 def failure(error: Exception) -> Failed:
-    """Return what may be told of an error in a worker."""
+    """Return the parts of a worker's error that the server may know."""
     if isinstance(error, EquipoiseError):
         return Failed(type(error).__name__, error.message)
     if isinstance(error, MemoryError):
         return Failed("MemoryError", "out of memory")
-    # Its own text may hold what was asked or what the table holds: only the place may be told.
+    # The error's text may contain statements or private data: only its type and place may leave the worker.
     place = traceback.extract_tb(error.__traceback__)[-1]
     kind = f"{type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
     return Failed(kind, f"something unexpected happened: {kind}")
 
 
 def end_with_parent() -> None:
-    """A killed server must leave no worker behind that goes on using memory and processors."""
+    """End this process when the server's process has ended, so that a killed server leaves no worker behind."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

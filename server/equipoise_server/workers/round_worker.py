@@ -1,4 +1,4 @@
-"""What runs in a round's own process: it computes the round, and tells the server over a pipe."""
+"""The program of a round's worker process: it computes the round and sends the results over a pipe."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from equipoise_server.mechanisms.interface import OnStep
 from equipoise_server.memory import peak_memory_bytes
 from equipoise_server.workers.process import Failed
 
-REPORT_SECONDS = 0.2  # progress is told at most this often within a phase
+REPORT_SECONDS = 0.2  # between two reports of progress within a phase
 
 
 @dataclass(frozen=True)
 class Advance:
-    """Told while the worker computes: `done` of `total` steps of a phase."""
+    """A report of progress: `done` of `total` steps of a phase."""
 
     phase: str
     done: int
@@ -28,7 +28,7 @@ class Advance:
 
 @dataclass(frozen=True)
 class Finished:
-    """Told last: the synopsis, what commits to each stream, and the worker's peak memory."""
+    """The last message of a complete run: the synopsis, each stream's digest, and the worker's peak memory."""
 
     synopsis: Synopsis
     streams: Mapping[str, StreamDigest]
@@ -39,7 +39,7 @@ Message = Advance | StreamPart | Finished | Failed
 
 
 def serve_job(pipe: Connection, job: Job) -> None:
-    """The worker process's main function: compute, and tell the server all of it over `pipe`."""
+    """Compute a round and send progress, results and digests over `pipe`: the worker process's main function."""
     progress = _throttled(pipe)
     outcome = compute_round(job, progress)
     digests = Digests(job.round_id)
@@ -51,7 +51,7 @@ def serve_job(pipe: Connection, job: Job) -> None:
 
 
 def _throttled(pipe: Connection) -> OnStep:
-    """Progress that tells every change of phase and the last step, and else at most five a second."""
+    """Return a callback that reports every new phase, every last step, and else at most five steps a second."""
     last_phase, last_time = "", 0.0
 
     def progress(phase: str, done: int, total: int) -> None:

@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 
 
 class SessionProcess:
-    """A worker process that answers a session. Asked by one thread; ended by any."""
+    """A worker process that answers a session. One thread may ask it; any thread may end it."""
 
     def __init__(self, job: SessionJob) -> None:
         self._session_id = job.session_id
@@ -30,9 +30,14 @@ class SessionProcess:
         return self._process.pid
 
     def answers(self, questions: Sequence[Question]) -> list[Answers]:
-        """Return the answers in the order of the questions; fewer where the session has stopped in between.
+        """Return the answers in the order of the questions, fewer if the session stops in between.
 
-        Raises `DataLoss` where data are not those that were registered, `Unavailable` where the worker has ended.
+        Args:
+            questions: the statements, in ascending order of slots.
+
+        Raises:
+            DataLoss: the table is not the one that was registered.
+            Unavailable: the worker has ended or failed.
         """
         try:
             self._process.pipe.send(questions)
@@ -42,16 +47,16 @@ class SessionProcess:
             log.warning("session_worker_ended", session_id=self._session_id, exit_code=exit_code)
             raise Unavailable(NOT_NOW) from None
         if isinstance(reply, Failed):
-            # Its words may count records. Operators read them where the sealed session cannot be run either.
+            # The problem's text may count records. Operators read it when the sealed session cannot be run either.
             log.error("session_worker_failed", session_id=self._session_id, kind=reply.kind)
             raise DataLoss(NOT_NOW) if reply.kind == DataLoss.__name__ else Unavailable(NOT_NOW)
         return reply
 
     def end(self) -> None:
-        """Kill the process. Whoever waits for an answer gets `Unavailable`."""
+        """Kill the process. A thread that waits for an answer gets `Unavailable`."""
         self._process.end()
 
     def close(self) -> None:
-        """End it, and let go of the pipe: only by the thread that asks."""
+        """Kill the process and close the pipe. Only the thread that asks may call this method."""
         self.end()
         self._process.pipe.close()

@@ -1,4 +1,4 @@
-"""What runs in a session's own process: it holds the mechanism's session, and answers over a pipe."""
+"""The program of a session's worker process: it holds the mechanism's session, and answers over a pipe."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Reply = list[Answers] | Failed
 
 
 def serve_session(pipe: Connection, job: SessionJob) -> None:
-    """The worker process's main function: answers lists of questions over `pipe`, in ascending slots, for ever.
+    """Answer lists of questions, in ascending slots, over `pipe` for ever: the worker process's main function.
 
-    The answers are fewer than the questions where the session stopped in between.
+    There are fewer answers than questions if the session stops in between.
     """
     schema = Schema.from_json(job.schema)
     session = start_session(job, schema)

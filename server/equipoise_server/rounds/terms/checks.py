@@ -1,4 +1,4 @@
-"""What terms come to: what a mechanism plans from, and what is charged to whom. No I/O."""
+"""Derives from terms the public parameters of a plan and the charges of accounts. No I/O."""
 
 from __future__ import annotations
 
@@ -20,9 +20,13 @@ UNPROTECTED = Budget(math.inf, 0.0)
 def setting_of(
     terms: Terms, records: int, universe_size: int, attributes: tuple[int, ...] = ()
 ) -> PublicParameters:
-    """Return everything public that a plan may depend on. `attributes`: the schema's sizes.
+    """Return all public parameters on which a plan may depend.
 
-    Of a session its length is among the options.
+    Args:
+        terms: the terms; a session's length becomes one of the options.
+        records: the number of records.
+        universe_size: the number of universe cells.
+        attributes: the number of categories of each attribute.
     """
     length = {} if terms.session is None else {"length": terms.session.length}
     return PublicParameters(
@@ -39,20 +43,20 @@ def setting_of(
 
 
 def adds(unit: str) -> bool:
-    """Return whether rounds add on analysts' accounts of this unit; otherwise the worst of them counts."""
+    """Return whether the costs of rounds add up on analyst accounts of this unit, or only the worst one counts."""
     return UNITS[unit] is Composition.SEQUENTIAL
 
 
 def charges_of(terms: Terms, plan: MechanismPlan) -> list[Charge]:
-    """Return what a round will cost each account. Every share is charged alike, whether or not it is used.
+    """Return the charge of a round on each account. Every share is charged alike, whether or not it is used.
 
-    Without an analyst budget there is nothing that bounds what analysts lose, and no account of theirs counts it.
+    Without an analyst budget nothing bounds the analysts' privacy loss, and the round charges no analyst account.
     """
     return [charge_on(account, plan) for account in (data_account(terms.dataset), *analyst_accounts(terms))]
 
 
 def analyst_accounts(terms: Terms) -> dict[str, str]:
-    """The accounts of analysts that a round charges, in the order of the shares, each with the unit it is for."""
+    """Return the analyst accounts that a round charges, in the order of the shares, each with its unit."""
     if terms.analyst_budget is None:
         return {}
     units = COUNTED_FOR[terms.unit]
@@ -60,13 +64,13 @@ def analyst_accounts(terms: Terms) -> dict[str, str]:
 
 
 def charge_on(account: str, plan: MechanismPlan) -> Charge:
-    """Return what a round will cost one of its accounts."""
+    """Return the charge of a round on one of its accounts."""
     if holder(account) is None:
         return Charge(account, plan.data_cost, plan.data_events)
     return Charge(account, plan.charged_analyst_cost, plan.analyst_events)
 
 
 def check_reason(reason: str) -> None:
-    """Raises `InvalidArgument` for an abort without words, with too many, or with what disturbs a terminal."""
+    """Raise `InvalidArgument` for a reason that is empty, too long, or has characters that are not printable."""
     if not reason.strip() or len(reason) > MAX_REASON or not reason.isprintable():
         raise InvalidArgument("reason", f"must have 1 to {MAX_REASON} characters, all of them printable")

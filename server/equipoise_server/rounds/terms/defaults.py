@@ -17,12 +17,15 @@ HARDEST = 32  # times as long as planned for a usual one: a condition of many pa
 
 
 def with_defaults(terms: Terms, now: datetime) -> Terms:
-    """Return a session's terms with its length, and with the closing time of one that goes by turns from `now` on.
+    """Return a session's terms with its length, and with its closing time if the session answers by turns.
 
-    That is a boundary between two turns, so that what is asked before it has a whole turn to be answered in.
-    Raises `InvalidArgument` for turns where the mechanism has none and the other way round, for a session that
-    would close before its first turn has ended or after its last one, and for analysts left unprotected by a
-    mechanism that protects them.
+    The closing time is a boundary between two turns from `now` on, so that the last statements have a whole turn to
+    be answered.
+
+    Raises:
+        InvalidArgument: the terms have turns but the mechanism has none, or the other way round; the session would
+            close before its first turn has ended or after its last one; or the terms have an analyst budget but the
+            mechanism does not protect several analysts, or the other way round.
     """
     if terms.session is None:
         return terms
@@ -45,7 +48,12 @@ def with_defaults(terms: Terms, now: datetime) -> Terms:
 
 
 def make_plan(terms: Terms, dataset: DatasetRecord) -> MechanismPlan:
-    """The plan. Raises `InvalidArgument`, also for turns too short for their statements, and `BudgetExhausted`."""
+    """Return the mechanism's plan for the terms.
+
+    Raises:
+        InvalidArgument: the terms allow no plan, or the turns are too short for their statements.
+        BudgetExhausted: no plan fits the budgets.
+    """
     schema = dataset.schema
     setting = setting_of(terms, dataset.records, schema.universe_size, schema.sizes)
     named = mechanism if terms.session is None else session_mechanism
@@ -56,7 +64,7 @@ def make_plan(terms: Terms, dataset: DatasetRecord) -> MechanismPlan:
 
 
 def _check_turns(session: SessionTerms, statements: Sequence[int], plan: MechanismPlan) -> None:
-    """Answers that miss the end of their turn come later, which all see: one hard statement must not do it."""
+    """Refuse turns that are too short for the hardest statements: a late turn would be seen by all analysts."""
     asked = sum(min(count, session.length) for count in statements)
     needed = HARDEST * plan.seconds / asked * len(statements)
     if session.turn_seconds < needed:

@@ -1,12 +1,12 @@
-"""What rounds that are open will reserve when they are sealed. Open sessions have done so already.
+"""The costs that open rounds will reserve when they are sealed. Open sessions have reserved theirs already.
 
-On every account, what is committed and what open rounds will reserve fit under the cap together. Opening a round
-and setting a cap see to that; sealing moves an amount from the one to the other, and every other step only takes
-away. So each open round can be sealed, in any order, and no analyst's account ever refuses a round in which others
-take part. Only what is written off in a repair can come in between.
+On every account, the committed cost and the costs of open rounds fit under the cap together. Opening a round and
+setting a cap check this; sealing a round makes its cost committed, and other steps only reduce the sum. So all open
+rounds can be sealed in any order, and no analyst's account ever refuses to seal a round in which others take
+part. The only exception is a cost that a repair writes off.
 
-Works in the transaction of the connection it is given. Writing transactions take turns, so what is found in one
-stays true until it commits.
+The function works in the transaction of the connection that it is given. Writing transactions take turns, so its
+result stays true until the transaction commits.
 """
 
 from __future__ import annotations
@@ -25,14 +25,18 @@ from equipoise_server.storage.tables.round import rounds, shares
 
 
 def pending_costs(connection: Connection, dataset: str, accounts: Sequence[Account]) -> dict[str, dict[str, Cost]]:
-    """What some accounts of a dataset will hold, as each counts, by account and by open round, oldest first."""
+    """Return the costs that open rounds will reserve on some accounts of a dataset.
+
+    Returns:
+        By account, the cost of each open round at the account's order, by round, the oldest first.
+    """
     is_open = (rounds.c.dataset == dataset) & (rounds.c.state == RoundState.OPEN.value)
     query = select(rounds.c.id, rounds.c.terms, rounds.c.plan).where(is_open & ~IS_SESSION)
     query = query.order_by(rounds.c.position)
     rows = connection.execute(query).all() if accounts else []
     units = {row.id: unit_from_json(row.terms) for row in rows}
     plans = {row.id: plan_from_json(row.plan) for row in rows}
-    # A round charges all of its analysts alike, and often as others do: what counts at an order is computed once.
+    # A round charges all of its analysts alike, and rounds are often alike: each cost at an order is computed once.
     computed: dict[tuple[Cost, str, float | None], Cost] = {}
 
     def cost(account: Account, round_id: str) -> Cost:
@@ -49,7 +53,7 @@ def pending_costs(connection: Connection, dataset: str, accounts: Sequence[Accou
 
 
 def _charging(connection: Connection, account: str, units: Mapping[str, str]) -> list[str]:
-    """Return those of some rounds, given with their units, that will charge an account."""
+    """Return those of the given rounds (each with its unit) that will charge an account."""
     held_by = holder(account)
     if held_by is None:
         return list(units)

@@ -1,6 +1,7 @@
-"""The audit trail: who did what to what, one line of the log for each call whose row of the policy has an event.
+"""The audit trail: one line of the log for each call whose row of the policy names an event.
 
-No content of a request is in it: only the identifiers below, cut, since a refused call may carry anything in them.
+A line has the caller, the outcome and the identifiers below, and no other content of the request. Identifiers are
+cut to a maximum length, because a refused call may carry anything in them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from equipoise.model.identities import Caller
 from equipoise_server.identity.policy import MethodPolicy
 
 LONGEST = 100  # characters of an identifier
-# Where requests, and responses that make something, name what the call is about.
+# The fields of requests and responses that name the object of the call.
 _IDENTIFIERS = {
     "round_id": ("round_id", "header.round_id", "detail.round.id", "session_id", "attach.session_id"),
     "dataset": ("dataset", "terms.dataset"),
@@ -29,7 +30,7 @@ _log = structlog.get_logger("equipoise.audit")
 
 
 class Entry:
-    """What is known so far of the things that a call is about."""
+    """The identifiers of a call that are known so far."""
 
     def __init__(self) -> None:
         self.named: dict[str, str] = {}
@@ -44,7 +45,7 @@ class Entry:
 
 @contextmanager
 def recorded(row: MethodPolicy, caller: Caller) -> Iterator[Entry]:
-    """Logs the call when it has ended, with its outcome: OK, CANCELLED, or the reason of the error."""
+    """Logs the call when it ends, with its outcome: OK, CANCELLED, or the reason of the error."""
     entry, outcome = Entry(), "OK"
     try:
         yield entry

@@ -1,6 +1,6 @@
-"""Who calls, and whether its role may call the method.
+"""Finds the caller of each call by the certificate, and checks that the caller's role may call the method.
 
-Asked anew on every call, since certificates expire and are revoked while connections live on.
+Every call is checked, because certificates expire and are revoked while connections stay open.
 """
 
 from __future__ import annotations
@@ -32,10 +32,17 @@ _CALLER: ContextVar[Caller] = ContextVar("caller")
 def authentication(
     registry: Registry, deployment: str, clock: Clock, threads: SharedThreads, refusals: Refusals
 ) -> Guard:
-    """Return the guard that finds the caller, and ends the call where its certificate is good no longer.
+    """Return the guard that finds the caller, and ends the call when the certificate expires or is revoked.
 
-    That the chain leads to our authority is checked by TLS before. Looking the name up comes before any limit of
-    calls, so names take turns in `threads`: whoever floods the server delays only calls under its own name.
+    TLS has checked before that our authority issued the certificate. The name is looked up before any limit of
+    calls applies, so names take turns in `threads`: a flood of calls delays only calls under the same name.
+
+    Args:
+        registry: Knows the identities and their certificates.
+        deployment: The deployment's name, which a certificate must have.
+        clock: Tells the time.
+        threads: The threads that look names up.
+        refusals: Counts the refused calls of each certificate.
     """
     open_calls = OpenCalls(registry, clock)
 
@@ -44,7 +51,7 @@ def authentication(
         certificate, credential = _parsed(_peer_certificate(call.context))
         with refusals.counted(credential):
             name = name_in_force(certificate, deployment, clock)
-            # gRPC gives each call a task of its own, so this is seen by this call only.
+            # gRPC runs each call in its own task, so only this call sees the variable.
             _CALLER.set(await threads.run(name, registry.caller, name, credential))
         async with open_calls.while_in_force(credential):
             yield
@@ -54,16 +61,16 @@ def authentication(
 
 @asynccontextmanager
 async def check_role(call: Call) -> AsyncIterator[None]:
-    """Let a call through only where the policy's row of its method names the caller's role.
+    """Let a call through only if the policy's row of its method names the caller's role.
 
-    Before the request is parsed. Raises `PermissionDenied`, `NotAuthenticated`.
+    The check comes before the request is parsed. Raises `PermissionDenied`, `NotAuthenticated`.
     """
     authorise(current_caller().role, call.method)
     yield
 
 
 def current_caller() -> Caller:
-    """Return who makes the call that is being answered; `NotAuthenticated` outside the guard."""
+    """Return the caller of the current call. Raises `NotAuthenticated` outside the guard."""
     caller = _CALLER.get(None)
     if caller is None:
         raise NotAuthenticated("the call has no client certificate")
@@ -71,7 +78,11 @@ def current_caller() -> Caller:
 
 
 def name_in_force(certificate: x509.Certificate, deployment: str, clock: Clock) -> str:
-    """Return the name of a certificate's holder if the certificate is a client's and valid now."""
+    """Return the name of a client certificate's holder.
+
+    Raises:
+        NotAuthenticated: The certificate is not valid now, is not made for clients, or names another deployment.
+    """
     if not certificate.not_valid_before_utc <= clock() <= certificate.not_valid_after_utc:
         raise NotAuthenticated("the certificate has expired or is not valid yet")
     try:

@@ -1,6 +1,6 @@
-"""What one caller may take of the server. Each caller is counted alone: nobody's calls limit another's.
+"""The limits of each caller. Every caller is counted separately, so no caller's calls limit another caller.
 
-So a refusal depends on nothing but the caller's own calls and the configuration, and its text is always the same.
+A refusal depends only on the caller's own calls and the configuration, and its text is always the same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _log = structlog.get_logger("equipoise.rpc")
 
 @dataclass(frozen=True)
 class CallLimits:
-    """What each caller may do: rates are calls a second on average, `burst_seconds` of them at once."""
+    """The limits of each caller: open calls, uploads and connections, and rates.
+
+    `rates` are average calls per second; a caller may make the calls of `burst_seconds` seconds at once.
+    """
 
     calls: int
     uploads: int
@@ -38,7 +41,7 @@ class CallLimits:
 
 @dataclass
 class _Account:
-    """What one caller does now. Accounts stay: there are no more of them than registered identities."""
+    """The current use of one caller. Accounts are never removed: each belongs to a registered identity."""
 
     buckets: dict[Rate, Bucket]
     lines: Bucket
@@ -50,7 +53,7 @@ class _Account:
 def call_limit(
     limits: CallLimits, policy: Mapping[str, MethodPolicy] = POLICY, clock: Callable[[], float] = time.monotonic
 ) -> Guard:
-    """Return the guard that refuses a call, with `TooFast`, beyond the limits of its caller."""
+    """Return the guard that refuses calls beyond their caller's limits with `TooFast`."""
     accounts: dict[str, _Account] = {}
 
     def account(name: str) -> _Account:
@@ -66,7 +69,7 @@ def call_limit(
         return policy[call.method].rate is Rate.UPLOAD
 
     def check(own: _Account, call: Call, peer: str) -> None:
-        # The rate first: calls that are refused for another reason cost the server, too.
+        # Check the rate first: calls that are refused for another reason cost the server, too.
         wait = own.buckets[policy[call.method].rate].take(clock())
         if wait:
             raise TooFast(TOO_OFTEN, retry_seconds=wait)

@@ -1,7 +1,7 @@
-"""The error shield: what a caller is told is one of our errors, or a random reference and nothing else.
+"""Translates errors: a caller gets one of our errors, or for an unexpected error only a random reference.
 
-Of an unexpected error the log has the detail under that reference. What an analyst asked must not reach the
-log either, so for calls to the analysts' service the exception's own text is left out: type and place remain.
+The log has the detail of an unexpected error under the reference. An analyst's statements must not reach the log
+either. So for calls to the analysts' service the log has the type and the place of the error, but not its text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from equipoise_server.rpc.interceptors.interceptor import Call, Context
 
 REASON_KEY = "equipoise-reason"
 RETRY_KEY = "equipoise-retry-seconds"
-MAX_MESSAGE = 2000  # bytes, on the wire up to three times as many; the status line shares the limit on metadata
+MAX_MESSAGE = 2000  # bytes, up to three times as many on the wire, where the limit on metadata counts them, too
 CUT = "…"
 _ANALYSTS = "/equipoise.v1.AnalystService/"
 
@@ -41,7 +41,7 @@ async def hide_errors(call: Call) -> AsyncIterator[None]:
         # Any other gRPC error means the server stopped mid-request; no client is listening.
         raise asyncio.CancelledError from None
     except TooFast as error:
-        # Logged where it is limited, so that a flood of calls is not a flood of lines.
+        # `call_limits` logs such a refusal, at a limited rate, so that a flood of calls is no flood of lines.
         await refuse(call.context, error)
     except EquipoiseError as error:
         _log.info("refused", method=call.method, status=error.status, reason=error.reason)
@@ -58,12 +58,12 @@ async def refuse(context: Context, error: EquipoiseError) -> None:
     try:
         await context.abort(grpc.StatusCode[error.status], sendable(error.message), trailing_metadata=trailing)
     except aio.UsageError:
-        # The end of a stream that was not read is on its way already, and waits for the reader: let it.
+        # The stream was not read, and its end is being sent already. Sending the end waits for the reader.
         raise asyncio.CancelledError from None
 
 
 def sendable(message: str) -> str:
-    """The message without halves of surrogate pairs, which would keep the call from ending, and not too long."""
+    """Return the message, cut to the maximum length, without lone surrogates, which would prevent its sending."""
     encoded = message.encode("utf-8", "replace")
     if len(encoded) > MAX_MESSAGE:
         return encoded[: MAX_MESSAGE - len(CUT.encode())].decode("utf-8", "ignore") + CUT
@@ -82,7 +82,7 @@ async def _refuse_unexpected(call: Call, error: Exception) -> None:
 
 
 def _places(described: traceback.TracebackException) -> list[str]:
-    """Return where the error and those that led to it arose, the outermost first; no values, no texts."""
+    """Return the places of the error and its causes, the outermost first, without values and texts."""
     cause = described.__cause__ or described.__context__
     earlier = _places(cause) if cause is not None else []
     return earlier + [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in described.stack]

@@ -1,7 +1,6 @@
-"""What metrics tell of a server besides its calls, looked up whenever a monitoring system asks.
+"""Collectors of a server's metrics besides its calls, which read their values whenever a monitoring system asks.
 
-Each class is a collector for `Metrics`. A store that cannot be read must not hide what the process itself knows, so
-its gauges are then left out.
+If the store cannot be read, only the store's gauges are left out, so that the other metrics remain visible.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from equipoise_server.storage.tables.round import datasets, rounds
 
 
 class StoreGauges(Collector):
-    """Rounds in each state, and how much is left of the dataset's budget of which least is left."""
+    """The gauges of the store: rounds in each state, and the smallest remaining part of any dataset's budget."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Read the store once; retired datasets are left out, as no round is opened on them any more."""
+        """Read the store once. Retired datasets are left out, because no round can be opened on them."""
         counts = select(rounds.c.state, func.count()).group_by(rounds.c.state)
         active = select(datasets.c.name).where(datasets.c.retire_time.is_(None)).order_by(datasets.c.name)
         try:
@@ -51,14 +50,14 @@ class StoreGauges(Collector):
 
 
 class CertificateGauge(Collector):
-    """How long each of the deployment's own certificates is still valid."""
+    """The gauge of the remaining validity of the deployment's own certificates."""
 
     def __init__(self, ends: Mapping[str, datetime], clock: Clock) -> None:
         self._ends = ends
         self._clock = clock
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the seconds until each ends; below 0 when it has ended."""
+        """Yield the seconds until each certificate expires; below 0 for an expired one."""
         now = self._clock()
         yield _gauge(
             "equipoise_certificate_seconds_left",
@@ -69,7 +68,7 @@ class CertificateGauge(Collector):
 
 
 class FailedRuns(Collector):
-    """How many workers of this server have ended without answers."""
+    """The counter of this server's workers that ended without answers."""
 
     def __init__(self, count: Callable[[], int]) -> None:
         self._count = count
@@ -82,7 +81,7 @@ class FailedRuns(Collector):
 
 
 def part_left(shown: Account) -> float:
-    """Return the part of an account's limits that is still free: the smallest of any amount that is limited."""
+    """Return the free part of an account's limits, from 1 to 0: the smallest one of all limited amounts."""
     amounts = zip(astuple(shown.committed), astuple(shown.limit), strict=True)
     return min((1 - committed / limit for committed, limit in amounts if limit), default=0.0)
 

@@ -1,9 +1,9 @@
-"""Interceptors: context managers that every call enters before its request is parsed.
+"""Guards: context managers that every call enters before its request is parsed, and the interceptor that runs them.
 
     call -> hide errors -> measure -> authenticate -> limit -> authorise -> the method
 
-Limits come before authorisation: calls that are refused for their role cost the server as much as others do. The
-same interceptor serves unary and streaming methods, so there is no second way in.
+Limits come before authorisation, because a call that is refused for its role costs the server as much as any other.
+The same interceptor serves unary and streaming methods, so no call can avoid the guards.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"  # not subscriptable at r
 
 @dataclass(frozen=True)
 class Call:
-    """One call as guards see it: the method's full name, and gRPC's context."""
+    """A call as guards see it: the method's full name, and gRPC's context."""
 
     method: str
     context: Context
@@ -32,7 +32,7 @@ Guard = Callable[[Call], AbstractAsyncContextManager[None]]
 
 
 class GuardInterceptor(aio.ServerInterceptor):
-    """Puts one guard around every method of a server."""
+    """The interceptor that puts one guard around every method of a server."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -42,14 +42,14 @@ class GuardInterceptor(aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler | None:
-        """Return the method's handler inside the guard; None, where there is no such method, stays None."""
+        """Return the method's handler inside the guard; None if there is no such method."""
         handler = await continuation(handler_call_details)
         return None if handler is None else surround(handler, self._guard, handler_call_details.method)
 
 
 def surround(handler: Handler, guard: Guard, method: str) -> Handler:
     """Return a handler of the same kind that runs inside `guard`: a coroutine, also where it writes a stream."""
-    # grpc's stubs describe the synchronous API; what aio hands over is what the code below expects.
+    # grpc's type stubs describe the synchronous API; the handlers of aio are as the code below expects.
     inner: Any = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
 
     async def behaviour(request: Any, context: Context) -> Any:

@@ -1,7 +1,7 @@
-"""What a monitoring system may know of a server's calls: how many, how they ended, and how long they took.
+"""The metrics of a server's calls: how many there were, how they ended, and how long they took.
 
-Labels are methods of the policy table and statuses of gRPC: nothing that names anybody or that a caller chooses.
-How long streams and uploads took is not told, as that follows the size of one analyst's work.
+Labels are methods of the policy table and statuses of gRPC: nothing that names a person or that a caller chooses.
+The durations of streams and uploads are not measured, because they depend on the size of one analyst's work.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SECONDS = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 
 
 class Metrics:
-    """The metrics of one server: its calls, its process, and what further collectors tell."""
+    """The metrics of one server: its calls, its process, and those of further collectors."""
 
     def __init__(self, collectors: Iterable[Collector]) -> None:
         self.registry = CollectorRegistry()
@@ -42,7 +42,7 @@ class Metrics:
         ProcessCollector(registry=self.registry)
 
     def guard(self) -> Guard:
-        """Return the guard that counts each call of a method of the policy; inside the error shield only."""
+        """Return the guard that counts each call of a method of the policy. It must run inside `hide_errors`."""
 
         @asynccontextmanager
         async def measure(call: Call) -> AsyncIterator[None]:
@@ -59,7 +59,7 @@ class Metrics:
                 status = "CANCELLED"
                 raise
             except aio.AbortError:
-                # A stream that was not read has been ended already, see `rpc.methods`.
+                # `rpc.methods` has already ended a stream that was not read.
                 status = Unavailable.status
                 raise
             except Exception:
@@ -75,9 +75,13 @@ class Metrics:
 
     @asynccontextmanager
     async def served(self, listen: str) -> AsyncIterator[int]:
-        """Offers the metrics over HTTP at HOST:PORT; gives the port, 0 where `listen` is empty.
+        """Serve the metrics over HTTP while the context is open, and yield the port.
 
-        Raises `InvalidArgument` where the address cannot be used.
+        Args:
+            listen: HOST:PORT; where it is empty, nothing is served and the port is 0.
+
+        Raises:
+            InvalidArgument: The address cannot be used.
         """
         if not listen:
             yield 0

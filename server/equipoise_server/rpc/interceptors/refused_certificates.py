@@ -1,8 +1,8 @@
-"""How often calls are refused for who makes them, before anyone is found whose limits could count.
+"""Limits the calls with certificates that are refused, for which no caller's limits can count.
 
-Counted for each certificate by itself, and only once a call with it was refused. So nobody's refusals limit others'
-calls, and a revoked certificate in a thief's hands does not limit its holder, who has a new one. Beyond the limit
-nothing is looked up, and nothing is logged but one line a minute.
+Each certificate is counted separately, from its first refused call on. So refusals never limit other callers, and a
+stolen certificate that was revoked does not limit its owner, who has a new one. Beyond the limit the server looks
+nothing up and logs at most one line a minute for each certificate.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ class _Refused:
 
 
 class Refusals:
-    """Of one server: so many a second on average, `burst_seconds` of them at once. Belongs to its event loop."""
+    """The refused certificates of one server, to be used in one event loop.
+
+    A refused certificate may be shown `per_second` times a second on average, and those of `burst_seconds` at once.
+    """
 
     def __init__(
         self, per_second: float, burst_seconds: float, clock: Callable[[], float] = time.monotonic
@@ -36,12 +39,16 @@ class Refusals:
         self._per_second = per_second
         self._at_once = max(1, per_second * burst_seconds)
         self._clock = clock
-        # By serial number, which is signed: there are no more than certificates that the authority has issued.
+        # By serial number, which is signed: so there are at most as many entries as issued certificates.
         self._known: dict[str, _Refused] = {}
 
     @contextmanager
     def counted(self, credential: Credential) -> Iterator[None]:
-        """Surrounds finding out whose credential it is. `TooFast` where it was refused too often just before."""
+        """Count a refusal of the credential, if the look-up in the context raises `NotAuthenticated`.
+
+        Raises:
+            TooFast: The credential was refused too often in a short time.
+        """
         serial, now = credential.id, self._clock()
         known = self._known.get(serial)
         if known is not None and (wait := known.calls.take(now)):
@@ -56,5 +63,5 @@ class Refusals:
                 known.calls.take(now)
                 self._known.setdefault(serial, known)
             raise
-        # What was wrong, such as a clock, is so no longer; from here on its holder's own limits count.
+        # The certificate is accepted now, for example after a clock was set right: its holder's own limits apply.
         self._known.pop(serial, None)

@@ -1,8 +1,8 @@
-"""Calls last no longer than the certificates they were made with.
+"""Ends open calls when their certificates expire or are revoked.
 
-Each call is authenticated when it begins; a stream may then go on for hours. So of all calls that are open it is
-asked again every few seconds whether their certificates have expired or been revoked, at this server or at another
-one that shares the store. Then the call is ended, wherever it waits: also where its reader does not read.
+Each call is authenticated when it begins, but a stream may last for hours. So every few seconds the server checks
+whether the certificates of all open calls have expired, or were revoked at this server or at another one that
+shares the store. If so, the call is ended wherever it waits, even if its reader does not read.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from equipoise_server.clock import Clock
 from equipoise_server.identity.credential import Credential
 from equipoise_server.identity.registry import NOT_IN_FORCE, Registry
 
-# Together well below the 60 seconds after which a revocation must have taken effect everywhere, come what may.
+# Both together are well below the 60 seconds after which a revocation must have taken effect everywhere.
 RECHECK_SECONDS = 5.0
-IN_DOUBT_SECONDS = 20.0  # a store that says nothing might have a revocation to tell
+IN_DOUBT_SECONDS = 20.0  # a store that does not answer may contain a revocation
 
 _log = structlog.get_logger("equipoise.rpc")
 
 
 class OpenCalls:
-    """The calls that one server is answering. Belongs to the event loop that answers them."""
+    """The open calls of one server. To be used in the event loop that answers the calls."""
 
     def __init__(self, registry: Registry, clock: Clock, recheck_seconds: float = RECHECK_SECONDS) -> None:
         self._registry = registry
@@ -36,14 +36,16 @@ class OpenCalls:
         self._credentials: dict[asyncio.Timeout, Credential] = {}
         self._problems: dict[asyncio.Timeout, EquipoiseError] = {}
         self._watching: asyncio.Task[None] | None = None
-        # Its own thread: no load of calls, whoever makes them, may delay a revocation.
+        # A separate thread, so that no load of calls can delay a revocation.
         self._thread = ThreadPoolExecutor(1, "equipoise-revocations")
 
     @asynccontextmanager
     async def while_in_force(self, credential: Credential) -> AsyncIterator[None]:
-        """Surrounds a call that was just authenticated. `NotAuthenticated` ends it once it would be refused.
+        """Let an authenticated call run in the context as long as its certificate is in force.
 
-        `Unavailable` ends it where that cannot be known.
+        Raises:
+            NotAuthenticated: The certificate has expired or was revoked.
+            Unavailable: The store does not tell any more which certificates are revoked.
         """
         cut = asyncio.timeout(None)
         try:
@@ -61,7 +63,7 @@ class OpenCalls:
             self._problems.pop(cut, None)
 
     async def _watch(self) -> None:
-        """For as long as there are calls."""
+        """Check the certificates regularly, as long as calls are open."""
         loop = asyncio.get_running_loop()
         known_at = loop.time()
         try:
@@ -91,7 +93,7 @@ class OpenCalls:
         ]
 
     def _end(self, cut: asyncio.Timeout, problem: EquipoiseError) -> None:
-        # A call that has ended by itself meanwhile is gone; one that is being ended is not told twice.
+        # A call that has ended meanwhile is no longer listed, and a call that is being ended is not ended twice.
         if self._credentials.pop(cut, None) is not None:
             self._problems[cut] = problem
             cut.reschedule(asyncio.get_running_loop().time())

@@ -1,13 +1,13 @@
-"""Token buckets: how often something may happen, on average and at once."""
+"""Token buckets, which limit how often something may happen, on average and at once."""
 
 from __future__ import annotations
 
-TOO_OFTEN = "too many calls of yours in a short time"  # whoever is told so, in the same words
+TOO_OFTEN = "too many calls of yours in a short time"  # the same words for every caller
 SECONDS_BETWEEN_LINES = 60
 
 
 class Bucket:
-    """Holds up to `burst` tokens, gets `rate` a second, starts full. Time is given, in seconds of any clock."""
+    """A token bucket, full at first: up to `burst` tokens, `rate` new ones a second. Times are in seconds."""
 
     def __init__(self, rate: float, burst: float, now: float) -> None:
         self._rate = rate
@@ -16,7 +16,7 @@ class Bucket:
         self._filled = now
 
     def take(self, now: float) -> float:
-        """Takes a token; 0, or in how many seconds there will be one, and then nothing is taken."""
+        """Take a token and return 0; without a token, return the seconds until the next one and take nothing."""
         self._tokens = min(self._burst, self._tokens + self._rate * (now - self._filled))
         self._filled = now
         if self._tokens < 1:
@@ -26,5 +26,5 @@ class Bucket:
 
 
 def once_a_minute(now: float) -> Bucket:
-    """For lines of the log about one caller, so that a flood of calls is not a flood of lines."""
+    """Return a bucket for log lines about one caller, so that a flood of calls is no flood of lines."""
     return Bucket(1 / SECONDS_BETWEEN_LINES, 1, now)

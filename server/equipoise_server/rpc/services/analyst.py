@@ -1,4 +1,4 @@
-"""What analysts may call. Every method speaks of the caller and of nobody else."""
+"""The methods that analysts may call. Every method answers about the caller and about nobody else."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class AnalystMethods:
     stopping: asyncio.Event
 
     def get_identity(self, caller: Caller, _: analyst_pb2.GetIdentityRequest) -> analyst_pb2.GetIdentityResponse:
-        """Says who the caller is."""
+        """Shows the caller's own name and role."""
         return caller_to_message(caller)
 
     def get_dataset(self, caller: Caller, request: analyst_pb2.GetDatasetRequest) -> analyst_pb2.GetDatasetResponse:
-        """Shows a dataset of a round the caller has a share in."""
+        """Shows a dataset, if the caller has a share in a round on it."""
         if not self.views.shares_in(caller.name, request.name):
             raise NotFound(NO_DATASET)
         record = self.datasets.get(request.name)
@@ -119,7 +119,7 @@ class AnalystMethods:
     ) -> AsyncIterator[analyst_pb2.StreamResultsResponse]:
         """Streams the caller's results after a sequence number, from the store, byte for byte."""
         after = request.after_sequence
-        # Between pages nothing is held open: a reader that stops reading costs memory for one page only.
+        # Nothing stays open between pages, so a reader that stops reading costs the memory of one page only.
         while chunks := await self.threads.reading.run(
             caller.name, self.views.results, caller.name, request.round_id, after, CHUNKS_AT_ONCE
         ):
@@ -171,11 +171,11 @@ class AnalystMethods:
     def ask_queries(
         self, caller: Caller, requests: AsyncIterator[analyst_pb2.AskQueriesRequest]
     ) -> AsyncIterator[analyst_pb2.AskQueriesResponse]:
-        """One statement in, one answer out, in order."""
+        """Answers statements one at a time, in order."""
         return self.session_streams.answers(caller.name, requests)
 
     def _look(self, caller: Caller, round_id: str) -> tuple[types_pb2.Round, bool]:
         record = self.views.get(caller.name, round_id)
-        # RELEASED is shown to analysts from the release time on, so it means that streams are open.
+        # Analysts see RELEASED only from the release time on, so RELEASED means that streams are open.
         last = record.state in (RoundState.RELEASED, RoundState.ABORTED)
         return round_to_message(shown_to_analyst(record, caller.name)), last

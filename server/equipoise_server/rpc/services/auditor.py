@@ -1,4 +1,4 @@
-"""What auditors may call: every record, and no change."""
+"""The methods that auditors may call: they read every record, and add randomness to rounds."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class AuditorMethods:
         return auditor_pb2.ListJournalResponse(entries=entries, next_page_token=token)
 
     def get_checkpoint(self, _: Caller, __: auditor_pb2.GetCheckpointRequest) -> auditor_pb2.GetCheckpointResponse:
-        """Gives the newest signed checkpoint of the log."""
+        """Shows the newest signed checkpoint of the log."""
         return auditor_pb2.GetCheckpointResponse(checkpoint=self.log.checkpoint())
 
     def list_log_entries(
@@ -57,7 +57,7 @@ class AuditorMethods:
         return auditor_pb2.ListLogEntriesResponse(entries=leaves, next_page_token=token)
 
     def list_records(self, _: Caller, request: auditor_pb2.ListRecordsRequest) -> auditor_pb2.ListRecordsResponse:
-        """Lists the records behind the leaves, opened."""
+        """Lists the opened records of the log's leaves."""
         records, token = self.log.records(request.page_size, request.page_token)
         shown = [record_opening_to_message(record) for record in records]
         return auditor_pb2.ListRecordsResponse(records=shown, next_page_token=token)
@@ -72,21 +72,21 @@ class AuditorMethods:
     def get_consistency_proof(
         self, _: Caller, request: auditor_pb2.GetConsistencyProofRequest
     ) -> auditor_pb2.GetConsistencyProofResponse:
-        """Proves that the tree of one size begins with that of another."""
+        """Proves that the tree of one size is consistent with the tree of another size."""
         path = self.log.consistency(request.old_size, request.new_size)
         return auditor_pb2.GetConsistencyProofResponse(hashes=path)
 
     def set_audit_nonce(
         self, caller: Caller, request: auditor_pb2.SetAuditNonceRequest
     ) -> auditor_pb2.SetAuditNonceResponse:
-        """Adds the auditor's own randomness to a round's."""
+        """Adds the auditor's own randomness to a round."""
         self.seeds.set_nonce(request.round_id, request.nonce, request.request_id, caller.name)
         return auditor_pb2.SetAuditNonceResponse()
 
     def get_sealed_seed(
         self, caller: Caller, request: auditor_pb2.GetSealedSeedRequest
     ) -> auditor_pb2.GetSealedSeedResponse:
-        """Gives a round's seed, sealed to the auditors' keys, once that is in the log."""
+        """Shows a round's seed, sealed to the auditors' keys, after the log has recorded the reading."""
         sealed = self.seeds.read(request.round_id, caller.name)
         seeds = [sealed_seed_to_message(SealedSeed(*seed)) for seed in sealed.items()]
         return auditor_pb2.GetSealedSeedResponse(seeds=seeds)

@@ -1,4 +1,4 @@
-"""What an analyst verifies a round with, piece by piece, once the end of the round is in the log."""
+"""Streams the evidence and the workload with which an analyst verifies a round, piece by piece."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from equipoise.errors import Unavailable
 from equipoise_server.rounds.analyst_views import AnalystViews
 
 PIECE_BYTES = 1 << 18
-READ_BYTES = 8 * PIECE_BYTES  # of a workload at once: a store reads all of it, however little is asked for
-PATIENCE_SECONDS = 20.0  # until the log, which is looked after every half second, has come to the round's end
+READ_BYTES = 8 * PIECE_BYTES  # of a workload at once; a store reads all of it, however few bytes are wanted
+PATIENCE_SECONDS = 20.0  # until the log, which grows every half second, contains the round's end
 PAUSE_SECONDS = 0.1
 NOT_LOGGED = "the end of the round is not in the log yet; try again"
 
 
 async def awaited(look: Callable[[], Awaitable[bytes | None]]) -> bytes:
-    """What `look` finds, asked again until it finds something. Raises `Unavailable` where that takes too long."""
+    """Call `look` until it returns evidence, and return the evidence. Raises `Unavailable` after 20 seconds."""
     end = time.monotonic() + PATIENCE_SECONDS
     while (evidence := await look()) is None:
         if time.monotonic() >= end:
@@ -27,15 +27,15 @@ async def awaited(look: Callable[[], Awaitable[bytes | None]]) -> bytes:
 
 
 def evidence_pieces(data: bytes) -> Iterator[bytes]:
-    """Evidence, or some of a workload, piece by piece."""
+    """Yield evidence, or a part of a workload, in pieces of 256 KiB."""
     for first in range(0, len(data), PIECE_BYTES):
         yield data[first : first + PIECE_BYTES]
 
 
 def workload_pieces(views: AnalystViews, analyst: str, round_id: str) -> Iterator[bytes]:
-    """Yield an analyst's workload, piece by piece; none where there is none.
+    """Yield an analyst's workload, piece by piece; nothing if there is no workload.
 
-    Between pieces nothing is held open: a reader that stops reading costs memory for a few of them only.
+    Nothing stays open between pieces, so a reader that stops reading costs the memory of a few pieces only.
     """
     first = 0
     while some := views.submitted(analyst, round_id, first, READ_BYTES):

@@ -1,4 +1,4 @@
-"""What operators may call: data, analysts, rounds, budgets."""
+"""The methods that operators may call: for datasets, analysts, rounds, sessions and budgets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from equipoise_server.sessions.service import Sessions
 class OperatorMethods:
     """The served methods of `OperatorService`, bound by `rpc.methods`.
 
-    `log_keys`: the log's public keys that are in force, as analysts are given them.
+    `log_keys` returns the log's public keys in force, in the form in which analysts get them.
     """
 
     rounds: RoundServices
@@ -88,7 +88,7 @@ class OperatorMethods:
     def renew_analyst(
         self, caller: Caller, request: operator_pb2.RenewAnalystRequest
     ) -> operator_pb2.RenewAnalystResponse:
-        """Signs a new certificate for an analyst, beside those that it has."""
+        """Signs a further certificate for an analyst. Earlier certificates stay valid."""
         pem = self.admission.renew(
             request.name, {Role.ANALYST}, request.signing_request, request.request_id, f"operator/{caller.name}"
         )
@@ -99,7 +99,7 @@ class OperatorMethods:
     def revoke_analyst(
         self, caller: Caller, request: operator_pb2.RevokeAnalystRequest
     ) -> operator_pb2.RevokeAnalystResponse:
-        """Revokes an analyst's certificates; what it has open ends within a minute."""
+        """Revokes an analyst's certificates. The analyst's open calls end within a minute."""
         self.admission.revoke(request.name, {Role.ANALYST}, request.request_id, f"operator/{caller.name}")
         return operator_pb2.RevokeAnalystResponse()
 
@@ -167,7 +167,7 @@ class OperatorMethods:
     def release_round(
         self, caller: Caller, request: operator_pb2.ReleaseRoundRequest
     ) -> operator_pb2.ReleaseRoundResponse:
-        """Stores answers and charges; streams open at the release time."""
+        """Releases the stored answers and spends the charges. Streams open at the release time."""
         record = self.rounds.lifecycle.release(request.round_id, request.request_id, caller.name)
         return operator_pb2.ReleaseRoundResponse(detail=self._detail(record))
 

@@ -1,8 +1,9 @@
-"""Statements in, answers out, in the same order: what an analyst asks in a session, over one stream.
+"""Serves an analyst's stream in a session: receives statements and sends their answers in the same order.
 
-A stream reads on only while few of its statements wait and its caller does not ask too fast: who asks without
-reading fills nothing but its own connection. What a statement is refused for ends the stream, after the answers to
-all before it. Whatever ends a stream, its caller can attach again: no answer is lost, and none is another one.
+A stream reads the next statement only while few of its statements wait and its caller does not ask too fast. So a
+caller who asks without reading fills only its own connection. A refused statement ends the stream, but only after
+the answers to all earlier statements. After any end of a stream the caller can attach again: no answer is lost, and
+none changes.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from equipoise_server.sessions.answer_store import StoredAnswer
 from equipoise_server.sessions.attachments import Attachment
 from equipoise_server.sessions.service import NO_LONGER_KEPT, Sessions
 
-ANSWERS_AT_ONCE = 4  # read from the store together: each may be a megabyte
+ANSWERS_AT_ONCE = 4  # read from the store together; each may have a megabyte
 STOPPING = "the server is stopping; attach again after what you received"
 IDLE = "nothing was asked for too long; attach again after what you received"
 ATTACH_FIRST = "must be sent once, before any piece of the workload"
@@ -34,9 +35,13 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class SessionStreamLimits:
-    """What one stream may have: statements that wait, and seconds without any.
+    """The limits of session streams.
 
-    `per_second`: how many statements a caller may ask on average, over all its streams; `burst`: at once.
+    Attributes:
+        at_once: the number of waiting statements of one stream.
+        per_second: the average number of statements per second of one caller, over all its streams.
+        burst: the number of statements that one caller may ask at once.
+        idle_seconds: the longest time without a statement on one stream.
     """
 
     at_once: int
@@ -46,7 +51,7 @@ class SessionStreamLimits:
 
 
 class SessionStreams:
-    """The streams of all callers. Belongs to the event loop that serves them."""
+    """The session streams of all callers. To be used in the event loop that serves them."""
 
     def __init__(
         self,
@@ -61,13 +66,15 @@ class SessionStreams:
         self.stopping = stopping
         self.limits = limits
         self._clock = clock
-        self._buckets: dict[str, Bucket] = {}  # of certified names, so it does not grow without end
+        self._buckets: dict[str, Bucket] = {}  # by certified name, so its size is bounded
 
     async def answers(self, caller: str, requests: Requests) -> AsyncGenerator[analyst_pb2.AskQueriesResponse]:
-        """Yield what the caller is attached to, its stored answers, and those to what it asks from here on.
+        """Yield the attachment, then the caller's stored answers, then the answers to new statements.
 
-        Raises what `Sessions.attach` and `Attachment.ask` raise, `InvalidArgument` for messages out of order,
-        `Unavailable` where nothing is asked for too long or the server is told to stop.
+        Raises:
+            InvalidArgument: messages come in a wrong order.
+            Unavailable: nothing was asked for too long, or the server is stopping.
+            EquipoiseError: as `Sessions.attach` and `Attachment.ask` raise.
         """
         stream = _Stream(self, caller, requests)
         try:
@@ -78,7 +85,7 @@ class SessionStreams:
             await stream.close()
 
     async def may_ask(self, caller: str) -> None:
-        """Waits until the caller may ask another statement."""
+        """Wait until the caller may ask another statement."""
         bucket = self._buckets.get(caller)
         if bucket is None:
             bucket = self._buckets[caller] = Bucket(self.limits.per_second, self.limits.burst, self._clock())
@@ -87,16 +94,16 @@ class SessionStreams:
 
 
 class _Stream:
-    """One stream. Its statements are read in a task of their own, so that they are taken while others wait."""
+    """One stream. A separate task reads its statements, so that new ones are taken while others wait."""
 
     def __init__(self, streams: SessionStreams, caller: str, requests: Requests) -> None:
         self._streams = streams
         self._caller = caller
         self._requests = requests
         self._room = asyncio.Semaphore(streams.limits.at_once)
-        # What was asked, in order; at the end None, or what was wrong with the next statement.
+        # The answers to the statements, in order; at the end None, or the error of the next statement.
         self._events: asyncio.Queue[Future[StoredAnswer] | Exception | None] = asyncio.Queue()
-        # Ends with what cuts the stream off wherever it waits.
+        # The error that ends the stream wherever it waits.
         self._cut: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         self._tasks: list[asyncio.Future[Any]] = [asyncio.create_task(self._stop())]
 
@@ -129,7 +136,7 @@ class _Stream:
             attachment.detach()
 
     async def close(self) -> None:
-        """Ends the tasks. What was asked goes on: its answers are stored for the next stream."""
+        """End the tasks. Statements that were taken are still answered, and their answers stored."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -173,7 +180,7 @@ class _Stream:
                 if not request.asked.sequence:
                     raise InvalidArgument("sequence", "must count from 1")
                 await self._streams.may_ask(self._caller)
-                # In the threads of look-ups: a statement is small, and must not wait for workloads and plans.
+                # Use the threads of look-ups: a statement is small, and must not wait for workloads and plans.
                 asked = await self._streams.threads.reading.run(
                     self._caller, attachment.ask, request.asked.sequence, request.asked.statement
                 )
@@ -189,7 +196,7 @@ class _Stream:
             getting.cancel()
 
     async def _first(self, waited: asyncio.Future[Result], seconds: float | None = None) -> Result:
-        """Return what is waited for, unless the stream is cut off or the time is over before."""
+        """Return the outcome of `waited`. Raises the error that cuts the stream off, `Unavailable` when idle."""
         waited.add_done_callback(_retrieve_outcome)
         either: set[asyncio.Future[Any]] = {waited, self._cut}
         await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -204,7 +211,7 @@ class _Stream:
         self._cut_off(Unavailable(STOPPING))
 
     def _end(self, ended: asyncio.Future[None]) -> None:
-        """The session takes no more statements from this stream; those that were asked before are answered."""
+        """End the stream when the session takes no more statements from it: after its answers, or with an error."""
         error = None if ended.cancelled() else ended.exception()
         if error is None:
             self._events.put_nowait(None)
@@ -224,12 +231,12 @@ def _answered(answer: StoredAnswer) -> analyst_pb2.AskQueriesResponse:
 
 
 def _retrieve_outcome(waited: asyncio.Future[Result]) -> None:
-    """Nobody may be left to look at it, which asyncio would complain about."""
+    """Retrieve an error that nobody may be waiting for, as asyncio would log a warning otherwise."""
     if not waited.cancelled():
         waited.exception()
 
 
 def _let_go(attaching: asyncio.Future[Attachment]) -> None:
-    """Nobody is there any more for whom it was attached."""
+    """Detach an attachment whose caller is gone."""
     if not attaching.cancelled() and attaching.exception() is None:
         attaching.result().detach()

@@ -1,7 +1,7 @@
-"""The synopsis of a released round: a private output, the same for every analyst of the round.
+"""Streams the synopsis of a released round: a differentially private output, the same for all of its analysts.
 
-Whether there is one, and how many records it has, is public, being the mechanism's and the plan's; that and its
-content are accounted for as released.
+The mechanism and the plan determine whether a round has a synopsis and how many records the synopsis has; both are
+public. The round's charges cover the content.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RECORDS_AT_ONCE = 16 * RECORDS_A_MESSAGE  # read from the store together, 256 Ki
 
 @dataclass(frozen=True)
 class Synopses:
-    """Reads what was stored at release."""
+    """The synopses of the released rounds of one store."""
 
     views: AnalystViews
     datasets: Datasets
@@ -37,13 +37,18 @@ class Synopses:
     def pages(
         self, analyst: str, round_id: str, after_records: int
     ) -> Iterator[analyst_pb2.DownloadSynopsisResponse]:
-        """Up to 4,096 records a page, after so many; none at the end. Holds no more than 65,536 of them.
+        """Yield the synopsis's records after the first `after_records`, at most 4,096 a page.
 
-        Raises `NotFound` without a share, `WrongState` before the round's results can be read and where its
-        mechanism makes no synopsis, `OutOfRange` beyond the end, `DataLoss`.
+        At most 65,536 records are held in memory.
+
+        Raises:
+            NotFound: the analyst has no share in the round.
+            WrongState: the round's results cannot be read now, or its mechanism makes no synopsis.
+            OutOfRange: `after_records` is beyond the end.
+            DataLoss: the stored synopsis is not the one that was released.
         """
         record = self.views.get(analyst, round_id)
-        # RELEASED is shown to analysts from the release time on: the synopsis opens when the streams do.
+        # Analysts see RELEASED only from the release time on, so the synopsis opens when the streams do.
         if record.state is not RoundState.RELEASED:
             raise WrongState(
                 "the round has no synopsis that can be read now: it is not released yet, or there is none"
@@ -57,7 +62,7 @@ class Synopses:
         if not 0 <= after_records <= total:
             raise OutOfRange(f"after_records: the synopsis ends at {total}")
         for first in range(after_records, total, RECORDS_AT_ONCE):
-            # Between these nothing is held open: a reader that stops reading costs memory for them only.
+            # Nothing stays open between parts, so a reader that stops reading costs the memory of one part only.
             stored = self._stored(round_id, first, min(RECORDS_AT_ONCE, total - first))
             cells = Synopsis.from_bytes(stored, schema.universe_size).cells
             for start in range(0, len(cells), RECORDS_A_MESSAGE):

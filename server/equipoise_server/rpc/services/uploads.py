@@ -1,4 +1,4 @@
-"""Workloads arrive as a header and then pieces of bytes, and are held in memory until they have been checked."""
+"""Receives workloads, each as a header and then pieces, and holds them in memory until they have been checked."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ TOO_MUCH = "too much of yours is being received at once"
 
 
 class Uploads:
-    """The workloads that are being received or checked.
+    """The workloads that are being received or checked. Together they take at most `total_bytes` of memory.
 
-    Together they hold no more than `total_bytes`: every identity that there is has an equal part of them, used or
-    not. So whether an upload is refused does not depend on what others do, and the sum always fits. `identities`
-    gives their number, asked for in the caller's turns of `threads`; a workload is no larger than `workload_bytes`
-    either.
+    Every registered identity has an equal part of the total, used or not. So other callers cannot cause a refusal,
+    and all uploads fit together.
+
+    Args:
+        workload_bytes: the largest size of one workload.
+        total_bytes: the largest size of all workloads together.
+        identities: returns the number of registered identities; called in the caller's turns of `threads`.
+        threads: the threads that count identities.
     """
 
     def __init__(
@@ -38,11 +42,14 @@ class Uploads:
     async def collected(
         self, caller: str, requests: AsyncIterator[UploadRequest]
     ) -> AsyncIterator[tuple[analyst_pb2.SubmitHeader, bytes]]:
-        """The header and the joined pieces, whose bytes count until the context is left.
+        """Receive an upload, and yield its header and the joined pieces. The bytes count until the context ends.
 
-        Raises `InvalidArgument` for a wrong order, and for pieces that are not as long as the header says: what a
-        caller who hangs up has sent looks to gRPC's server as if it had ended there. `TooLarge` for a workload
-        beyond the limit or the caller's part, `TooFast` where only with others of the caller's.
+        The header tells the size because gRPC's server cannot tell a complete upload from one that was cut off.
+
+        Raises:
+            InvalidArgument: the parts come in a wrong order, or are not as long together as the header says.
+            TooLarge: the workload exceeds the limit or the caller's part.
+            TooFast: the workload exceeds the caller's part together with the caller's other uploads.
         """
         part = self._total_bytes // max(1, await self._threads.run(caller, self._identities))
         received = 0

@@ -1,4 +1,4 @@
-"""Watching a round: it is looked at again and again, and sent when what would be sent has changed."""
+"""Watches a round: polls the round, and sends its message whenever the message has changed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,15 @@ Shown = TypeVar("Shown", types_pb2.Round, types_pb2.RoundDetail)
 async def watch(
     look: Callable[[], Awaitable[tuple[Shown, bool]]], stopping: asyncio.Event, poll_seconds: float = POLL_SECONDS
 ) -> AsyncIterator[Shown]:
-    """Yield what `look` shows, whenever it differs from before, until `look` says that it was the last.
+    """Yield the message of `look` whenever it differs from the one before, until `look` says that it is the last.
 
-    Raises `Unavailable` when the server is told to stop: watchers have no end of
-    their own, and would otherwise hold the server back until it cuts them off.
+    Args:
+        look: Returns the current message, and whether it is the last one.
+        stopping: Is set when the server is told to stop.
+        poll_seconds: The time between two calls of `look`.
+
+    Raises:
+        Unavailable: The server is stopping. Otherwise open watches would delay its end.
     """
     previous: Shown | None = None
     while True:
