@@ -31,7 +31,7 @@ ID_BYTES = 16
 
 @dataclass(frozen=True)
 class Runs:
-    """Where workers' results go. Synchronous; safe to use from several threads."""
+    """The stored results of runs. Synchronous and safe to use from several threads."""
 
     store: Store
     clock: Clock
@@ -112,7 +112,7 @@ def completed(connection: Connection, round_id: str) -> tuple[str, int] | None:
 
 
 def completed_run(connection: Connection, round_id: str) -> tuple[str, int]:
-    """As `completed`. Raises `WrongState` where there is no completed run."""
+    """Return the completed run as `completed` does. Raises `WrongState` without one."""
     run = completed(connection, round_id)
     if run is None:
         raise WrongState("the round has not been computed yet")

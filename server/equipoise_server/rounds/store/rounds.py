@@ -1,4 +1,4 @@
-"""Rows of the store to records and back. Works in the transaction of the connection it is given."""
+"""Converts rows of the store to records and back, in the transaction of the given connection."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ IS_SESSION = rounds.c.id.in_(select(sessions.c.round_id))
 
 
 def canonical(value: object) -> str:
-    """JSON with one spelling: sorted keys, no spaces, no NaN."""
+    """Return JSON with one spelling: sorted keys, no spaces, no NaN."""
     return canonical_json(value).decode("ascii")
 
 
 def recorded_terms(terms: Terms) -> RecordedTerms:
-    """Everything of the terms but the dataset, the shares and the closing time, as it is recorded."""
+    """Return the recorded part of the terms: everything except dataset, shares and closing time."""
     return RecordedTerms(**{name: getattr(terms, name) for name in TERMS.keys.values()})
 
 
 def terms_to_json(terms: Terms) -> str:
-    """Everything of the terms but the shares, which have a table of their own, the dataset and the closing time."""
+    """Return the recorded part of the terms as text. Dataset, shares and closing time are stored separately."""
     return TERMS.to_text(recorded_terms(terms))
 
 
 def unit_from_json(text: str) -> str:
-    """The protected unit among the terms that `terms_to_json` wrote."""
+    """Return the protected unit in the terms that `terms_to_json` wrote."""
     return TERMS.from_text(text, "the terms").unit
 
 
 def session_from_json(text: str) -> SessionTerms | None:
-    """What makes it a session among the terms that `terms_to_json` wrote; None for any other round."""
+    """Return the session's part of the terms that `terms_to_json` wrote; None for any other round."""
     return TERMS.from_text(text, "the terms").session
 
 
 def plan_to_json(plan: MechanismPlan) -> str:
-    """A plan, whole; floats are written so that they read back the same."""
+    """Return a plan as text; floats are written so that they read back the same."""
     return PLAN.to_text(plan)
 
 
 def plan_from_json(text: str) -> MechanismPlan:
-    """The inverse of `plan_to_json`. Raises `VerificationFailed` for anything else."""
+    """Return the plan that `plan_to_json` wrote. Raises `VerificationFailed` for any other text."""
     return PLAN.from_text(text, "the plan")
 
 
 def read_dataset(connection: Connection, name: str) -> DatasetRecord:
-    """One dataset. Raises `NotFound`."""
+    """Return one dataset. Raises `NotFound`."""
     row = connection.execute(select(datasets).where(datasets.c.name == name)).first()
     if row is None:
         raise NotFound(NO_DATASET)
@@ -65,7 +65,7 @@ def read_dataset(connection: Connection, name: str) -> DatasetRecord:
 
 
 def dataset_record(row: Row[Any]) -> DatasetRecord:
-    """A row of `datasets`."""
+    """Return the dataset of a row of `datasets`."""
     schema = Schema.from_json(row.schema)
     return DatasetRecord(
         name=row.name,
@@ -78,14 +78,14 @@ def dataset_record(row: Row[Any]) -> DatasetRecord:
 
 
 def read_round(connection: Connection, round_id: str, *, locked: bool = False) -> RoundRecord:
-    """One round; `locked` keeps it as it is until the transaction ends. Raises `NotFound`."""
+    """Return one round; `locked` keeps it as it is until the transaction ends. Raises `NotFound`."""
     row = _row(connection, round_id, locked=locked)
     of_round = select(shares).where(shares.c.round_id == round_id).order_by(shares.c.position)
     return _round(row, tuple(map(_share, connection.execute(of_round))))
 
 
 def read_own_round(connection: Connection, round_id: str, analyst: str, *, locked: bool = False) -> RoundRecord:
-    """One round with an analyst's share alone, so that it takes the same time however many others have one.
+    """Return one round with an analyst's share alone, so the time does not depend on the number of other shares.
 
     Raises `NotFound` where the analyst has no share, in the words for a round that does not exist.
     """
@@ -102,13 +102,13 @@ def _row(connection: Connection, round_id: str, *, locked: bool) -> Row[Any]:
 
 
 def has_answered(connection: Connection, session_id: str) -> bool:
-    """Whether any statement of the session has an answer."""
+    """Return whether any statement of the session has an answer."""
     query = select(sessions.c.answered).where(sessions.c.round_id == session_id)
     return bool(connection.execute(query).scalar_one())
 
 
 def read_audit_nonce(connection: Connection, round_id: str) -> bytes | None:
-    """The auditor's part of a round's randomness; None where no auditor has given any."""
+    """Return the auditor's part of a round's randomness; None without one."""
     query = select(rounds.c.audit_nonce).where(rounds.c.id == round_id)
     nonce: bytes | None = connection.execute(query).scalar_one()
     return nonce
@@ -130,7 +130,7 @@ def round_records(connection: Connection, query: Select[Any], analyst: str | Non
 
 
 def read_share(connection: Connection, round_id: str, analyst: str) -> Share:
-    """An analyst's share in a round. Raises `NotFound` in the words for a round that does not exist."""
+    """Return an analyst's share in a round. Raises `NotFound` in the words for a round that does not exist."""
     row = connection.execute(
         select(shares).where(shares.c.round_id == round_id, shares.c.analyst == analyst)
     ).first()
@@ -140,7 +140,7 @@ def read_share(connection: Connection, round_id: str, analyst: str) -> Share:
 
 
 def has_share(connection: Connection, dataset: str, analyst: str) -> bool:
-    """Whether an analyst has a share in any round on a dataset."""
+    """Return whether an analyst has a share in any round on a dataset."""
     own = select(shares.c.round_id).join(rounds, rounds.c.id == shares.c.round_id)
     query = own.where(shares.c.analyst == analyst, rounds.c.dataset == dataset).limit(1)
     return connection.execute(query).first() is not None
@@ -151,7 +151,7 @@ def _share(row: Row[Any]) -> Share:
 
 
 def check_token(connection: Connection, page_token: str, analyst: str | None = None) -> None:
-    """Raises `InvalidArgument` for a token that no page of this caller ended with."""
+    """Raise `InvalidArgument` for a token that no page of this caller ended with."""
     if not page_token:
         return
     try:
@@ -173,7 +173,7 @@ def newest_first(page_token: str, limit: int) -> Select[Any]:
 
 
 def read_workloads(connection: Connection, round_id: str) -> dict[str, bytes]:
-    """The submitted workloads of a round by analyst, in the order of the shares."""
+    """Return the submitted workloads of a round by analyst, in the order of the shares."""
     query = (
         select(submissions.c.analyst, submissions.c.workload)
         .join(

@@ -76,7 +76,7 @@ _OPENINGS = (
 
 
 def dataset_registered(connection: Connection, dataset: DatasetRecord, digest: bytes, now: datetime) -> None:
-    """The table: what is public of it, and for auditors the digest of what it holds."""
+    """Record a dataset's registration: its public facts, and for auditors the table's digest."""
     schema = json.loads(dataset.schema.to_json())
     public = DatasetItem(dataset.name, schema, dataset.records, to_microseconds(dataset.create_time))
     private = DataItem(dataset.name, digest, journal_head(connection))
@@ -85,18 +85,18 @@ def dataset_registered(connection: Connection, dataset: DatasetRecord, digest: b
 
 
 def registered_digest(connection: Connection, dataset: str) -> bytes:
-    """The digest of a dataset's table as it was registered."""
+    """Return the digest of a dataset's table as it was registered."""
     row = connection.execute(_TABLES.where(records.c.dataset == dataset)).one()
     return read_item(row.content, DataItem).digest
 
 
 def registered_digests(connection: Connection) -> dict[str, bytes]:
-    """The digests of all tables as they were registered, by the datasets' names."""
+    """Return the digests of all tables as they were registered, by the datasets' names."""
     return {row.dataset: read_item(row.content, DataItem).digest for row in connection.execute(_TABLES)}
 
 
 def round_opened(connection: Connection, opened: RoundRecord, seed_fingerprint: bytes, now: datetime) -> None:
-    """The public parameters, the plan, and each analyst's share, with the seed's commitment and fingerprint."""
+    """Record a round's opening: parameters, plan, every share, and the seed's commitment and fingerprint."""
     terms, plan = opened.terms, opened.plan
     order = select(datasets.c.analyst_order).where(datasets.c.name == terms.dataset)
     recorded, session = recorded_terms(terms), terms.session
@@ -138,7 +138,7 @@ def round_opened(connection: Connection, opened: RoundRecord, seed_fingerprint: 
 
 
 def recorded_promise(connection: Connection, round_id: str) -> Promise:
-    """What the record of a round's opening promises. Raises `DataLoss` without one."""
+    """Return what the record of a round's opening promises. Raises `DataLoss` without one."""
     row = connection.execute(_OPENINGS, {"round": round_id}).first()
     if row is None:
         raise DataLoss(f"the round {round_id} was opened without a record")
@@ -146,7 +146,7 @@ def recorded_promise(connection: Connection, round_id: str) -> Promise:
 
 
 def record_step(connection: Connection, moved: RoundRecord, now: datetime) -> None:
-    """The step that has brought the round to its state, after everything else that belongs to the step."""
+    """Record the step that has brought the round to its state, after all other changes of the step."""
     match moved.state:
         case RoundState.SEALED:
             _sealed(connection, moved, now)
@@ -155,17 +155,17 @@ def record_step(connection: Connection, moved: RoundRecord, now: datetime) -> No
         case RoundState.ABORTED:
             _aborted(connection, moved, now)
         case _:
-            pass  # that a round runs is nobody's to know
+            pass  # nobody may know that a round runs
 
 
 def seed_read(connection: Connection, round_id: str, auditor: str, now: datetime) -> None:
-    """That an auditor was given a round's sealed seed."""
+    """Record that an auditor was given a round's sealed seed."""
     items = [make_item(AccessItem(round_id, auditor, to_microseconds(now)), Audience.AUDITOR)]
     record(connection, Kind.SEED_READ, items, now=now, round_id=round_id)
 
 
 def seed_destroyed(connection: Connection, round_id: str, now: datetime) -> None:
-    """That nobody can be given a round's seed any more."""
+    """Record that a round's sealed seed was destroyed."""
     items = [make_item(DestructionItem(round_id, to_microseconds(now)), Audience.ROUND)]
     record(connection, Kind.SEED_DESTROYED, items, now=now, round_id=round_id)
 
@@ -204,7 +204,7 @@ def _released(connection: Connection, moved: RoundRecord, now: datetime) -> None
         stream_item = None if stream is None else RecordedStream(stream.digest, stream.messages, stream.queries)
         _, cost = costs.get(share.analyst, (NOTHING_CHARGED, Cost()))
         items.append(_of_share(share, ResultItem(moved.id, share.analyst, stream_item, cost)))
-    # Computed whenever it was, it enters the log when the streams open.
+    # The record enters the log when the streams open, which hides when the round was computed.
     release_time = moved.release_time
     record(connection, Kind.ROUND_RELEASED, items, now=now, publish_time=release_time, round_id=moved.id)
 
@@ -227,12 +227,12 @@ def _aborted(connection: Connection, moved: RoundRecord, now: datetime) -> None:
 
 
 def _of_share(share: Share, item: object) -> Item:
-    """An item about one analyst's part in a round."""
+    """Return an item about one analyst's part in a round."""
     return make_item(item, Audience.ANALYST, share.analyst)
 
 
 def _commitment(connection: Connection, round_id: str, share: Share) -> bytes | None:
-    """Of the workload that is in force. One at a time: a workload may be large."""
+    """Return the commitment to the workload in force. One workload is read at a time, as each may be large."""
     own = (submissions.c.round_id == round_id) & (submissions.c.analyst == share.analyst)
     row = connection.execute(select(submissions.c.salt, submissions.c.workload).where(own)).first()
     return None if row is None else workload_commitment(row.salt, row.workload)
