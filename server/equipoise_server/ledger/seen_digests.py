@@ -30,8 +30,7 @@ class SeenDigests:
     path: Path
 
     def at(self, sequence: int) -> bytes | None:
-        """Return the digest of entry `sequence`, or None where the file has none. Entry 0 has the chain's start
-        value.
+        """Return the digest of entry `sequence`, or None where the file has none; entry 0 has the start value.
 
         Raises:
             OSError: the file is there and cannot be read.

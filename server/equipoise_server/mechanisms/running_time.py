@@ -72,10 +72,9 @@ def fitting_steps(deviation: float, queries: float) -> float:
 
 
 def weights_seconds(setting: PublicParameters, rounds: int) -> float:
-    """Return the seconds of multiplicative weights for each analyst, which use earlier measurements again, and a
-    fit.
+    """Return the seconds of multiplicative weights and a final fit for each analyst.
 
-    `rounds`: the rounds of each analyst.
+    `rounds`: the rounds of each analyst. Every round uses earlier measurements again.
     """
     tilts = sum(min(done, TILTS_A_ROUND) for done in range(1, rounds + 1)) / 2
     tilted = tilts * (TILT_STEP_SECONDS + TILT_SECONDS * setting.universe_size)

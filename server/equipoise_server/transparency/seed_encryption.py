@@ -1,5 +1,4 @@
-"""Encryption of a round's seed. The server commits to the seed before it sees any workload, and stores it
-encrypted.
+"""Encryption of a round's seed, to which the server commits before it sees any workload.
 
 Whoever has the seed can remove the noise. While the round goes on, the store has the seed encrypted with
 `storage_key`, which is kept outside the store. From the round's opening on, the store also has the seed sealed to

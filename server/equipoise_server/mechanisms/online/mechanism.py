@@ -1,5 +1,4 @@
-"""`online`: answers each statement from a hypothesis about the table if that is accurate, otherwise with fresh
-noise.
+"""`online`: answers each statement from a hypothesis about the table, or with fresh noise where that is inaccurate.
 
 Roth & Roughgarden (2010), Hardt & Rothblum (2010), Gupta, Roth & Ullman (2012): OnlineIC. The noisy test of the
 hypothesis is free while it passes. A statement that fails the test is answered with fresh noise, and the published
