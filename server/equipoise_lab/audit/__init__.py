@@ -1,1 +1,1 @@
-"""What outcomes alone prove about a mechanism: statistics that know nothing of how it works."""
+"""Empirical audits of a mechanism: statistics that see only its outcomes, not how it works."""

@@ -38,7 +38,7 @@ def write_chart(audit: Audit, path: Path) -> None:
 
 
 def drawn(audit: Audit) -> Figure:
-    """A bar for each pair of neighbours, its claim as a line across, and from where on a violation is found."""
+    """Draw a bar for each pair of neighbours, its claim as a line, and where a violation becomes detectable."""
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     figure = Figure(figsize=(7.5, 1.6 + 0.7 * len(audit.findings)), layout="constrained")

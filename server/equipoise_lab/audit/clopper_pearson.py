@@ -72,7 +72,7 @@ def certify(first: Sampler, second: Sampler, runs: int, delta: float, level: flo
 def certified_epsilon(
     hits: NDArray[np.int64], other_hits: NDArray[np.int64], runs: int, delta: float, level: float
 ) -> NDArray[np.float64]:
-    """The lower bound on epsilon that these numbers of hits, of `runs` on either side, certify. Never below 0.
+    """Return the lower bound on epsilon that these numbers of hits, of `runs` on each side, certify; at least 0.
 
     Each of the two one-sided bounds `p >= low`, `q <= high` fails with probability at most `level / 2`; where both
     hold, `p <= e^epsilon q + delta` gives `epsilon >= log((low - delta) / high)`.

@@ -1,4 +1,4 @@
-"""The statistical audit of a mechanism with parameters of one's own choice: what its runs prove of its claims.
+"""The statistical audit of a mechanism with chosen parameters: it compares claims with what the runs certify.
 
 A mechanism is run again and again on neighbouring inputs made from public numbers. What its viewers see certifies,
 by `clopper_pearson`, that epsilon is at least so much on these inputs; above the claim, the claim is refuted.

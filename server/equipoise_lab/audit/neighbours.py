@@ -1,4 +1,4 @@
-"""Tiny public instances and their neighbours, for audits of what a mechanism shows.
+"""Tiny public instances and their neighbours, for audits of a mechanism.
 
 Nothing here is private: tables and questions are made from a few numbers, so that what the mechanism hides best or
 worst can be looked at. What is made is meant to be bad: the questions are all about what changes.
@@ -89,7 +89,7 @@ class Instance:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """How many categories each attribute has."""
+        """The number of categories of each attribute."""
         return tuple(int(size) for size in self.universe.split("x"))
 
     @cached_property

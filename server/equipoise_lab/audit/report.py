@@ -1,4 +1,4 @@
-"""What an empirical audit says at the end: to people, or as one JSON object."""
+"""The report of an empirical audit: for people, or as one JSON object."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Measured:
 
 
 def measure(played: Played, workloads: Workloads, table: Path) -> Measured:
-    """Compares every answer with the table."""
+    """Compare every answer with the table."""
     data = source_at(table).counts(SCHEMA)
     compiled = {airline: compile_workload(asked, SCHEMA) for airline, asked in workloads.items()}
     together = concatenate(list(compiled.values()))

@@ -121,7 +121,7 @@ def lines(proven: Proven) -> list[str]:
 
 
 def bundle_file(place: Path, airline: str) -> Path:
-    """Where an airline's bundle lies."""
+    """Return the path of an airline's bundle."""
     return place / BUNDLES / f"{airline}.json"
 
 

@@ -1,4 +1,4 @@
-"""What the demo says at the end: to people, or as one JSON object."""
+"""The report of the demo: for people, or as one JSON object."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def as_json(
 
 
 def print_report(console: Console, played: Played, measured: Measured, proven: Proven, directory: Path) -> None:
-    """The tables, then where the files lie and what to try next."""
+    """Print the tables, then the paths of the files and the next things to try."""
 
     def line(text: str = "") -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""What the airlines ask: each some 2,100 dense predicates of its own and a few marginal tables.
+"""The workloads of the airlines: each has some 2,100 dense predicates of its own and a few marginal tables.
 
 Made from a fixed public seed, one stream an airline: nothing here is secret, and every demo asks the same.
 """

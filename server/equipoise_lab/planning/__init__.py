@@ -1,1 +1,1 @@
-"""What every mechanism would do for a round of a given size, without any table: the command `plan`."""
+"""The command `plan`: compares the plans of all mechanisms for a round of a given size, without any table."""

@@ -1,4 +1,4 @@
-"""Whether a server would accept a round that was planned, and what it would count on accounts of given caps."""
+"""Predicts whether a server would accept a planned round, and what it would count on accounts with given caps."""
 
 from __future__ import annotations
 

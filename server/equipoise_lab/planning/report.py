@@ -1,4 +1,4 @@
-"""A comparison of the mechanisms, as it is printed: to people, or as one JSON object."""
+"""Prints a comparison of the mechanisms: for people, or as one JSON object."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def data_pair(plan: MechanismPlan, setting: PublicParameters) -> Budget:
 def print_comparison(
     console: Console, setting: PublicParameters, comparison: Comparison, accepted: Acceptance
 ) -> None:
-    """A row for each mechanism that can serve, a line for each that cannot, and the choice."""
+    """Print a row for each mechanism that can serve, a line for each that cannot, and the choice."""
     shown = Table(box=box.SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
     shown.add_column("mechanism", no_wrap=True)
     for column in COLUMNS:

@@ -1,4 +1,4 @@
-"""What a plan is asked for, read from options: every refusal names the option as it was written."""
+"""The request for a plan, read from options. Every refusal names the option as it was written."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Runs of a mechanism on a table one may look at: no server, no network, no secrets, and every true error."""
+"""Simulations of a mechanism on a public table: without server, network or secrets, and with every true error."""

@@ -1,4 +1,4 @@
-"""What answers to be beaten look like: the uniform guess, and independent noise."""
+"""The baselines of a simulation: the uniform guess, and independent noise."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Noise:
 
 
 def uniform_guess(workload: CompiledWorkload) -> NDArray[np.float64]:
-    """Answers float64[k] as if all records of the universe were equally many."""
+    """Return the answers, float64[k], of the uniform distribution over the universe."""
     universe = math.prod(workload.schema_sizes)
     return workload.counts(np.ones(universe, dtype=np.int64)) / universe
 

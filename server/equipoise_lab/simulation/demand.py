@@ -56,7 +56,7 @@ class Urn:
         return node - self._leaves
 
     def change(self, number: int, by: int) -> None:
-        """Adds to a number's weight."""
+        """Add to a number's weight."""
         node = self._leaves + number
         while node:
             self._sums[node] += by

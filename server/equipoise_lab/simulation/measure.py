@@ -1,4 +1,4 @@
-"""How wrong the answers of one run are: of the synopsis, after repair, and of the certified ones only."""
+"""Measures the errors of one run: of the synopsis, after repair, and of the certified answers only."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Run:
 def measure_run(
     workload: CompiledWorkload, truth: NDArray[np.float64], outcome: Outcome, seed: int, seconds: float
 ) -> Run:
-    """Compares an outcome with `truth` float64[k]; the outcome's analysts are in the workload's order."""
+    """Compare an outcome with `truth` float64[k]; the outcome's analysts are in the workload's order."""
     answers = _joined(list(outcome.answers.values()))
     values = answers.values / 2.0**GRID_BITS
     certified = answers.bounds != NO_BOUND

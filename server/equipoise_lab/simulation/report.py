@@ -1,4 +1,4 @@
-"""What a simulation says at the end: to people, or as one JSON object."""
+"""The report of a simulation: for people, or as one JSON object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a simulation is asked for, checked: every refusal names the option as it was written."""
+"""The checked request for a simulation. Every refusal names the option as it was written."""
 
 from __future__ import annotations
 

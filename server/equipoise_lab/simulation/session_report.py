@@ -1,4 +1,4 @@
-"""What the simulation of a session says at the end: to people, or as one JSON object."""
+"""The report of a simulated session: for people, or as one JSON object."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class SessionReport:
 
 
 def simulate_session(task: SessionTask, request: Request, begun: Begun) -> SessionReport:
-    """Plans once and plays as often as asked, each time with a seed of its own, one more than the last.
+    """Plan once and play several times, each time with its own seed, one more than the last.
 
     Raises `InvalidArgument` and `BudgetExhausted` naming options.
     """

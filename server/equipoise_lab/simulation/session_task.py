@@ -1,4 +1,4 @@
-"""What a session is simulated on: a table, and what each analyst asks, one statement after another."""
+"""The task of a simulated session: a table, and each analyst's statements in the order of asking."""
 
 from __future__ import annotations
 

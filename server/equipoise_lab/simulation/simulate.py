@@ -55,7 +55,7 @@ class Report:
 
 
 def simulate(task: Task, request: Request, begun: Begun) -> Report:
-    """Plans once and runs as often as asked, each time with a seed of its own, one more than the last.
+    """Plan once and run several times, each time with its own seed, one more than the last.
 
     Raises `InvalidArgument` and `BudgetExhausted` naming options.
     """

@@ -1,4 +1,4 @@
-"""What a simulation works on: a table, and statements dealt to analysts, or drawn by them."""
+"""The task of a simulation: a table, and statements that are dealt to analysts, or drawn by them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Task:
 
     @property
     def together(self) -> CompiledWorkload:
-        """All workloads, one analyst's after another's."""
+        """All workloads, concatenated in the order of the analysts."""
         return concatenate(list(self.workloads.values()))
 
 

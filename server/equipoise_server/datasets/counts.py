@@ -1,7 +1,7 @@
-"""What may be asked of a private table: numbers of records, however the table is held.
+"""The interface to a private table: it gives numbers of records, whatever the representation of the table.
 
-Rounds, sessions and mechanisms hand a `Counts` on and never what is behind it. A mechanism asks for no more than it
-needs: `dense` can only be had over a universe that is small enough to be enumerated.
+Rounds, sessions and mechanisms pass a `Counts` on and do not know its representation. A mechanism asks for no more
+than it needs: `dense` is possible only for a universe that is small enough to be enumerated.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class Counts(Protocol):
 
     @property
     def universe_size(self) -> int:
-        """`|X|`: how many different records there can be."""
+        """`|X|`: the number of possible records."""
         ...
 
     @property
     def records(self) -> int:
-        """`n`: how many records there are."""
+        """`n`: the number of records in the table."""
         ...
 
     def count(self, workload: CompiledWorkload) -> NDArray[np.int64]:
@@ -48,5 +48,5 @@ class Counts(Protocol):
         ...
 
     def dense(self) -> NDArray[np.int64]:
-        """Return the records in every cell of the universe: int64[|X|], which is not to be written to."""
+        """Return the number of records in every cell of the universe, int64[|X|]. Callers must not write to it."""
         ...

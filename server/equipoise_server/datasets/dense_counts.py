@@ -18,10 +18,10 @@ BLOCK = 1 << 18  # cells of one block of `occupied`: 4 MiB with their counts
 
 @dataclass(frozen=True, eq=False)
 class DenseCounts:
-    """A table's histogram over the universe: int64[|X|], none negative. `Counts` says what each method is.
+    """A table's histogram over the universe, int64[|X|], not negative. `Counts` documents the methods.
 
-    `sizes`: how many categories each attribute has. Without them the universe counts as one attribute. Raises
-    `ValueError` where the histogram is not of that universe.
+    `sizes`: the number of categories of each attribute; if it is empty, the universe counts as one attribute.
+    Raises `ValueError` where the histogram is not of that universe.
     """
 
     histogram: NDArray[np.int64]

@@ -1,7 +1,8 @@
-"""What commits to a table: SHA-256 over its counts, which is all that a round reads of it.
+"""The digest that commits to a table: SHA-256 over its counts, which are all that a round reads of the table.
 
-Two files with the same rows, in whatever order and format, have the same digest under one schema. It is not salted:
-who can guess a whole table can check the guess, so it is shown to auditors only, and enters the log under a salt.
+Two files with the same rows, in any order and format, have the same digest under one schema. The digest has no
+salt: whoever can guess a whole table can check the guess. So only auditors see the digest, and the log contains it
+salted.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ PREFIX = b"equipoise data v1\n"
 
 
 def data_digest(data: Counts) -> bytes:
-    """SHA-256 over the prefix and, for every cell that is not empty, ascending, its number and count; 32 bytes.
+    """Return SHA-256 over the prefix and the non-empty cells in ascending order; 32 bytes.
 
-    Both numbers have 8 bytes, little endian.
+    Each cell is its number and its count, in 8 bytes each, little endian.
     """
     digest = hashlib.sha256(PREFIX)
     for cells, counts in data.occupied():

@@ -106,7 +106,7 @@ def _grouped(
 def _create_map(
     connection: duckdb.DuckDBPyConnection, axis: int, kind: str, keys: Sequence[str] | Sequence[float]
 ) -> None:
-    """A table from labels or edges to their positions."""
+    """Create a table that maps labels or edges to their positions."""
     connection.execute(f"CREATE TEMP TABLE map{axis} (key {kind}, code BIGINT)")
     connection.execute(
         f"INSERT INTO map{axis} SELECT unnest(?::{kind}[]), unnest(range(?))", [list(keys), len(keys)]
@@ -114,10 +114,10 @@ def _create_map(
 
 
 def _add_spellings(connection: duckdb.DuckDBPyConnection, axis: int, labels: Sequence[str]) -> None:
-    """Let labels be spelt otherwise, too, where that is no label itself.
+    """Add further spellings of labels, unless a spelling is itself a label.
 
-    Truth values in any case: the same program writes `True` to CSV files and `true` to Parquet. And as synopses are
-    written, in which no label is a formula.
+    Truth values are accepted in any case, because one program may write `True` to CSV and `true` to Parquet. Labels
+    are also accepted as synopses write them, where no label is a formula.
     """
     known = set(labels)
     folded = [label.lower() for label in labels]

@@ -1,4 +1,4 @@
-"""Tables that are files of the custodian's: CSV and Parquet, read with DuckDB.
+"""Tables in the custodian's files: CSV and Parquet, read with DuckDB.
 
 DuckDB's own messages quote lines of the file, which are private, so callers get fixed texts instead.
 """
@@ -31,14 +31,14 @@ ENCODINGS = ("utf-8", "latin-1", "utf-16")
 
 @dataclass(frozen=True)
 class TableFile(ABC):
-    """A table in one file. `datasets.source.Source` says what each method is for."""
+    """A table in one file. `datasets.source.Source` documents the methods."""
 
     path: Path
     suffixes: ClassVar[tuple[str, ...]]
 
     @classmethod
     def of(cls, path: Path, options: Mapping[str, str], field: str) -> Self:
-        """The file at a path, read by options that a kind may have. Raises `InvalidArgument` naming an option."""
+        """Return the file at a path, read with options. Raises `InvalidArgument` naming an unknown one."""
         if options:
             raise InvalidArgument(
                 f"{field}: {next(iter(options))}", f"files that end in {path.suffix} have no options"
@@ -55,7 +55,7 @@ class TableFile(ABC):
             raise InvalidArgument("table", "there is no such file")
         path = self.path.resolve()
         if set("*?[") & set(str(path)):
-            # DuckDB would take it for a pattern, and offers no way to say that it is none.
+            # DuckDB would treat the path as a pattern, and has no way to escape it.
             raise InvalidArgument("table", "has one of the characters * ? [ in its path")
         try:
             with connect(path) as connection:
@@ -106,8 +106,8 @@ class CsvFile(TableFile):
         """Return all columns as text."""
         names = self._header(path)
         columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
-        # Without detection nothing depends on what the first lines happen to look like. The parallel reader drops a
-        # last line that is longer than its buffer.
+        # Detection is off, so that nothing depends on the look of the first lines. The parallel reader is off,
+        # because it drops a last line that is longer than its buffer.
         sql = (
             f"read_csv(?, columns = {{{columns}}}, auto_detect = false, header = true, delim = ?, quote = '\"', "
             "escape = '\"', nullstr = ['', 'NA'], encoding = ?, parallel = false, hive_partitioning = false)"
@@ -143,9 +143,9 @@ class ParquetFile(TableFile):
 
 
 def _top_level(elements: Sequence[tuple[str, int]]) -> tuple[str, ...]:
-    """Return the columns' names as the file has them, from its tree of elements in depth-first order.
+    """Return the columns' names as they are in the file, from its tree of elements in depth-first order.
 
-    DuckDB's own list renames a column that another one equals but for its case.
+    DuckDB's own list renames columns whose names differ only in case.
     """
     names = []
     pending = [elements[0][1]]

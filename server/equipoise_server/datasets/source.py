@@ -1,7 +1,7 @@
-"""Where tables come from: what a source of data does, and all kinds of them.
+"""The interface of data sources, and the list of their kinds.
 
-Rounds, sessions, replays and simulations hand a `Source` on and never the file that may be behind it. A new kind is
-a class that does what `Source` says, and a place in `KINDS`.
+Rounds, sessions, replays and simulations pass a `Source` on and do not know whether it is a file. To add a kind,
+write a class that implements `Source`, and add it to `KINDS`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from equipoise_server.datasets.files import CsvFile, ParquetFile
 
 
 class Source(Protocol):
-    """One table of the custodian's, where it lies. Nothing is read before it is asked for.
+    """The location of one of the custodian's tables. Making a source reads nothing.
 
-    It is immutable, and it is sent to the processes that read it.
+    A source is immutable, and is sent to the processes that read it.
     """
 
     def exists(self) -> bool:
@@ -29,21 +29,22 @@ class Source(Protocol):
     def counts(self, schema: Schema) -> Counts:
         """Read the table as counts over the schema's universe.
 
-        Raises `InvalidArgument`: "table" where the table cannot be read or rows are refused (with counts for each
-        attribute, never with values), "schema" where the universe is too large.
+        Raises:
+            InvalidArgument: "table" where the table cannot be read or rows are refused (the message has counts for
+                each attribute, never values); "schema" where the universe is too large.
         """
         ...
 
     def same_table(self, other: object) -> bool:
-        """Whether both hold the same bytes; False where the other is gone, or of a kind that cannot be compared.
+        """Return whether both sources have the same bytes; False where the other one is gone or of another kind.
 
-        Raises `Unavailable` where it cannot be told now.
+        Raises `Unavailable` where the comparison fails.
         """
         ...
 
 
 class Kind(Protocol):
-    """A kind of sources: the ends of the names by which it is recognised, and how one is made of a path."""
+    """A kind of sources: the suffixes of names by which it is recognised, and its constructor."""
 
     @property
     def suffixes(self) -> tuple[str, ...]: ...

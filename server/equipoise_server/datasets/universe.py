@@ -1,4 +1,4 @@
-"""From raw codes to a histogram over the universe: the schema's rules, and what they refuse."""
+"""Builds a histogram over the universe from raw codes, by the schema's rules, and refuses rows that break them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_UNIVERSE = 1 << 26
 
 
 def check_universe(schema: Schema) -> None:
-    """Refuses universes whose histogram would not fit in memory. Raises `InvalidArgument`."""
+    """Raise `InvalidArgument` for a universe whose histogram would not fit in memory."""
     if schema.universe_size > MAX_UNIVERSE:
         size = f"{schema.universe_size:,}"
         raise InvalidArgument("schema", f"has a universe of {size} records; at most {MAX_UNIVERSE:,} are allowed")
@@ -27,11 +27,17 @@ def check_universe(schema: Schema) -> None:
 def build_histogram(
     schema: Schema, codes: Sequence[NDArray[np.int64]], counts: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Counts over the universe, int64[|X|], from groups of equal rows.
+    """Build the counts over the universe, int64[|X|], from groups of equal rows.
 
-    `codes` holds for each attribute the code of each group (a category's position, a bin's, or one of the negative
-    codes above), `counts` how many rows each group has. Raises `InvalidArgument("table", ...)` with the number
-    of refused rows for each attribute and reason; never with values, which are private.
+    Args:
+        schema: the attributes with their rules.
+        codes: for each attribute, the code of each group, int64[groups]: the position of a category or bin, or one
+            of the negative codes above.
+        counts: the number of rows in each group, int64[groups].
+
+    Raises:
+        InvalidArgument: "table", with the number of refused rows for each attribute and reason; the message never
+            contains values, which are private.
     """
     cells = np.zeros(len(counts), dtype=np.int64)
     refusals = []

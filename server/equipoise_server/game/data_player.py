@@ -65,12 +65,12 @@ class MultiplicativeWeights:
         return (potential >> self._drop_bits) * self._step
 
     def gain(self, gains: NDArray[np.int64]) -> None:
-        """Adds a round's gains: int64[|X|]. A table of proposals is of no use afterwards."""
+        """Add a round's gains, int64[|X|]. This call discards the table of proposals."""
         self._proposal = None
         self._potential += gains
 
     def gain_queries(self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]) -> None:
-        """Adds a round's gains, given as the sum of a few queries with coefficients, int64[j] each."""
+        """Add a round's gains, given as the sum of a few queries with coefficients, int64[j] each."""
         self._queries.append(queries)
         self._coefficients.append(coefficients)
         if self._proposal is None:
@@ -91,7 +91,7 @@ class MultiplicativeWeights:
         return proposal.draw(count, self.exponents_at, growth, stream)
 
     def proposal(self) -> tuple[Proposal, int]:
-        """The table that records are proposed from, and how far exponents may have grown since, in units of 2^-48.
+        """Return the table of proposals, and a bound on the growth of exponents since, in units of 2^-48.
 
         The bound is the sum of the positive coefficients kept aside, as 0 <= q(x) <= 1; a drawn complement enters
         as -q and only lowers weights.
@@ -103,7 +103,7 @@ class MultiplicativeWeights:
         return self._proposal, -(-self._growth >> self._drop_bits) * self._step
 
     def exponents_at(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The log-weights of some records as they are now, in units of 2^-48: exact, as gains are integers."""
+        """Return the present log-weights of some records, in units of 2^-48: exact, as gains are integers."""
         if self._proposal is None:
             self._add_pending()
         return self.exponents(self._potential[cells] + self._pending.at(cells))

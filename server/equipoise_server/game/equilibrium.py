@@ -1,4 +1,4 @@
-"""The loop of the private equilibrium: a data player that draws records, a query player that finds fault.
+"""The loop of the private equilibrium: a data player draws records, and a query player finds their errors.
 
 HRU Algorithms 3 and 4 as one mechanism (mechanisms section 2): the data player plays sampled multiplicative
 weights over the universe, the query player dense multiplicative weights over the submitted queries and their

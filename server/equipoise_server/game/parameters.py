@@ -42,7 +42,7 @@ class GameParameters:
         return self.data_step * self.draws / 2.0**EXPONENT_BITS
 
     def problem(self, records: int, units: int) -> str | None:
-        """Why these parameters cannot be played, naming the parameter; None where they can."""
+        """Say why these parameters cannot be played, naming the parameter; None where they can."""
         if self.play not in ("mixed", "sampled"):
             return f"play must be mixed or sampled, not {self.play}"
         if not 1 <= self.rounds <= 2**17:

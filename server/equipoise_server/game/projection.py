@@ -1,4 +1,4 @@
-"""Where the projection caps: the scale `c` with `sum_g min(1, c W_g) = s`, exactly, without sorting.
+"""Computes the scale of the projection, `c` with `sum_g min(1, c W_g) = s`, exactly and without sorting.
 
 All sums are sums of integers within 2^53, or of Python's, so they depend neither on the order of the weights nor on
 threads or the build of numpy, and all comparisons are exact.

@@ -26,9 +26,9 @@ FLOOR = 1 << (DRAW_BITS + 1)  # mixes every draw with a little of the uniform on
 
 @dataclass(frozen=True)
 class Units:
-    """Which queries belong to which unit: unit `g` holds queries `offsets[g]:offsets[g+1]`.
+    """The division of the queries into units: unit `g` has the queries `offsets[g]:offsets[g+1]`.
 
-    `padding` more units hold only the constant query: public places that nobody filled.
+    `padding` further units have only the constant query: they are public places that nobody filled.
     """
 
     offsets: NDArray[np.int64]
@@ -179,7 +179,7 @@ class DenseMultiplicativeWeights:
         self.payoffs = np.zeros(int(units.offsets[-1]), dtype=np.int64)
 
     def gain(self, gains: NDArray[np.int64]) -> None:
-        """Adds what every query gained in one round: int64[k], in the unit that `step` is for."""
+        """Add every query's gain in one round, int64[k], in the unit to which `step` refers."""
         self.payoffs += gains
 
     def weights(self) -> Weights:

@@ -1,11 +1,11 @@
 """The deployment's own certificate authority.
 
-Trusted: whoever holds `ca/authority.key` can pose as the server. Certificates only prove a name; what that name may
-do is in the registry, asked again on every call, and a certificate that is not there lets nobody in.
+Trust: whoever has `ca/authority.key` can pose as the server. A certificate only proves a name. The registry, which
+is read on every call, says what that name may do; a certificate that is not in the registry is refused.
 
-Validity: the authority 3,650 days, the server's certificate 825 days, an identity's certificate
-397 days unless configured, and none beyond the authority's end; each begins five minutes early, for clocks
-that are a little apart.
+Validity: the authority is valid for 3,650 days, the server's certificate for 825 days, an identity's certificate
+for 397 days unless configured. No certificate outlasts the authority. Each begins five minutes early, to tolerate
+clocks that differ a little.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Authority:
 
     @classmethod
     def load(cls, directory: Path, deployment: str) -> Authority:
-        """Reads what `save` wrote; `InvalidArgument` names the file that is missing, exposed or wrong."""
+        """Read what `save` wrote. Raises `InvalidArgument` naming the file that is missing, exposed or wrong."""
         certificate = load_certificate(directory / CERTIFICATE_FILE)
         key = load_key(directory / KEY_FILE)
         if key.public_key() != certificate.public_key():
@@ -85,7 +85,7 @@ class Authority:
         return cls(deployment, certificate, key)
 
     def save(self, directory: Path) -> None:
-        """Writes certificate and key into `directory` (0700), the key as 0600; never over existing files."""
+        """Write certificate and key into `directory` (0700), the key as 0600; never over an existing key."""
         make_private_directory(directory)
         write_private(directory / KEY_FILE, key_to_pem(self.key))
         (directory / CERTIFICATE_FILE).write_bytes(self.pem)
@@ -106,7 +106,7 @@ class Authority:
     def issue_server(
         self, hosts: Sequence[str], public_key: ec.EllipticCurvePublicKey, now: datetime, days: int = SERVER_DAYS
     ) -> x509.Certificate:
-        """A certificate for the server under host names and IP addresses, good for the server's side only."""
+        """Return a certificate for the server's host names and IP addresses, for the server's side of TLS only."""
         if not hosts:
             raise InvalidArgument("hosts", "needs at least one host name or address")
         alternatives = [_host(host) for host in hosts]
@@ -115,7 +115,7 @@ class Authority:
         return self._sign(unsigned, alternatives, ExtendedKeyUsageOID.SERVER_AUTH, public_key)
 
     def _end(self, now: datetime, days: int) -> datetime:
-        # Beyond the authority's own end nobody would accept what it signed.
+        # Nobody accepts a certificate after the end of the authority that signed it.
         last = self.certificate.not_valid_after_utc
         if last <= now:
             raise InvalidArgument("authority", f"expired on {last:%Y-%m-%d}, and can no longer issue certificates")

@@ -1,6 +1,6 @@
-"""What a caller shows to say who it is. Here that is a certificate; what is handed on is a `Credential`.
+"""The credential by which a caller proves its identity, made from a certificate and passed on as a `Credential`.
 
-A credential of another kind needs a function like `credential_of`, and a place where it is read from a call.
+A credential of another kind needs a function like `credential_of`, and code that reads it from a call.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from equipoise_server.identity.authority import certificate_to_pem
 
 @dataclass(frozen=True)
 class Credential:
-    """A credential as it was issued, byte by byte. Whose it is, and whether it is in force, the registry knows.
+    """A credential as it was issued, byte by byte. The registry knows its holder and whether it is in force.
 
-    `id`: its number, signed by the issuer, by which the registry keeps it. `content`: all its bytes. `key`: its
-    holder's public key, which equals the same key in another encoding. `expiry`: the last moment of its validity.
+    `id`: its number, signed by the issuer; the registry's key. `content`: all of its bytes. `key`: its holder's
+    public key, which equals the same key in another encoding. `expiry`: the last moment of its validity.
     """
 
     id: str
@@ -29,7 +29,7 @@ class Credential:
 
 
 def credential_of(certificate: x509.Certificate) -> Credential:
-    """Return the credential that a certificate is."""
+    """Return a certificate as a credential."""
     return Credential(
         id=serial_of(certificate),
         content=certificate_to_pem(certificate),

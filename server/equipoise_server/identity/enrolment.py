@@ -1,4 +1,4 @@
-"""Reading an analyst's certificate request: the key is taken from it, and nothing else."""
+"""Reads the public key, and nothing else, from an analyst's certificate request."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _FIELD = "signing_request"
 def requested_key(signing_request: bytes) -> ec.EllipticCurvePublicKey:
     """Return the public key of a PKCS #10 request in PEM, after checking that the sender holds the private key.
 
-    Subject and requested extensions are ignored: the name is the operator's to give. Keys are taken on P-256
-    and P-384. Not Ed25519: gRPC's TLS does not offer it for certificates, so that the analyst would be admitted
-    under a name and never get in. Raises `InvalidArgument` naming `signing_request`.
+    Subject and requested extensions are ignored, because the operator gives the name. Keys must be on P-256 or
+    P-384. Ed25519 is refused: gRPC's TLS does not offer it for certificates, so the analyst could never connect.
+    Raises `InvalidArgument` naming `signing_request`.
     """
     if len(signing_request) > REQUEST_LIMIT_BYTES:
         raise InvalidArgument(_FIELD, f"is longer than {REQUEST_LIMIT_BYTES:,} bytes")
@@ -26,7 +26,7 @@ def requested_key(signing_request: bytes) -> ec.EllipticCurvePublicKey:
     except ValueError as error:
         raise InvalidArgument(_FIELD, str(error)) from None
     key = request.public_key()
-    # The key is judged before the signature: an odd key must not reach the signature code.
+    # The key is checked before the signature: an unexpected key must not reach the signature code.
     if not (isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1 | ec.SECP384R1)):
         raise InvalidArgument(_FIELD, "must have a key on the curve P-256 or P-384")
     try:

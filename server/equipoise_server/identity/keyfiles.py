@@ -1,6 +1,6 @@
-"""Private files: written so that only their owner reads them, refused when anyone else could.
+"""Private files: written so that only their owner can read them, and refused if anyone else could.
 
-Trusted: whoever reads one of these files can issue certificates, pose as the server or decrypt stored seeds.
+Trust: whoever can read one of these files can issue certificates, pose as the server or decrypt stored seeds.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ STORAGE_KEY_BYTES = 32
 
 
 def make_private_directory(path: Path) -> None:
-    """Creates a directory that only its owner may enter; an existing one is narrowed to that."""
+    """Create a directory that only its owner may enter; restrict an existing one likewise."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.chmod(0o700)
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Writes a new file of mode 0600, on disk before this returns. An existing one is never overwritten."""
-    # The mode is given at creation: a file narrowed afterwards is readable for a moment.
+    """Write a new file of mode 0600 durably. An existing file is never overwritten: raises `FileExistsError`."""
+    # The mode is set at creation: a file that is restricted afterwards is readable for a moment.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
@@ -40,14 +40,14 @@ def read_private(path: Path) -> bytes:
     except OSError as error:
         raise InvalidArgument(str(path), f"cannot be read: {error.strerror}") from None
     with file:
-        # Asked of the open file, not of the path, which could be exchanged in between.
+        # The mode is read from the open file, not from the path, which could be exchanged in between.
         if os.fstat(file.fileno()).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise InvalidArgument(str(path), f"can be read by other users of this machine; run: chmod 600 {path}")
         return file.read()
 
 
 def write_storage_key(path: Path, key: bytes) -> None:
-    """Writes the key that encrypts stored seeds, in a versioned one-line text format."""
+    """Write the key that encrypts stored seeds, in a versioned one-line text format."""
     write_private(path, f"{_STORAGE_KEY_FORMAT} {base64.b64encode(key).decode()}\n".encode())
 
 

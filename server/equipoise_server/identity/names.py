@@ -1,7 +1,7 @@
-"""Names of identities, and the one place in a certificate where such a name is looked for.
+"""Names of identities, and the one field of a certificate from which a name is read.
 
 An identity is exactly one URI in the subject alternative names, `equipoise://<deployment>/<name>`. The
-subject (common name) is never read: it is free text, and reading two places is how two answers come about.
+subject (common name) is never read: it is free text, and two sources of a name could contradict each other.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ def identity_uri(deployment: str, name: str) -> str:
 
 
 def certified_name(certificate: x509.Certificate, deployment: str) -> str:
-    """Return the name a certificate gives to its holder; `NotAuthenticated` if it gives none, several or another's.
+    """Return the name that a certificate gives to its holder.
 
-    Any further alternative name (a host name, a second URI) makes the identity ambiguous and is refused too.
+    Raises:
+        NotAuthenticated: the certificate has no identity, an identity of another deployment, or any further
+            alternative name (a host name, a second URI), which would make the identity ambiguous.
     """
     try:
         extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)

@@ -1,6 +1,6 @@
-"""The policy table: one row for every method, saying who may call it, on what, how often, and what is recorded.
+"""The policy table: one row for every method, with its callers, the objects it may name, rate and log event.
 
-A method without a row keeps the server from starting, so that none is ever reachable by oversight.
+The server refuses to start if a method has no row, so no method is reachable by oversight.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from equipoise.model.identities import Role
 
 
 class Ownership(StrEnum):
-    """Which things a caller may name. What it may not name answers like what does not exist."""
+    """The objects that a caller may name. An object that it may not name seems not to exist."""
 
     SELF = "self"  # none: the call is about the caller
     SHARE = "share"  # a round, or the dataset of a round, in which the caller has a share
@@ -22,7 +22,7 @@ class Ownership(StrEnum):
 
 
 class Rate(StrEnum):
-    """Which of the caller's token buckets a call takes from; see `rpc.limits`."""
+    """The caller's token bucket from which a call takes; see `rpc.limits`."""
 
     READ = "read"
     STREAM = "stream"
@@ -34,8 +34,8 @@ class Rate(StrEnum):
 class MethodPolicy:
     """The policy of one method.
 
-    `event` is the name under which each call is logged with its caller, empty where it is not: looking leaves no
-    trace.
+    `event` is the name under which each call is logged with its caller. It is empty for calls that are not logged,
+    as reading leaves no trace.
     """
 
     roles: frozenset[Role]

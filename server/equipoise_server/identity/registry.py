@@ -36,16 +36,16 @@ NOT_IN_FORCE = "the certificate is not, or no longer, in force"
 
 @dataclass(frozen=True)
 class Registry:
-    """Who there is. Synchronous; safe to use from several threads."""
+    """The registry of identities and their certificates. Synchronous; safe to use from several threads."""
 
     operations: Operations
 
     def add(self, name: str, role: Role, credential: Credential, request: Request) -> bytes:
-        """Register a new identity with its first certificate; gives the certificate that counts, in PEM.
+        """Register a new identity with its first certificate, and return the certificate in force, in PEM.
 
-        The same `request` again changes nothing and gives the first certificate, or raises `InvalidArgument` where
-        that is revoked by now. Raises `AlreadyExists` for a name that is taken, also by someone who was deleted or
-        whose name differs in case only, and for another request under the same id.
+        The same `request` again changes nothing and returns the first certificate, or raises `InvalidArgument` if
+        that was revoked since. Raises `AlreadyExists` for a name that is taken, also by a deleted identity or in
+        another case, and for another request with the same id.
         """
         check_name(name)
 
@@ -62,11 +62,11 @@ class Registry:
         return self.operations.carry_out(request, work, _first_certificate)
 
     def renew(self, name: str, roles: Collection[Role], credential: Credential, request: Request) -> bytes:
-        """Add a certificate to those of an identity with one of `roles`; gives the one that counts, in PEM.
+        """Add a certificate to an identity with one of `roles`, and return the certificate in force, in PEM.
 
-        Also after a revocation, when it lets its holder in again: but not with a key that a revoked certificate
-        was for, which raises `InvalidArgument`, also where the same request comes again. Raises `NotFound`, and
-        `AlreadyExists` as `add` does.
+        A new certificate also admits an identity again after a revocation. The key of a revoked certificate raises
+        `InvalidArgument`, even if the same request comes again. Raises `NotFound`, and `AlreadyExists` for another
+        request with the same id.
         """
 
         def work(connection: Connection, now: datetime) -> str:
@@ -92,7 +92,7 @@ class Registry:
         self.operations.carry_out(request, work, no_answer)
 
     def caller(self, name: str, credential: Credential) -> Caller:
-        """Return who holds the credential, which says `name`, now; `NotAuthenticated` if it is not in force."""
+        """Return the caller `name` who has this credential. Raises `NotAuthenticated` if it is not in force."""
         query = (
             select(identities.c.role, certificates.c.certificate, certificates.c.revoked)
             .join(certificates, certificates.c.name == identities.c.name)
@@ -107,7 +107,7 @@ class Registry:
     def in_force(self, serials: Collection[str]) -> set[str]:
         """Return those of the serial numbers whose certificates are recorded and not revoked."""
         asked = sorted(serials)
-        # No certificate's: one statement stands for any number, and not one for each, which would stay prepared.
+        # Pad with a serial number that no certificate has, so that one prepared statement serves any number.
         asked += [""] * (-len(asked) % SERIALS_AT_ONCE)
         good = select(certificates.c.serial).where(certificates.c.revoked.is_(None))
         in_force: set[str] = set()
@@ -118,7 +118,7 @@ class Registry:
         return in_force
 
     def count(self) -> int:
-        """Return how many identities there are, of all roles; the deleted are none."""
+        """Return the number of identities of all roles, without deleted ones."""
         query = select(func.count()).select_from(identities).where(identities.c.deleted.is_(None))
         with self.operations.store.read() as connection:
             return int(connection.execute(query).scalar_one())
@@ -156,7 +156,7 @@ class Registry:
 
 
 def check_there(connection: Connection, name: str, roles: Collection[Role]) -> None:
-    """Raises `NotFound`, in the same words, for who is not there, was deleted, or has none of `roles`."""
+    """Raise `NotFound`, always in the same words, where `name` is unknown, deleted, or has none of `roles`."""
     query = select(identities.c.role).where(identities.c.name == name, identities.c.deleted.is_(None))
     role = connection.execute(query).scalar_one_or_none()
     if role not in [allowed.value for allowed in roles]:
@@ -165,20 +165,20 @@ def check_there(connection: Connection, name: str, roles: Collection[Role]) -> N
 
 
 def revoke_certificates(connection: Connection, name: str, now: datetime) -> None:
-    """In the transaction of the connection. What was revoked before keeps its time."""
+    """Revoke an identity's certificates, in the connection's transaction. Earlier revocations keep their time."""
     unrevoked = and_(certificates.c.name == name, certificates.c.revoked.is_(None))
     connection.execute(certificates.update().where(unrevoked).values(revoked=to_microseconds(now)))
 
 
 def mark_deleted(connection: Connection, name: str, now: datetime) -> None:
-    """In the transaction of the connection: nobody is called so any more, and nobody ever will be."""
+    """Mark an identity as deleted, in the connection's transaction. Its name stays taken for ever."""
     revoke_certificates(connection, name, now)
     gone = identities.update().where(identities.c.name == name).values(deleted=to_microseconds(now))
     connection.execute(gone)
 
 
 def _insert_credential(connection: Connection, name: str, credential: Credential, now: datetime) -> str:
-    """Keep a credential, and return its number."""
+    """Store a credential, and return its number."""
     row = {"serial": credential.id, "name": name, "created": to_microseconds(now)}
     connection.execute(certificates.insert().values(row | {"certificate": credential.content}))
     return credential.id
@@ -204,7 +204,7 @@ def _first_certificate(connection: Connection, serial: str) -> bytes:
     if row is None:
         raise DataLoss("the store lacks a certificate that was issued")
     if row.revoked is not None:
-        # Whoever was given it would take a certificate that lets nobody in for a success.
+        # Returning it would look like a success, although the server refuses this certificate.
         raise _revoked_key()
     return bytes(row.certificate)
 
@@ -216,7 +216,7 @@ def _revoked_key() -> InvalidArgument:
 
 
 def _read(content: bytes) -> Credential:
-    """Read a credential of the store. Raises `DataLoss`."""
+    """Read a credential from the store. Raises `DataLoss`."""
     try:
         return credential_of(read_certificate(content))
     except ValueError:

@@ -1,9 +1,10 @@
 """The accounts of both ledgers and what fits on them.
 
-Data: `data/<dataset>`, to which every round adds. Analysts: `analyst/<dataset>/<unit>/<analyst>`; for unit
-"query" a statement lives in one round only, so the worst round counts, of either unit; for unit "analyst" rounds of
-that unit add, as others promise nothing for all that an analyst asks. An account to which rounds add counts
-divergences at one Renyi order, which is fixed when it is opened (`caps`).
+The data account is `data/<dataset>`; every round adds to it. An analyst's account is
+`analyst/<dataset>/<unit>/<analyst>`. For unit "query" a statement lives in one round only, so the worst round
+counts, whichever unit that round has. For unit "analyst" the rounds of that unit add; rounds of the other unit
+promise nothing for everything that an analyst asks. An account to which rounds add counts divergences at one Renyi
+order, which is fixed when the account is opened (`caps`).
 
 Every function works in the transaction of the connection it is given and commits nothing.
 """
@@ -26,7 +27,7 @@ from equipoise_server.storage.tables.ledger import accounts
 
 @dataclass(frozen=True)
 class Account:
-    """What stands on one account. `committed` is what is spent or reserved."""
+    """The state of one account. `committed` is everything that is spent or reserved."""
 
     name: str
     dataset: str
@@ -48,7 +49,7 @@ def analyst_account(dataset: str, unit: str, analyst: str) -> str:
 
 
 def holder(account: str) -> tuple[str, str] | None:
-    """Return the unit and the analyst of an analyst's account, by its name; None of a data account."""
+    """Return the unit and the analyst that an account's name contains; None for a data account."""
     kind, *parts = account.split("/")
     return (parts[-2], parts[-1]) if kind == "analyst" else None
 
@@ -63,10 +64,13 @@ def open_account(
     cap: Cap,
     beside: Sequence[str] = (),
 ) -> None:
-    """Open an account; one that is there stays as it is. It begins with what was written off under its name.
+    """Open an account, with everything that was written off under its name. An existing account is left unchanged.
 
-    `beside`: the accounts that count for the same records, for the journal. Raises `ValueError` for an order where
-    rounds do not add, or none where they do, `DataLoss` where what was written off was counted otherwise.
+    `beside`: the accounts that count for the same records; the journal entry names them.
+
+    Raises:
+        ValueError: the cap has an order and rounds do not add, or it has none and rounds add.
+        DataLoss: the losses under this name were counted at another order.
     """
     _check_order(composition, cap)
     if connection.execute(select(accounts.c.name).where(accounts.c.name == name)).first() is not None:
@@ -92,7 +96,7 @@ def open_account(
 
 
 def unopened(connection: Connection, name: str, *, dataset: str, composition: Composition, cap: Cap) -> Account:
-    """An account as it would be opened, with what was written off under its name. Raises `DataLoss` as above."""
+    """Return an account as `open_account` would open it, with its write-offs. Raises `DataLoss` as that does."""
     lost = _write_offs(connection, name)
     if any(order != cap.order for order, _ in lost):
         raise DataLoss(f"what was written off of account {name} was counted at another order than it would be")
@@ -101,17 +105,17 @@ def unopened(connection: Connection, name: str, *, dataset: str, composition: Co
 
 
 def order_field(order: float | None) -> dict[str, float]:
-    """Return how a journal entry says at which order it counts; nothing where rounds do not add."""
+    """Return the field by which a journal entry states its Renyi order; empty where rounds do not add."""
     return {} if order is None else {"order": order}
 
 
 def written_off(connection: Connection, name: str) -> list[Cost]:
-    """Return what was written off under an account's name, also while there was no such account."""
+    """Return every write-off under an account's name, including those from before the account was opened."""
     return [cost for _, cost in _write_offs(connection, name)]
 
 
 def lost_orders(connection: Connection, dataset: str) -> tuple[set[float], set[float]]:
-    """At which orders what was written off of a dataset was counted: of its data account, of its analysts'."""
+    """Return the Renyi orders of a dataset's write-offs: those of its data account, and those of its analysts'."""
     data, analysts = set[float](), set[float]()
     for entry in journal.of_action(connection, "write-off"):
         order, held_by = json.loads(entry.events).get("order"), holder(entry.account)
@@ -123,7 +127,7 @@ def lost_orders(connection: Connection, dataset: str) -> tuple[set[float], set[f
 
 
 def account(connection: Connection, name: str, *, locked: bool = False) -> Account:
-    """Return one account; `locked` keeps it as it is until the transaction ends. Raises `NotFound`."""
+    """Return one account; `locked` locks its row until the transaction ends. Raises `NotFound`."""
     query = select(accounts).where(accounts.c.name == name)
     row = connection.execute(query.with_for_update() if locked else query).first()
     if row is None:
@@ -132,7 +136,7 @@ def account(connection: Connection, name: str, *, locked: bool = False) -> Accou
 
 
 def page(connection: Connection, dataset: str, after_name: str, limit: int) -> list[Account]:
-    """At most `limit` accounts of a dataset in the order of their names."""
+    """Return at most `limit` accounts of a dataset whose names follow `after_name`, in the order of their names."""
     rows = connection.execute(
         select(accounts)
         .where(accounts.c.dataset == dataset, accounts.c.name > after_name)
@@ -148,7 +152,7 @@ def all_accounts(connection: Connection) -> list[Account]:
 
 
 def all_committed(connection: Connection) -> dict[str, Cost]:
-    """Return what is spent or reserved on every account."""
+    """Return the amount that is spent or reserved on every account, by name."""
     kept = [accounts.c[name] for name in columns("committed", Cost())]
     rows = connection.execute(select(accounts.c.name, *kept).order_by(accounts.c.name))
     return {name: Cost(*amounts) for name, *amounts in rows}
@@ -166,7 +170,10 @@ def change(connection: Connection, name: str, values: Mapping[str, object]) -> N
 
 
 def widened(limit: Cost, committed: Cost) -> Cost:
-    """The limits of an account on which more was written off than its cap allows: nothing more fits, by the cap."""
+    """Return limits that are raised to what is committed, where a write-off exceeded them.
+
+    The cap itself is unchanged, so nothing more fits.
+    """
     return Cost(
         max(limit.rho, committed.rho),
         max(limit.epsilon, committed.epsilon),
@@ -176,7 +183,7 @@ def widened(limit: Cost, committed: Cost) -> Cost:
 
 
 def total_with(account: Account, cost: Cost) -> Cost:
-    """What would be committed with one more charge. Raises `BudgetExhausted` if the cap does not allow it."""
+    """Return what would be committed with one more charge. Raises `BudgetExhausted` where it does not fit."""
     added = cost if account.composition is Composition.PARALLEL else account.committed + cost
     # A write-off may have widened the stored limit, so that the table's CHECK holds: the cap's own limit decides.
     limit = limits(account.cap)
@@ -186,9 +193,10 @@ def total_with(account: Account, cost: Cost) -> Cost:
 
 
 def check_room(standing: Account, pending: Sequence[Cost], cost: Cost) -> None:
-    """See that a round to be opened fits beside what is committed and what other open rounds will reserve.
+    """Check that a new round fits beside what is committed and what other open rounds will reserve.
 
-    Nothing is reserved. Raises `BudgetExhausted`, as `total_with` does.
+    Nothing is reserved. `pending`: what each open round will reserve on the account when it is sealed. Raises
+    `BudgetExhausted` where the round does not fit.
     """
     reserved = combined([standing.committed, *pending], standing.composition, standing.cap)
     try:
@@ -201,7 +209,7 @@ def check_room(standing: Account, pending: Sequence[Cost], cost: Cost) -> None:
 
 
 def columns(prefix: str, cost: Cost) -> dict[str, int]:
-    """Return an amount as the four columns whose names begin with `prefix`, in the order of `Cost`'s fields."""
+    """Return the values of the four columns that begin with `prefix`, in the order of `Cost`'s fields."""
     return {
         f"{prefix}_rho": cost.rho,
         f"{prefix}_epsilon": cost.epsilon,

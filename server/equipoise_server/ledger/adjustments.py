@@ -1,7 +1,7 @@
-"""What changes accounts other than rounds: a cap that is set anew, and a loss that is written off.
+"""The two changes of accounts that no round makes: an operator sets a cap, or writes off a loss.
 
-Both are explicit acts of an operator, and in the journal. Every function works in the transaction of the connection
-it is given and commits nothing.
+An operator requests both explicitly, and the journal records both. Every function works in the transaction of the
+connection it is given and commits nothing.
 """
 
 from __future__ import annotations
@@ -51,17 +51,26 @@ NAMED_ROUNDS = 5  # in an error
 
 @dataclass(frozen=True)
 class WrittenOff:
-    """What was marked as spent on one account."""
+    """The amount that was marked as spent on one account."""
 
     account: str
     cost: Cost
 
 
 def set_cap(connection: Connection, name: str, cap: Cap, time: datetime, pending: Mapping[str, Cost]) -> None:
-    """Give an account another cap; it goes on counting as it did, whatever order `cap` has.
+    """Give an account another cap. The account keeps its composition and its Renyi order.
 
-    `pending`: what rounds that are open will reserve on it, by their ids, oldest first. Raises `NotFound`,
-    `InvalidArgument` below what is committed already, `WrongState` where one of those could no longer be sealed.
+    Args:
+        connection: of the transaction.
+        name: the account.
+        cap: the new epsilon and delta; its order is ignored.
+        time: of the journal entry.
+        pending: what each open round will reserve on the account, by the round's id, oldest first.
+
+    Raises:
+        NotFound: there is no such account.
+        InvalidArgument: the cap is below what is committed already.
+        WrongState: an open round could no longer be sealed.
     """
     standing = account(connection, name, locked=True)
     if standing.cap.order is not None:
@@ -95,7 +104,7 @@ def set_cap(connection: Connection, name: str, cap: Cap, time: datetime, pending
 
 
 def _check_pending(standing: Account, pending: Mapping[str, Cost]) -> None:
-    """Reserve, in thought, one after the other."""
+    """Check that every open round still fits, each beside those before it. Nothing is reserved."""
     for cost in pending.values():
         try:
             standing = replace(standing, committed=total_with(standing, cost))
@@ -110,21 +119,30 @@ def _check_pending(standing: Account, pending: Mapping[str, Cost]) -> None:
 def write_off(
     connection: Connection, snapshot: Snapshot | None, finding: Finding, time: datetime
 ) -> list[WrittenOff]:
-    """Mark as spent whatever the store does not know of, but which may have been spent.
+    """Mark as spent everything that may have been spent without the store's knowledge. In doubt means spent.
 
-    From a store that is behind the snapshot, what the snapshot knows beyond it is missing. A store that went
-    another way shares an unknown part with the snapshot, so the whole of the snapshot is added. Without a snapshot
-    nothing is known, and all that is left of every account is taken. In doubt means spent.
+    A store that is behind the snapshot lacks what the snapshot counts beyond it: that difference is added. A forked
+    store shares an unknown part with the snapshot: the whole snapshot is added. Without a snapshot nothing is
+    known: everything that is left on every account is added.
 
-    What is reserved must have been spent before, as `rounds.recovery` does: a reservation that is given back
-    afterwards would take with it what it stood for.
+    The caller must have spent every reservation before, as `rounds.recovery` does. Releasing a reservation
+    afterwards would also remove the loss that it covered.
+
+    Args:
+        connection: of the transaction.
+        snapshot: the guard's snapshot; None where there is no guard.
+        finding: how the store compares to that snapshot.
+        time: of the journal entries.
+
+    Returns:
+        The amount that was added to each account, without accounts to which nothing was added.
     """
     header = {
         "sequence": 0 if snapshot is None else snapshot.sequence,
         "digest": "" if snapshot is None else snapshot.digest.hex(),
         "finding": finding,
     }
-    # The entry of no account says which snapshot was written off, also where nothing was missing.
+    # An entry without an account names the snapshot that was written off, even if nothing was missing.
     journal.append(connection, time, "write-off", account="", cost=Cost(), events=json.dumps(header))
     standings, lost = {account.name: account for account in all_accounts(connection)}, of_lost_accounts(connection)
     known = {} if snapshot is None else snapshot.committed
@@ -142,7 +160,7 @@ def write_off(
         if name in standings:
             order = standings[name].cap.order
             _add(connection, standings[name], missing)
-        # Where the account itself is lost, it will be opened again with this on it.
+        # An account that was lost is not opened here: `open_account` will add this entry to it.
         events = json.dumps(header | order_field(order))
         journal.append(connection, time, "write-off", account=name, cost=missing, events=events)
         done.append(WrittenOff(name, missing))
@@ -150,11 +168,11 @@ def write_off(
 
 
 def _missing(standing: Account, known: Cost, order: float | None, finding: Finding) -> Cost:
-    """Return what the store does not know of an account that it has."""
+    """Return the amount that the store lacks on an account that it has."""
     if finding is Finding.MISSING:
         return _rest(standing)
     if known != Cost() and order != standing.cap.order:
-        # Both copies may have been used: nothing is left, and what the other one spent is not counted as less.
+        # Both copies may have been used. So nothing is left, and no less counts than what the other copy spent.
         return largest(_rest(standing), _at_own_order(known, order, standing.cap))
     if finding is Finding.FORKED:
         return known
@@ -164,7 +182,7 @@ def _missing(standing: Account, known: Cost, order: float | None, finding: Findi
 
 
 def _missing_of_lost(lost: Loss | None, known: Cost, order: float | None, finding: Finding) -> Cost:
-    """What the store does not know of an account that it does not have: `lost` is what it has written off of it."""
+    """Return the amount that the store lacks on an account that is not in it. `lost`: its earlier write-offs."""
     if lost is None or lost.order != order or finding is Finding.FORKED:
         return known
     if order is None:
@@ -173,16 +191,17 @@ def _missing_of_lost(lost: Loss | None, known: Cost, order: float | None, findin
 
 
 def _rest(standing: Account) -> Cost:
-    """Return all that is left: whatever was spent, together with what is known it was within the cap."""
+    """Return everything that is left. What was really spent, together with what is known, was within the cap."""
     whole = Cost(epsilon=standing.limit.epsilon, delta=standing.limit.delta, divergence=standing.limit.divergence)
     return whole if standing.composition is Composition.PARALLEL else _difference(whole, standing.committed)
 
 
 def _at_own_order(known: Cost, order: float | None, cap: Cap) -> Cost:
-    """Bound at the account's own order what another copy counted at `order`; of both, nothing where one has none.
+    """Bound, at the account's own order, what another copy counted at `order`; zero where either has no order.
 
-    `D_a` grows with `a`, so a divergence at a larger order bounds that at a smaller one. Otherwise it is converted
-    to a pair, at a quarter of the cap's delta, whose epsilon bounds the divergence at every order.
+    `D_a` grows with `a`, so a divergence at a larger order bounds the divergence at a smaller one. A divergence at
+    a smaller order than the account's is converted to an (epsilon, delta) pair, with a quarter of the cap's delta.
+    That epsilon bounds the divergence at every order.
     """
     if cap.order is None or order is None:
         return Cost()
@@ -207,7 +226,7 @@ def _add(connection: Connection, standing: Account, missing: Cost) -> None:
 
 
 def _difference(total: Cost, part: Cost) -> Cost:
-    """Return what `total` has beyond `part`, amount by amount."""
+    """Return how far `total` exceeds `part`, amount by amount; 0 where it does not."""
     return Cost(
         max(0, total.rho - part.rho),
         max(0, total.epsilon - part.epsilon),

@@ -1,7 +1,7 @@
-"""How much an account may hold: a cap as a pair, its limits in whole units, and what fits under it.
+"""The cap of an account: an (epsilon, delta) pair, its limits in whole units, and which costs fit under it.
 
-How an account counts follows from what it holds, and is fixed when it is opened. `docs/privacy-filter.md` has the
-proofs, their sources, and why nothing is traded between limits once results were seen.
+An account's way of counting is fixed when the account is opened. `docs/privacy-filter.md` has the proofs, their
+sources, and the reason why no limit is traded for another after results were seen.
 
 **Accounts to which rounds add** have a Renyi order `a`, a limit `D` of divergence and a limit `Delta` of delta, all
 three public and fixed before the first round. **Theorem 1.** Let rounds be chosen one after another, each after
@@ -13,12 +13,11 @@ whenever `D_a <= D` alone implies `(epsilon, delta - Delta)`-DP. So rho counts `
 
 **Accounts where the worst round counts** have no order. **Theorem 2.** Where what is protected lives in one round,
 what that round costs was fixed before it, and the analyst's other statements were not chosen by its own answers,
-all results together are as private as that round is alone. So each
-round is converted by itself, at the order that is best for it.
+all results together are as private as that round is alone. So each round is converted by itself, at its best order.
 
 `Delta` is half of the cap's delta, and `D` the largest divergence that `dp_accounting` converts, at `a` and the
-other half, to the cap's epsilon: two limits in whole units, each held for itself. (A limit that moves with what is
-left of the other would be a choice after the fact.)
+other half, to the cap's epsilon. Both limits are whole units, and each is checked by itself. (A limit that depended
+on what is left of the other would be chosen after results were seen.)
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ MIN_ROOM = 1 / 100  # of a cap's epsilon must be left for divergences at an orde
 
 
 class Composition(StrEnum):
-    """How the charges of several rounds make up an account."""
+    """How the charges of several rounds compose on an account."""
 
     SEQUENTIAL = "sum"  # every round adds
     PARALLEL = "worst"  # every protected unit lives in one round, so only the worst round counts
@@ -54,9 +53,9 @@ class Composition(StrEnum):
 
 @dataclass(frozen=True)
 class Cap:
-    """The (epsilon, delta) that an account must satisfy, and the Renyi order at which what rounds add is counted.
+    """The (epsilon, delta) that an account must satisfy, and the Renyi order at which it counts its rounds.
 
-    `order` None: rounds do not add, and each is converted by itself.
+    `order` is None where rounds do not add: each round is then converted by itself.
     """
 
     epsilon: float
@@ -65,7 +64,7 @@ class Cap:
 
 
 def checked_cap(field: str, epsilon: float, delta: float) -> Cap:
-    """Return a cap without an order. Raises `InvalidArgument(field, ...)` for numbers that cannot be one."""
+    """Return a cap without an order. Raises `InvalidArgument(field, ...)` for an epsilon or delta out of range."""
     if not (math.isfinite(epsilon) and 0 < epsilon <= MAX_EPSILON):
         raise InvalidArgument(f"{field}.epsilon", f"must be above 0 and at most {MAX_EPSILON:.0f}")
     if not 0 < delta < 1:
@@ -74,9 +73,15 @@ def checked_cap(field: str, epsilon: float, delta: float) -> Cap:
 
 
 def at_order(field: str, cap: Cap, order: float = 0) -> Cap:
-    """Return the cap counted at a Renyi order; 0 stands for `usual_order`. Raises `InvalidArgument(field, ...)`.
+    """Return the cap counted at a Renyi order.
 
-    Refused are orders beyond those that curves are known at, and those whose conversion takes nearly the whole cap.
+    Args:
+        field: the name that an error gives to the caller's field.
+        cap: the epsilon and delta.
+        order: the order; 0 stands for `usual_order`.
+
+    Raises:
+        InvalidArgument: no curve is known at the order, or its conversion takes nearly all of the cap's epsilon.
     """
     if order and not ORDERS[0] <= order <= ORDERS[-1]:
         raise InvalidArgument(field, f"must lie between {ORDERS[0]} and {ORDERS[-1]:.0f}")
@@ -102,10 +107,13 @@ def usual_order(cap: Cap) -> float:
 
 @lru_cache(maxsize=4096)
 def limits(cap: Cap) -> Cost:
-    """The largest amounts that each alone stay within the cap, rounded down; at an order both together do, too."""
+    """Return the largest amounts that each by itself stays within the cap, rounded down.
+
+    With an order, the limits of divergence and of delta also stay within the cap together.
+    """
     if cap.order is not None:
         half = _rounded_down(cap.delta, DELTA_UNIT) // 2
-        # Both pushed inward, far more than the conversion's doubles can err.
+        # Both are reduced by far more than the rounding error of the conversion.
         epsilon, delta = cap.epsilon / OUTWARD, (cap.delta - half / DELTA_UNIT) / OUTWARD
         return Cost(delta=half, divergence=largest_divergence(cap.order, epsilon, delta))
     return Cost(
@@ -116,9 +124,10 @@ def limits(cap: Cap) -> Cost:
 
 
 def fits(total: Cost, cap: Cap, limit: Cost) -> bool:
-    """Whether a total at the cap's order stays within both limits; without an order, one round's cost in all.
+    """Return whether a total fits: within each limit, and within the cap's epsilon after conversion.
 
-    One round's parts compose, so without an order they are converted as one besides.
+    `total` is the account's total at the cap's order; without an order, the cost of one round. The conversion is
+    needed besides the limits, because the parts of one round compose.
     """
     return (
         total.rho <= limit.rho
@@ -130,14 +139,17 @@ def fits(total: Cost, cap: Cap, limit: Cost) -> bool:
 
 
 def epsilon_under(cap: Cap, total: Cost) -> float:
-    """Epsilon of a total, without an order of one round's cost, at the cap's delta; inf where that is too small."""
+    """Return the epsilon of a total at the cap's delta; inf where that delta is too small.
+
+    `total` is as for `fits`.
+    """
     if cap.order is None:
         return epsilon_for(total, cap.delta)
     return epsilon_of_divergence(total, cap.order, cap.delta)
 
 
 def counted(cap: Cap, total: Cost) -> Counted:
-    """What counts on an account, of the limits that its cap and its order fix; without an order, nothing adds."""
+    """Return how much of both limits a total takes, and the limits themselves; empty without an order."""
     if cap.order is None:
         return Counted()
     limit = limits(cap)
@@ -151,12 +163,15 @@ def counted(cap: Cap, total: Cost) -> Counted:
 
 
 def pair_of(cap: Cap, total: Cost) -> Budget:
-    """Return an amount as a pair at the cap's delta; of nothing there is no delta either."""
+    """Return an amount as a pair at the cap's delta; the zero amount is the pair (0, 0)."""
     return Budget(epsilon_under(cap, total), cap.delta) if total != Cost() else Budget(0.0, 0.0)
 
 
 def account_charge(account: str, cap: Cap, cost: Cost, refusal: str = "") -> AccountCharge:
-    """Return what one round counts on an account of this name and cap, of its limits."""
+    """Return what one round counts on an account, beside the account's cap and limits.
+
+    `refusal`: why the round does not fit; empty where it fits.
+    """
     counts = counted(cap, cost)
     return AccountCharge(
         account,
@@ -172,7 +187,7 @@ def account_charge(account: str, cap: Cap, cost: Cost, refusal: str = "") -> Acc
 
 
 def no_room_in_words(cap: Cap, committed: Cost, cost: Cost) -> str:
-    """Why a round does not fit: which limit it exceeds, what it counts, what is counted, what fits, what to do."""
+    """Say why a round does not fit: the limit it exceeds, what it and the account count, what fits, what to do."""
     held_to = f"the cap of epsilon {cap.epsilon:g} at delta {cap.delta:g}"
     if cap.order is None:
         reached = counted_digits(epsilon_under(cap, cost))
@@ -204,7 +219,7 @@ def no_room_in_words(cap: Cap, committed: Cost, cost: Cost) -> str:
 
 
 def _left(cap: Cap, committed: Cost) -> Cost:
-    """Return what both limits of an account still leave: nothing where more was written off than they allow."""
+    """Return what is left of both limits; zero where a write-off exceeded a limit."""
     limit = limits(cap)
     return Cost(
         delta=max(0, limit.delta - committed.delta), divergence=max(0, limit.divergence - committed.divergence)
@@ -212,7 +227,7 @@ def _left(cap: Cap, committed: Cost) -> Cost:
 
 
 def worst(costs: list[Cost], cap: Cap) -> Cost:
-    """Return the cost with the largest epsilon at the cap's delta; nothing where there is none."""
+    """Return the cost with the largest epsilon at the cap's delta; the zero cost where `costs` is empty."""
     return max(
         costs,
         key=lambda cost: (epsilon_under(cap, cost), cost.delta, cost.rho, cost.epsilon, cost.divergence),
@@ -221,15 +236,15 @@ def worst(costs: list[Cost], cap: Cap) -> Cost:
 
 
 def combined(costs: list[Cost], composition: Composition, cap: Cap) -> Cost:
-    """Return what several costs make up on an account."""
+    """Return the total of several costs on an account: the worst of them, or their sum."""
     return worst(costs, cap) if composition is Composition.PARALLEL else saturated(sum(costs, Cost()))
 
 
 def saturated(cost: Cost) -> Cost:
-    """Cut every amount to what a column holds. No cap allows so much, so nothing fits beside one that was cut."""
+    """Cut every amount to `MAX_AMOUNT`. No cap allows so much, so nothing fits beside an amount that was cut."""
     return Cost(*(min(amount, MAX_AMOUNT) for amount in astuple(cost)))
 
 
 def _rounded_down(amount: float, unit: int) -> int:
-    """Whole units of the decimal that the operator wrote: 1e-6 is 10^12 units of 10^-18, not one less."""
+    """Return the whole units of the decimal as it was written: 1e-6 is 10^12 units of 10^-18, not one less."""
     return int((Decimal(repr(amount)) * unit).to_integral_value(ROUND_FLOOR))

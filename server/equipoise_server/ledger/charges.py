@@ -1,7 +1,7 @@
-"""What rounds hold on the accounts: reserve before data are touched, then spend, or release if none were.
+"""The charges of rounds on accounts: reserved before data are read, then spent, or released if no data were read.
 
-Whatever is committed (reserved or spent) counts against the cap: in doubt means spent. Every function works
-in the transaction of the connection it is given and commits nothing.
+Both reserved and spent charges are committed: they count against the cap. In doubt means spent. Every function
+works in the transaction of the connection it is given and commits nothing.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from equipoise_server.storage.tables.ledger import charges as charges_table
 
 @dataclass(frozen=True)
 class Charge:
-    """What one round costs one account. `events`: the amount's parts, as `accounting.parts_to_json` writes them.
+    """What one round costs one account.
 
-    `cost` is the round's own, in rho beside a pair; of a charge that is stored, as its account counts. `state`:
-    "reserved", "spent" or "released".
+    `events`: the privacy events that make up the cost, as `accounting.events_to_json` writes them. `cost`: rho and
+    an (epsilon, delta) pair; in a stored charge, the amounts in which its account counts. `state`: "reserved",
+    "spent" or "released".
     """
 
     account: str
@@ -37,9 +38,10 @@ class Charge:
     state: str = "reserved"
 
     def counted(self, order: float | None) -> Cost:
-        """The amount where rounds add at this Renyi order, computed from the parts; where they do not, `cost`.
+        """Return the amount at a Renyi order, computed from the events; `cost` where the order is None.
 
-        Raises `DataLoss` where the parts are not those of `cost`: fewer would count too little.
+        Raises:
+            DataLoss: the events do not add up to `cost`, so that they could count too little.
         """
         if order is None:
             return self.cost
@@ -50,10 +52,14 @@ class Charge:
 
 
 def reserve(connection: Connection, round_id: str, asked: Sequence[Charge], time: datetime) -> None:
-    """Reserve a round's charges on all of its accounts, or on none. Raises `BudgetExhausted`.
+    """Reserve a round's charges on all of its accounts, or on none.
 
-    A crash before the commit means: nothing is reserved, and no data have been touched. After it: the whole
-    is reserved, and counts until it is spent or released.
+    After a crash before the commit nothing is reserved, and no data were read. After a crash behind the commit all
+    charges are reserved, and count until they are spent or released.
+
+    Raises:
+        BudgetExhausted: a charge does not fit on its account.
+        NotFound: there is no such account.
     """
     # Always in the order of the names, so that two rounds never wait for each other's accounts.
     for wanted in sorted(asked, key=lambda charge: charge.account):
@@ -79,9 +85,9 @@ def reserve(connection: Connection, round_id: str, asked: Sequence[Charge], time
 
 
 def start(connection: Connection, round_id: str, data_account_name: str, time: datetime) -> None:
-    """Journal that a round's data may be touched from now on: its charges can no longer be given back.
+    """Journal that a round may read data from now on: its charges can no longer be released.
 
-    Without an entry of its own, a copy of the store from before it would look as good as the store.
+    This step has its own entry so that the rollback guard can refuse a copy of the store from before it.
     """
     events = json.dumps({"round": round_id})
     journal.append(
@@ -90,9 +96,9 @@ def start(connection: Connection, round_id: str, data_account_name: str, time: d
 
 
 def spend(connection: Connection, round_id: str, time: datetime) -> None:
-    """Spend all that a round has reserved. Never refused: what is reserved fits already.
+    """Spend everything that a round has reserved. Spending is never refused, as a reservation fits already.
 
-    A crash before the commit means: still reserved, which counts the same against the cap.
+    After a crash before the commit the charges are still reserved, which counts the same against the cap.
     """
     for charge in _reserved(connection, round_id):
         standing = account(connection, charge.account)
@@ -103,21 +109,21 @@ def spend(connection: Connection, round_id: str, time: datetime) -> None:
 
 
 def release(connection: Connection, round_id: str, time: datetime) -> None:
-    """Give back all that a round has reserved; only for a round that has touched no data.
+    """Release everything that a round has reserved; only for a round that has read no data.
 
-    A crash before the commit means: still reserved, so too much is counted, never too little.
+    After a crash before the commit the charges are still reserved: too much is counted, never too little.
     """
     for charge in _reserved(connection, round_id):
         standing = account(connection, charge.account)
         _settle(connection, round_id, charge, "released")
-        # Not less this charge: of a sum that was cut to what a column holds, the rest would be too little.
+        # Sum up what is left instead of subtracting: a sum that was cut to `MAX_AMOUNT` less a charge is too small.
         total = combined(live_costs(connection, standing), standing.composition, standing.cap)
         change(connection, standing.name, columns("committed", total))
         _record(connection, time, "release", round_id, charge)
 
 
 def live_costs(connection: Connection, standing: Account, *, spent_only: bool = False) -> list[Cost]:
-    """Return every cost of an account that has not been given back: of rounds, and what was written off."""
+    """Return every cost that counts on an account: of charges that were not released, and of write-offs."""
     states = ("spent",) if spent_only else ("spent", "reserved")
     rows = connection.execute(
         select(charges_table).where(charges_table.c.account == standing.name, charges_table.c.state.in_(states))
@@ -126,7 +132,7 @@ def live_costs(connection: Connection, standing: Account, *, spent_only: bool = 
 
 
 def of_round(connection: Connection, round_id: str) -> list[Charge]:
-    """What a round has on every account, in the order of the accounts' names; nothing before it is sealed."""
+    """Return a round's charges in the order of the accounts' names; none before the round is sealed."""
     query = select(charges_table).where(charges_table.c.round_id == round_id).order_by(charges_table.c.account)
     return [_charge(row) for row in connection.execute(query)]
 
@@ -140,7 +146,10 @@ def all_charges(connection: Connection) -> dict[str, dict[str, Charge]]:
 
 
 def _commit(connection: Connection, standing: Account, cost: Cost) -> bool:
-    """Return one conditional update; behind it the table's CHECK refuses what exceeds the limits."""
+    """Commit a cost by one conditional update; return whether the account was still as `standing` says.
+
+    The table's CHECK also refuses an amount that exceeds the limits.
+    """
     total = total_with(standing, cost)
     changed = connection.execute(
         accounts.update()

@@ -1,4 +1,4 @@
-"""How a store stands to what the rollback guard knows of it, and the words for that."""
+"""Compares a store with what the rollback guard knows of it, and explains the difference in words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ANSWERED = select(func.coalesce(func.sum(sessions.c.answered), 0))  # made once
 
 
 class Finding(StrEnum):
-    """How a store stands to its guard, by the words that are journaled."""
+    """How a store compares to its guard; the journal contains these words."""
 
     CONTAINED = "contained"  # journal and log contain the snapshot: all is well
     MISSING = "missing"  # there is no guard though there is a journal or a log
@@ -30,13 +30,17 @@ class Finding(StrEnum):
 
 
 def compare(connection: Connection, snapshot: Snapshot | None, seen: SeenDigests) -> Finding:
-    """Return how the store's journal and log stand to what the guard knows.
+    """Compare the store's journal, log and counters with what the guard knows.
 
     A snapshot that was written off already counts as contained.
 
     Args:
-        snapshot: the guard's snapshot, None where there is no guard.
-        seen: the digests of all entries that the guard has seen.
+        connection: to the store.
+        snapshot: the guard's snapshot; None where there is no guard.
+        seen: the digests of all journal entries that the guard has seen.
+
+    Raises:
+        OSError: the file of the digests cannot be read.
     """
     head = journal.head(connection)
     if snapshot is None:
@@ -45,21 +49,21 @@ def compare(connection: Connection, snapshot: Snapshot | None, seen: SeenDigests
     counted = count_requests(connection) >= snapshot.requests and count_answers(connection) >= snapshot.answered
     if contained and counted and _in_log(connection, snapshot.log):
         return Finding.CONTAINED
-    # A crash came between the write-off and the setting of the guard: nothing happened in between.
+    # A crash separated the write-off from setting the guard. Nothing else happened in between.
     if resolved(connection, snapshot):
         return Finding.CONTAINED
     return Finding.BEHIND if contained or _is_prefix(head, snapshot, seen) else Finding.FORKED
 
 
 def _is_prefix(head: Head, snapshot: Snapshot, seen: SeenDigests) -> bool:
-    """Whether the guard saw just this journal before it saw the snapshot's entry; in doubt it did not."""
+    """Return whether the guard saw this journal's head before it saw the snapshot's entry; False in doubt."""
     if head.sequence >= snapshot.sequence or seen.at(snapshot.sequence) != snapshot.digest:
         return False
     return seen.at(head.sequence) == head.digest
 
 
 def problem(connection: Connection, snapshot: Snapshot | None, finding: Finding, guard: Path) -> str:
-    """Return why a store is refused that is not `CONTAINED`, in a sentence. `guard`: where the guard is."""
+    """Say in one sentence why a store that is not `CONTAINED` is refused. `guard`: the path of the guard's file."""
     head, log = journal.head(connection), tree_heads.newest(connection)
     if snapshot is None:
         return (
@@ -99,7 +103,7 @@ def problem(connection: Connection, snapshot: Snapshot | None, finding: Finding,
 
 
 def count_answers(connection: Connection) -> int:
-    """How many statements sessions have answered. It never falls, whatever is removed."""
+    """Return how many statements sessions have answered. This count never falls, even if sessions are removed."""
     return int(connection.execute(_ANSWERED).scalar_one())
 
 
@@ -108,6 +112,6 @@ def _in_log(connection: Connection, log: TreeHead) -> bool:
 
 
 def resolved(connection: Connection, snapshot: Snapshot) -> bool:
-    """Whether the journal says that what this snapshot knew, and the store did not, was written off."""
+    """Return whether the journal says that the loss which this snapshot shows was written off."""
     known = [json.loads(entry.events) for entry in journal.of_account(connection, "", 0, None)]
     return any((loss["sequence"], loss["digest"]) == (snapshot.sequence, snapshot.digest.hex()) for loss in known)

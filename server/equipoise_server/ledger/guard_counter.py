@@ -1,10 +1,10 @@
-"""The guard's count of answers, which somebody waits for: overwritten in place, where all else is replaced.
+"""The guard's count of session answers, which is overwritten in place because an analyst waits for each answer.
 
-The guard's file is its document, a line, and two places for the count, each a block of its own. The place that
-says less is overwritten, and synced. A power loss in the middle of that damages no other block: the other place
-says what was counted before, and nothing was told upon the newer count. Neither the length of the file changes nor
-its name, so one sync of its data is all that is needed: no journal of the file system, and no directory. Which file
-has the name was made durable before it is overwritten; it is held open, so no other can be taken for it.
+The guard's file is its document on one line, followed by two slots for the count. Each slot is a block of its own.
+The slot with the smaller count is overwritten and synced. A power loss during that write damages no other block:
+the other slot still has the earlier count, and no answer was sent that needs the newer one. Neither the file's
+length nor its name changes, so one `fdatasync` is enough; the directory needs no sync. The file's name was made
+durable before the first write in place. The file is held open, so no other file can be mistaken for it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _RECORD_BYTES = 37
 
 
 def with_places(document: bytes) -> bytes:
-    """Return the file's content: a document without line breaks, and places that say nothing yet."""
+    """Return the file's content: a document without line breaks, and empty slots."""
     blocks = -(-(len(document) + 1) // BLOCK_BYTES) + PLACES
     return document + b"\n" + bytes(blocks * BLOCK_BYTES - len(document) - 1)
 
 
 def split(content: bytes) -> tuple[bytes, int]:
-    """Document and count of a file's content; 0 where nothing is counted."""
+    """Return the document and the count of a file's content; the count is 0 where no slot has one."""
     document = content.partition(b"\n")[0]
     if len(content) != len(with_places(document)):
         return content, 0
@@ -37,12 +37,12 @@ def split(content: bytes) -> tuple[bytes, int]:
 
 @dataclass(eq=False)
 class AnswerCount:
-    """The file that is overwritten. To be used by whoever holds the guard's lock."""
+    """The file whose count is overwritten in place. Only the holder of the guard's lock may use it."""
 
     _descriptor: int | None = None
 
     def follows(self, path: Path) -> bool:
-        """Return whether the file of this name is the one that was followed."""
+        """Return whether the file at this path is the one that is followed."""
         if self._descriptor is None:
             return False
         try:
@@ -51,12 +51,17 @@ class AnswerCount:
             return False
 
     def follow(self, path: Path) -> None:
-        """From here on overwrite this file, which has places and is durable under its name. Raises `OSError`."""
+        """Overwrite this file from now on. It must have slots and be durable under its name. Raises `OSError`."""
         self.forget()
         self._descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
 
     def put(self, answered: int) -> None:
-        """Durable when this returns, and never less than before. Raises `OSError`; then nothing is followed."""
+        """Write a count. The count is durable when this method returns, and it never falls.
+
+        Raises:
+            OSError: the file cannot be written; no file is followed afterwards.
+            ValueError: no file is followed.
+        """
         descriptor = self._descriptor
         if descriptor is None:
             raise ValueError("no file is followed")
@@ -90,6 +95,6 @@ def _record(answered: int) -> bytes:
 
 
 def _read_count(record: bytes) -> int:
-    """0 where a record is not whole."""
+    """Return the count of a slot's record; 0 where the record is incomplete."""
     number = record[:20]
     return int(number) if number.isdigit() and record == _record(int(number)) else 0

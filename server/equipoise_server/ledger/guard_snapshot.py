@@ -1,4 +1,4 @@
-"""What the rollback guard remembers of a store, and the bytes of its file."""
+"""The rollback guard's snapshot of a store, and its encoding in the guard's file."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The journal's entry `sequence` with its digest (0 and zeros: none yet), and what was committed then.
+    """A store's state at one journal entry, as the rollback guard remembers it.
 
-    `orders`: the Renyi orders of the accounts to which rounds add. `requests`: how many were carried out. `log`:
-    how far the log had come. `answered`: how many statements sessions had answered.
+    `sequence` and `digest`: the entry; 0 and zeros where the journal was empty. `committed`: the amount that was
+    spent or reserved on every account, by name. `orders`: the Renyi orders of the accounts to which rounds add.
+    `requests`: how many requests were carried out. `log`: the log's size and root. `answered`: how many statements
+    sessions had answered.
     """
 
     sequence: int

@@ -1,7 +1,7 @@
-"""The budget journal as it is stored: append-only, without gaps, chained as `equipoise.model.journal` says.
+"""The budget journal in the store: append-only, without gaps, a hash chain as `equipoise.model.journal` defines it.
 
-Trusted for the amounts on the accounts only together with a digest kept elsewhere: who can write the store
-can write a new chain, but cannot change an entry and keep the last digest.
+The journal proves the amounts on the accounts only together with a digest that is kept elsewhere. Whoever can write
+the store can write a new chain, but cannot change an entry and keep the last digest.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ PAGE = 1000  # entries that are read at once
 
 @dataclass(frozen=True)
 class Head:
-    """The newest entry; 0 and zeros where there is none."""
+    """The newest entry's sequence number and digest; 0 and zeros where the journal is empty."""
 
     sequence: int
     digest: bytes
 
 
 def head(connection: Connection) -> Head:
-    """Return how far the journal has come."""
+    """Return the newest entry's sequence number and digest."""
     row = connection.execute(
         select(journal.c.sequence, journal.c.digest).order_by(journal.c.sequence.desc()).limit(1)
     ).first()
@@ -40,14 +40,17 @@ def head(connection: Connection) -> Head:
 
 
 def digest_at(connection: Connection, sequence: int) -> bytes | None:
-    """Return the digest of one entry, or None where there is no such entry; entry 0 stands for the beginning."""
+    """Return the digest of one entry, or None where there is no such entry. Entry 0 has the chain's start value."""
     if sequence == 0:
         return START
     return connection.execute(select(journal.c.digest).where(journal.c.sequence == sequence)).scalar_one_or_none()
 
 
 def digests(connection: Connection, after_sequence: int, last_sequence: int) -> Iterator[bytes]:
-    """The digests of the entries after one and up to another, from the oldest. Raises `DataLoss` for a gap."""
+    """Yield the digests of the entries after `after_sequence`, up to and including `last_sequence`, oldest first.
+
+    Raises `DataLoss` for a gap.
+    """
     wanted = (journal.c.sequence > after_sequence) & (journal.c.sequence <= last_sequence)
     query = select(journal.c.sequence, journal.c.digest).where(wanted).order_by(journal.c.sequence)
     with connection.execute(query, execution_options={"yield_per": PAGE}) as rows:
@@ -67,7 +70,17 @@ def append(
     events: str,
     round_id: str = "",
 ) -> None:
-    """Write the next entry, in the transaction that changes the account."""
+    """Write the next entry, in the transaction that changes the account.
+
+    Args:
+        connection: of that transaction.
+        time: of the change.
+        action: the kind of entry, such as "reserve" or "set-cap".
+        account: the account's name; empty for an entry without an account.
+        cost: the amount, in whole units.
+        events: the entry's further fields or privacy events, as JSON.
+        round_id: the round; empty where there is none.
+    """
     last = head(connection)
     sequence, previous = last.sequence + 1, last.digest
     entry = JournalEntry(sequence, time, action, account, round_id, cost, events, digest=b"")
@@ -89,7 +102,7 @@ def append(
 
 
 def page(connection: Connection, after_sequence: int, limit: int) -> list[JournalEntry]:
-    """At most `limit` entries after a sequence number, from the oldest."""
+    """Return at most `limit` entries after a sequence number, oldest first."""
     rows = connection.execute(
         select(journal).where(journal.c.sequence > after_sequence).order_by(journal.c.sequence).limit(limit)
     )
@@ -97,21 +110,21 @@ def page(connection: Connection, after_sequence: int, limit: int) -> list[Journa
 
 
 def of_account(connection: Connection, account: str, after_sequence: int, limit: int | None) -> list[JournalEntry]:
-    """At most `limit` entries of one account after a sequence number, from the oldest."""
+    """Return at most `limit` entries of one account after a sequence number, oldest first; None: all of them."""
     of_it = (journal.c.account == account) & (journal.c.sequence > after_sequence)
     rows = connection.execute(select(journal).where(of_it).order_by(journal.c.sequence).limit(limit))
     return [_record(row) for row in rows]
 
 
 def of_action(connection: Connection, action: str, after_sequence: int = 0) -> list[JournalEntry]:
-    """Return every entry of one kind after a sequence number, from the oldest."""
+    """Return every entry with this action after a sequence number, oldest first."""
     wanted = (journal.c.action == action) & (journal.c.sequence > after_sequence)
     rows = connection.execute(select(journal).where(wanted).order_by(journal.c.sequence))
     return [_record(row) for row in rows]
 
 
 def verified(connection: Connection, page_size: int = PAGE) -> Iterator[JournalEntry]:
-    """Yield the whole stored journal, read page by page and checked. Raises `DataLoss`."""
+    """Yield every stored entry, oldest first, after checking its place in the chain. Raises `DataLoss`."""
     digest, sequence = START, 0
     while entries := page(connection, sequence, page_size):
         digest = verify(entries, digest, sequence + 1)

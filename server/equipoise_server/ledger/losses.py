@@ -1,7 +1,8 @@
-"""What was written off of accounts that were lost with a store, while they have not been opened again.
+"""The losses of accounts that were lost with a store and have not been opened again.
 
-Such an account is in no table: its losses are in the journal alone, and count when it is opened. The rollback guard
-must know them like the amounts of any account. Otherwise a second restore of the same copy would forget them.
+Such an account is in no table. Its losses are in the journal alone, and count once the account is opened. The
+rollback guard must know them like the amounts of any other account. Otherwise a second restore of the same copy
+would forget them.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from equipoise_server.storage.tables.ledger import accounts
 
 @dataclass(frozen=True)
 class Loss:
-    """What was written off of one account, at the Renyi order at which it counted; None where no rounds add."""
+    """The total of one account's write-offs, and the Renyi order of its amount; None where rounds do not add."""
 
     cost: Cost
     order: float | None
 
 
 def of_lost_accounts(connection: Connection) -> dict[str, Loss]:
-    """Returns what was written off of every account that is not there, in all write-offs together."""
+    """Returns the total of all write-offs of every account that is not in the store, by the account's name."""
     first = journal.of_account(connection, "", 0, 1)
     if not first:
         return {}
@@ -42,7 +43,7 @@ def of_lost_accounts(connection: Connection) -> dict[str, Loss]:
 
 def all_known(connection: Connection) -> tuple[dict[str, Cost], dict[str, float]]:
     """Returns what is spent, reserved or lost on every account, and the orders of those to which rounds add."""
-    # Losses first: an account that is opened meanwhile begins with them.
+    # Losses are read first: an account that is opened in between begins with them, so none is missed.
     lost = of_lost_accounts(connection)
     committed = {name: loss.cost for name, loss in lost.items()} | all_committed(connection)
     orders = {name: loss.order for name, loss in lost.items() if loss.order is not None}
@@ -50,12 +51,12 @@ def all_known(connection: Connection) -> tuple[dict[str, Cost], dict[str, float]
 
 
 def largest(one: Cost, other: Cost) -> Cost:
-    """Returns the larger of both, amount by amount."""
+    """Returns the larger of two costs, amount by amount."""
     return Cost(*map(max, astuple(one), astuple(other)))
 
 
 def _together(losses: list[Loss]) -> Loss:
-    """Add where rounds add; elsewhere the worst counts, which is no more than the largest of each amount."""
+    """Sum the losses where rounds add. Elsewhere the worst counts, which the largest of each amount bounds."""
     orders = {loss.order for loss in losses}
     if orders == {None}:
         cost = Cost()
@@ -63,6 +64,6 @@ def _together(losses: list[Loss]) -> Loss:
             cost = largest(cost, loss.cost)
         return Loss(cost, None)
     order = max(loss_order for loss_order in orders if loss_order is not None)
-    if len(orders) > 1:  # What was counted at several orders cannot be added: nothing may be left.
+    if len(orders) > 1:  # Losses at several orders cannot be added, so the account is marked as exhausted.
         return Loss(Cost(divergence=MAX_AMOUNT), order)
     return Loss(saturated(sum((loss.cost for loss in losses), Cost())), order)

@@ -1,9 +1,9 @@
-"""The accounts as the journal makes them, compared with what stands on them.
+"""Compares the stored accounts with the accounts that result from replaying the journal.
 
-The journal's chain shows that no entry was changed; this shows that the accounts say what the entries say, so that
-nobody has lowered an amount, raised a cap or settled a charge beside the journal. The entries are replayed as an
-auditor replays them. The limits are left out: another version of the library that converts the cap may round them
-otherwise.
+The journal's chain shows that no entry was changed. The replay shows that the accounts agree with the entries: that
+nobody has lowered an amount, raised a cap or settled a charge without an entry. The entries are replayed as an
+auditor replays them. The limits are not compared, because another version of the library that converts the cap may
+round them differently.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from equipoise_server.ledger.charges import Charge, all_charges
 
 
 def check_accounts(connection: Connection) -> None:
-    """Check the journal's chain and every account against it. Raises `DataLoss` naming the entry or the account."""
+    """Check the journal's chain, and every account against the journal. Raises `DataLoss`, naming what is wrong."""
     accounts = Accounts()
     try:
         for _ in accounts.moments(journal.verified(connection)):
@@ -38,7 +38,7 @@ def check_accounts(connection: Connection) -> None:
 
 
 def _agree(from_journal: ReplayedAccount, account: Account, charges: dict[str, Charge]) -> bool:
-    """Return whether an account counts as its entries say, has their charges, and holds what these come to."""
+    """Return whether an account has the composition, the cap, the charges and the totals that its entries give."""
     cap = account.cap
     counting = (account.composition, cap.epsilon, cap.delta, cap.order)
     if (from_journal.composition, from_journal.cap.epsilon, from_journal.cap.delta, from_journal.order) != counting:

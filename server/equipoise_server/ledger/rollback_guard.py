@@ -1,30 +1,30 @@
-"""The rollback guard: a small file outside the store that remembers how far journal and log had come.
+"""The rollback guard: a small file outside the store that remembers the state of the journal and the log.
 
 A copy of yesterday's database is consistent in itself, and would let today's budget be spent again. So the guard
-holds the journal's newest entry that anything was done upon, and what was committed on every account then. A store
-whose journal does not contain that entry is not the store that the server left: it is refused.
+keeps the newest journal entry that the server acted upon, and the amount that was committed on every account then.
+The server refuses a store whose journal does not contain that entry.
 
-Order matters, and makes a crash at any point harmless:
+The order of the steps makes a crash at any point harmless:
 
 1. the journal is committed in the store;
 2. the digests of its new entries are kept beside the guard (`seen_digests`), and the guard is advanced to the head;
-3. only then are data touched, or is anything told.
+3. only then are data read, or results sent.
 
-It holds the size and the root of the log, too. A checkpoint is signed only of what the guard knows, so no copy of
-the store from before one that was shown is accepted, and no size of the log ever has two roots.
+The guard also keeps the size and the root of the log. A checkpoint is signed only for a size that the guard knows.
+So a copy of the store from before a published checkpoint is refused, and no size of the log ever has two roots.
 
-It also counts the requests that were carried out, a number that never falls in a store: a copy from before
-a workload was accepted is refused, too, from about a second after that (`rounds.schedule`), though no budget is
-missing from it. And it counts the statements that sessions have answered: a copy from before an answer would let
-another statement be answered with the same randomness. An answer is told only when the guard counts it.
+The guard also counts the requests that were carried out, a number that never falls in a store. So a copy from
+before a workload was accepted is refused as well, from about a second after that (`rounds.schedule`), although no
+budget is missing from it. The guard also counts the statements that sessions have answered: a copy from before an
+answer would let another statement be answered with the same randomness. An answer is sent only after the guard has
+counted it.
 
-A crash between 1 and 2 leaves a guard that the journal extends: the next start accepts and advances it. If
-instead a copy from before 1 is restored, that reservation is lost, but nothing was done upon it. After 2 the copy
-is refused.
+A crash between 1 and 2 leaves a guard that the journal extends: the next start accepts the store and advances the
+guard. If a copy from before 1 is restored instead, the reservation is lost, but nothing was done upon it. After 2
+the copy is refused.
 
-Servers that share a store must share the directory of the guard: whoever advances it looks at the whole store,
-under a lock. Trusted: who can write this file can hide a rollback; who restores store and guard together is not
-noticed.
+Servers that share a store must share the guard's directory: advancing the guard reads the whole store under a lock.
+Trust: whoever can write this file can hide a rollback, and restoring store and guard together is not detected.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from equipoise_server.storage.idempotency import count_requests
 from equipoise_server.storage.store import Store
 
 GUARD_FILE = "guard"
-LOCK_SECONDS = 30.0  # more than a commit and a sync ever take; whoever holds it longer is not well
+LOCK_SECONDS = 30.0  # more than a commit and a sync ever take; a process that holds the lock longer is stuck
 LOCK_PAUSE_SECONDS = 0.01
 REPAIR = "the runbook says what to do; equipoise-server ledger write-off repairs it"
 
@@ -68,27 +68,27 @@ class Guard:
 
     @property
     def seen(self) -> SeenDigests:
-        """The digests of all entries that the guard has seen, in a file beside it."""
+        """The digests of all journal entries that the guard has seen, in a file beside the guard."""
         return SeenDigests(self.path.with_name(f"{self.path.name}.digests"))
 
     def compare(self, connection: Connection, snapshot: Snapshot | None) -> Finding:
-        """Return how a store stands to `snapshot`, which is what `read` gave. Raises `Unavailable`."""
+        """Compare a store with a snapshot that `read` returned. Raises `Unavailable`."""
         try:
             return compare(connection, snapshot, self.seen)
         except OSError as error:
             raise Unavailable(f"the guard's {self.seen.path} cannot be read: {error.strerror}") from None
 
     def check(self, connection: Connection) -> None:
-        """Raises `DataLoss` saying why, unless the store is the one that was left, or has gone on from there."""
+        """Raise `DataLoss` with the reason, unless the store contains what the guard knows."""
         snapshot = self.read()
         finding = self.compare(connection, snapshot)
         if finding is not Finding.CONTAINED:
             raise DataLoss(f"{problem(connection, snapshot, finding, self.path)}; {REPAIR}")
 
     def advance(self, store: Store) -> None:
-        """Move the guard to the journal's head; nothing happens where it is there. Never backwards.
+        """Move the guard forward to the journal's head, unless it is there already.
 
-        A crash before the file is replaced means: the guard is behind the journal, which extends it. Raises
+        After a crash before the file is replaced the guard is behind the journal, which extends it. Raises
         `DataLoss` as `check` does, `Unavailable` where the file cannot be written or stays locked.
         """
         with self._locked(), store.read() as connection:
@@ -96,10 +96,10 @@ class Guard:
             self._move(connection)
 
     def count(self, answered: int) -> None:
-        """Let the guard know how many answers of sessions a store has, which it has accepted before.
+        """Write the number of session answers of a store that the guard has accepted before.
 
-        Quicker than `advance`, which looks at all of the store: somebody waits for each answer. Raises `DataLoss`,
-        `Unavailable`.
+        Faster than `advance`, which reads the whole store: an analyst waits for each answer. Raises `DataLoss`
+        where the guard is missing or damaged, `Unavailable`.
         """
         with self._locked():
             try:
@@ -107,7 +107,7 @@ class Guard:
                     snapshot = self.read()
                     if snapshot is None:
                         raise DataLoss(f"the guard {self.path} is missing; {REPAIR}")
-                    # Anew, for after an error it is not known what of the old one is on the disk.
+                    # Write a new file: after an error it is unknown which part of the old one is on the disk.
                     self._write(replace(snapshot, answered=max(answered, snapshot.answered)))
                     self._settle()
                     self._count.follow(self.path)
@@ -117,12 +117,12 @@ class Guard:
             reached(CrashPoint.GUARD_ADVANCED)
 
     def set(self, store: Store) -> None:
-        """Set the guard to the journal's head, wherever it was; only after what is missing was written off."""
+        """Set the guard to the journal's head without a check; only after every loss was written off."""
         with self._locked(), store.read() as connection:
             self._move(connection)
 
     def read(self) -> Snapshot | None:
-        """What the file says; None where there is no file. Raises `DataLoss` for one that is damaged."""
+        """Return the file's snapshot; None where there is no file. Raises `DataLoss` for one that is damaged."""
         try:
             document, counted = split(self.path.read_bytes())
             version = self._version(document)
@@ -138,13 +138,13 @@ class Guard:
             raise DataLoss(f"the guard {self.path} is damaged: {error.message}; {REPAIR}") from None
 
     def _version(self, document: bytes) -> int:
-        """The version that a document says it is of; this server's, where it says none and is damaged anyway."""
+        """Return a document's version; this server's version where the document, damaged, does not give one."""
         fields = parse_canonical_json(document, "it")
         version = fields.get("version") if isinstance(fields, dict) else None
         return version if type(version) is int else VERSION
 
     def _move(self, connection: Connection) -> None:
-        # The head first: amounts that are newer than it can only count more.
+        # The head is read first: amounts that are newer than the head can only count more.
         head, kept, log = journal.head(connection), count_requests(connection), tree_heads.newest(connection)
         snapshot, now = self.read(), (head.sequence, head.digest, kept, log, count_answers(connection))
         if (
@@ -157,7 +157,7 @@ class Guard:
         self._settle()
 
     def _see(self, connection: Connection, snapshot: Snapshot | None, head: journal.Head) -> None:
-        """Keep the digests of the entries up to `head`, all of them where those that are kept lead elsewhere."""
+        """Keep the digests of the entries up to `head`; rewrite all where the kept ones are of another chain."""
         try:
             after = 0
             if snapshot is not None and self.seen.at(snapshot.sequence) == snapshot.digest:
@@ -195,9 +195,9 @@ class Guard:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One at a time, over all threads and processes; the operating system frees it after a crash.
+        """Hold the guard's lock over all threads and processes; the operating system frees it after a crash.
 
-        Raises `Unavailable` where another does not let go of it: an operator's step that waits holds up all others.
+        Raises `Unavailable` after `LOCK_SECONDS`: an operation that waits for the lock holds up all others.
         """
         try:
             descriptor = os.open(self.path.with_name(f"{self.path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)

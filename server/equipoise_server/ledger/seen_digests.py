@@ -1,13 +1,13 @@
 """The digests of all journal entries that the rollback guard has seen, in a file beside the guard.
 
-A store whose journal ends before the guard's entry is one of two things. Either it is an older copy: then the guard
-knows all that the copy lacks. Or it is a copy that went another way: then both it and the lost store have spent
-what the other does not know. The journal's last digest tells them apart, as each digest is chained to all before
-it: the copy is an older one only if the guard has seen that digest at that place.
+A store whose journal ends before the guard's entry is one of two things. It may be an older copy: then the guard
+knows everything that the copy lacks. Or it may be a fork: then the copy and the lost store have each spent amounts
+that the other does not know. The journal's last digest tells the two apart, because each digest is chained to all
+digests before it: the copy is an older one only if the guard has seen that digest at the same sequence number.
 
-The file holds 32 bytes for each entry, from the first one. It is written and synced before the guard moves. So it
-may be ahead of the guard after a crash, which is harmless: only the places up to the guard's entry are read. A file
-that does not have the guard's own digest at its place says nothing.
+The file contains 32 bytes for each entry, from the first one on. It is written and synced before the guard moves.
+So the file may be ahead of the guard after a crash, which is harmless: only digests up to the guard's entry are
+read. A file that does not have the guard's own digest at the guard's entry proves nothing.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ DIGEST_BYTES = len(START)
 
 @dataclass(frozen=True)
 class SeenDigests:
-    """The file of one guard. To be changed by whoever holds the guard's lock."""
+    """The file of one guard. Only the holder of the guard's lock may change it."""
 
     path: Path
 
     def at(self, sequence: int) -> bytes | None:
-        """Return the digest of entry `sequence`, or None where the file has none; entry 0 is the beginning.
+        """Return the digest of entry `sequence`, or None where the file has none; entry 0 has the start value.
 
         Raises:
             OSError: the file is there and cannot be read.
@@ -46,7 +46,7 @@ class SeenDigests:
         return digest if len(digest) == DIGEST_BYTES else None
 
     def extend(self, sequence: int, digests: Iterable[bytes]) -> None:
-        """Write the digests of the entries after `sequence`, and nothing behind them; durable when this returns.
+        """Write the digests of the entries after `sequence` durably, and remove all digests behind them.
 
         Raises:
             OSError: the file cannot be written.

@@ -1,4 +1,4 @@
-"""What a budget allows: its rho and epsilons on their grids, and what the samplers' truncation takes of it."""
+"""The rho and the epsilons that a budget allows, rounded to their grids, and the delta of truncated samplers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from equipoise.accounting import (
 from equipoise.model.accounts import Budget
 from equipoise_server.conversion import largest_rho
 
-MIN_EPSILON = Fraction(1, 10**8)  # below it noise would be coarser than what its sampler draws
+MIN_EPSILON = Fraction(1, 10**8)  # below it the noise would be coarser than its sampler can draw
 EPSILON_BITS = 40  # epsilons are rounded down to units of 2^-40
 
 
 def usable_delta(budget: Budget) -> float:
-    """`delta` less a little, kept for the truncation of the samplers: a millionth of it, at least 4 units."""
+    """Return delta without the part reserved for truncated samplers: `2^-20` of it, at least 4 units of 10^-18."""
     return budget.delta - max(budget.delta * 2.0**-20, 4 / DELTA_UNIT)
 
 
@@ -39,10 +39,16 @@ def epsilon_within(rho: Fraction) -> Fraction:
 
 
 def sampler_delta(total_variation: Fraction, epsilon: float, parts: Iterable[PrivacyEvent]) -> Fraction:
-    """Delta that cutting samplers costs beside `parts`: `1 + e^s` times the total variation from the ideal laws.
+    """Return the delta of truncated samplers: `1 + e^s` times their total variation from the ideal distributions.
 
-    `s` is the largest epsilon of a step whose samplers are cut (`docs/privacy-filter.md`, the lemma on truncation).
-    The budget's `epsilon` may be below that where its delta is not small beside it, as that converts much rho.
+    `s` is the largest epsilon of any step with a truncated sampler (`docs/privacy-filter.md`, the lemma on
+    truncation). The budget's `epsilon` may be smaller than `s` where its delta is large, because such a delta
+    allows much rho.
+
+    Args:
+        total_variation: of all samplers together from their ideal distributions.
+        epsilon: of the budget.
+        parts: the privacy events with ideal samplers.
     """
     return total_variation * math.ceil(1 + math.exp(max([epsilon, *map(step_epsilon, parts)])))
 
@@ -50,25 +56,25 @@ def sampler_delta(total_variation: Fraction, epsilon: float, parts: Iterable[Pri
 def with_samplers(
     parts: Sequence[PrivacyEvent], total_variation: Fraction, epsilon: float, beyond: Fraction = Fraction(0)
 ) -> list[PrivacyEvent]:
-    """Add to a cost's parts the delta of its samplers' truncation.
+    """Add the delta of truncated samplers to a list of privacy events.
 
     Args:
-        parts: what the mechanism costs with ideal samplers.
-        total_variation: of all samplers of these parts together from their ideal laws.
+        parts: the events of the mechanism with ideal samplers.
+        total_variation: of all samplers of these events together from their ideal distributions.
         epsilon: of the budget that is charged.
         beyond: a further delta, such as that of a hard cap which may be met.
 
     Returns:
-        The parts, and one more of epsilon 0, which is called "samplers".
+        The events, and one more event of epsilon 0 with the name "samplers".
     """
     slack = sampler_delta(total_variation, epsilon, parts)
     return [*parts, ApproximateDpEvent("samplers", Fraction(0), slack + beyond)]
 
 
 def step_epsilon(part: PrivacyEvent) -> float:
-    """At least the epsilon of every step that a part is charged for and whose samplers may be cut.
+    """Return an upper bound on the epsilon of every step with a truncated sampler that an event is charged for.
 
-    A step that is charged in zCDP has range `s` and costs `s^2 / 8`, or more. Mixtures are drawn exactly.
+    A step that is charged in zCDP has range `s` and costs at least `s^2 / 8`. Mixtures are drawn exactly.
     """
     match part:
         case ZcdpEvent():

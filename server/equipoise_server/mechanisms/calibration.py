@@ -1,4 +1,4 @@
-"""The least noise for one vector of counts that may have the whole data budget, and the charge for it."""
+"""Calibrates the least noise for one vector of counts that may use the whole data budget, and its charge."""
 
 from __future__ import annotations
 
@@ -22,10 +22,17 @@ Calibration = Callable[[Budget], CalibratedNoise]
 
 
 def calibrate_laplace(budget: Budget) -> CalibratedNoise:
-    """Discrete Laplace noise, charged as what buys less of it: its pure epsilon, or `epsilon^2 / 2` in zCDP.
+    """Calibrate discrete Laplace noise to a budget.
 
-    Either charge is proven (`accounting.laplace_rho`), and accounts count either at their order. Unless delta is
-    large, the budget's whole epsilon buys far less noise than its rho.
+    The noise is charged either as pure epsilon or as `epsilon^2 / 2` in zCDP, whichever allows less noise. Both
+    charges are proven (`accounting.laplace_rho`), and accounts count both at their order. Unless delta is large,
+    the pure epsilon allows far less noise.
+
+    Returns:
+        The noise of a count with sensitivity 1, and the privacy event that is charged.
+
+    Raises:
+        BudgetExhausted: the budget is too small for any noise that can be drawn.
     """
     plain = Fraction(math.floor(Fraction(budget.epsilon) * RHO_UNIT), RHO_UNIT)
     concentrated = epsilon_within(Fraction(usable_rho(budget), RHO_UNIT))
@@ -38,7 +45,10 @@ def calibrate_laplace(budget: Budget) -> CalibratedNoise:
 
 
 def least_gaussian(budget: Budget) -> CalibratedNoise:
-    """Discrete Gaussian noise, charged in zCDP (`accounting.gaussian_rho`)."""
+    """Calibrate discrete Gaussian noise to a budget, charged in zCDP (`accounting.gaussian_rho`).
+
+    Returns and raises as `calibrate_laplace` does.
+    """
     rho = Fraction(usable_rho(budget), RHO_UNIT)
     if epsilon_within(rho) < MIN_EPSILON:
         raise BudgetExhausted("data_budget: is too small for any noise that can be drawn; raise it")
@@ -47,7 +57,7 @@ def least_gaussian(budget: Budget) -> CalibratedNoise:
 
 
 def noise_distribution(noise: AnswerNoise, l1_sensitivity: int) -> NoiseDistribution:
-    """The noise of each of the counts, all of which move by `l1_sensitivity` in sum. Raises `BudgetExhausted`."""
+    """Return the noise of each count of a vector with this L1 sensitivity. Raises `BudgetExhausted`."""
     try:
         return noise.law(l1_sensitivity)
     except ValueError:

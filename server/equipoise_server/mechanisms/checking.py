@@ -1,4 +1,4 @@
-"""What every mechanism refuses: settings out of range, costs beyond budgets, inputs that were not planned for."""
+"""Checks of all mechanisms: settings out of range, costs beyond budgets, and inputs that were not planned for."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from equipoise_server.mechanisms.budget_rounding import usable_delta
 from equipoise_server.mechanisms.interface import PublicParameters
 
 MIN_BETA = 1e-12
-MAX_UNIVERSE = 2**40  # that can be planned for; tables are read up to a limit of their own
+MAX_UNIVERSE = 2**40  # the limit of planning; tables have a smaller limit of their own
 
 
 def check_setting(setting: PublicParameters) -> None:
-    """Refuses what no mechanism can do, naming the field: `InvalidArgument`, or `BudgetExhausted` for a delta.
+    """Refuse settings that no mechanism can serve. Each mechanism checks its own options.
 
-    Options are checked by the mechanism that knows them.
+    Raises:
+        InvalidArgument: a field is out of range; the message names the field.
+        BudgetExhausted: a budget's delta is below the cost of truncating any sampler.
     """
     check_unit(setting.unit)
     check_shares(setting.shares)
@@ -46,14 +48,14 @@ def check_setting(setting: PublicParameters) -> None:
 
 
 def check_enumerable(setting: PublicParameters) -> None:
-    """Refuses universes over which no distribution can be held, naming the limit."""
+    """Raise `InvalidArgument`, naming the limit, for a universe too large to hold a distribution over it."""
     if setting.universe_size > MAX_READ:
         problem = f"is too large to hold a distribution over it: {setting.universe_size:,}, not {MAX_READ:,}"
         raise InvalidArgument("universe_size", f"{problem} at most")
 
 
 def check_costs(setting: PublicParameters, data_cost: Cost, analyst_cost: Cost | None) -> None:
-    """Raises `BudgetExhausted` naming the budget that a round would exceed. `analyst_cost` None: not protected."""
+    """Raise `BudgetExhausted`, naming the budget, where a cost exceeds it. `analyst_cost` None: not protected."""
     for field, cost, budget in (
         ("data_budget", data_cost, setting.data_budget),
         ("analyst_budget", analyst_cost, setting.analyst_budget),
@@ -79,13 +81,13 @@ def check_table(setting: PublicParameters, data: Counts) -> None:
 def planned_workloads(
     setting: PublicParameters, data: Counts, workloads: Mapping[str, CompiledWorkload]
 ) -> dict[str, CompiledWorkload]:
-    """Check that data and workloads are what was planned for, as every promise rests on that.
+    """Check that data and workloads are those that were planned for. Every guarantee depends on this check.
 
     Returns:
-        The workload of every analyst who is present, in the order of the shares.
+        The workload of every analyst who submitted one, in the order of the shares.
 
     Raises:
-        ValueError: the table is another one, or a workload is larger than its analyst's share.
+        ValueError: the table has another size, or a workload is larger than its analyst's share.
     """
     check_table(setting, data)
     shares = {share.analyst: share for share in setting.shares}

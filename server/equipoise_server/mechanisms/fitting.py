@@ -1,13 +1,13 @@
-"""One distribution over the universe, fitted to noisy answers: what turns measurements into consistent answers.
+"""Fits one distribution over the universe to noisy answers, and so makes the answers consistent.
 
 Minimises `L(p) = sum_i (q_i(p) - y_i)^2 / (2 v_i)` over the distributions p on X, from the uniform one, by
 accelerated entropic mirror descent with a line search (Auslender & Teboulle 2006; Tseng 2008, in the form that
 lets the step size change). Every step is one pass of all queries over X and one back, along the partial sums that
 tables share; no query is ever held as a vector over X.
 
-It sees noisy answers only, so it costs nothing: post-processing, in floating point. The same bits for the same
-input on one machine. On another one sums round otherwise, by some 2^-45 of an answer; where a comparison is as
-close as that, a step more or less is made.
+The fit sees noisy answers only, so it is post-processing and costs no privacy. It uses floating point: one machine
+gives the same bits for the same input. Another machine may round sums differently, by some 2^-45 of an answer;
+where a comparison is as close as that, the fit makes one step more or fewer.
 
 Why it stops early. The noise can be fitted, too: L at the truth has the mean k/2 and the standard deviation
 sqrt(k/2), while its minimum is smaller. Mirror descent fits first what many answers agree on: it keeps near the
@@ -30,16 +30,20 @@ MAX_STEPS = 400
 WINDOW = 4  # steps whose progress is compared with the noise
 GROWTH = 1.25  # of the step size, where the last step had room to spare
 SPARE = 0.5
-HALVINGS = 60  # of one step size, before the fit is as close as doubles can tell
+HALVINGS = 60  # of one step size; after so many the fit is as close as doubles can represent
 RESOLUTION = 2.0**-46  # a step whose divergence is less is rounding
 SMALLEST = 2.0**-1000  # keeps logarithms finite
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A distribution float64[|X|], above or at 0 and of sum 1 up to rounding, and what it answers, float64[k].
+    """A fitted distribution.
 
-    `loss`: L, to be compared with k/2; `steps`: how many were made.
+    Attributes:
+        distribution: float64[|X|], not negative, with the sum 1 up to rounding.
+        answers: the distribution's answers, float64[k], as fractions of the records.
+        loss: L, to be compared with k/2.
+        steps: the number of steps.
     """
 
     distribution: NDArray[np.float64]
@@ -55,11 +59,17 @@ def fit(
     within: float = math.inf,
     most_steps: int = MAX_STEPS,
 ) -> Fitted:
-    """Return the distribution fitted to `measured`, float64[k]: fractions of the records with noise, not clipped.
+    """Fit a distribution to noisy answers. Needs about `6 x 8 |X|` bytes besides the result.
 
-    `variances`: float64[k], above 0, of the noise in these units; infinite where nothing was measured. `within`: it
-    goes on while an answer is further from the measured one. At most `most_steps` are made. ValueError where either
-    array is of another shape or holds what is no number. Takes about `6 x 8 |X|` bytes besides the result.
+    Args:
+        workload: the queries.
+        measured: the noisy answers, float64[k], as fractions of the records, not clipped.
+        variances: of the noise in these units, float64[k], above 0; infinite where nothing was measured.
+        within: the fit goes on while an answer is further than this from the measured one.
+        most_steps: the largest number of steps.
+
+    Raises:
+        ValueError: an array has another shape, or a number out of range.
 
     Method. Weights a_j with sum A_j; z_j moves by mirror steps of size a_j from the gradient at the mean y of z
     and x, and x is the mean of all z weighted by a. With t the step size, a solves `a^2 = t (A + a)`, and a step

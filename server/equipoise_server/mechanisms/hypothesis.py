@@ -1,4 +1,4 @@
-"""A distribution over the universe, tilted towards noisy counts of statements; each tilt brings it near the data.
+"""A distribution over the universe that learns from noisy counts: each tilt brings it nearer to the data.
 
 The distribution is `exp(potential)`, normalised. Let a statement's cells be measured as `y`, within `reach` of the
 truth `t`, and be held as `h`. Adding `l_c` to the potential of every record in cell `c` lowers the divergence
@@ -11,8 +11,8 @@ cell, the one whose distance `d = |y_c - h_c| - reach` is largest, by `4 d`: by 
 `2 d^2`. As the divergence starts at `log|X|` at most, all gains together never exceed that. (Ascent in the dual of
 the largest entropy within `reach` of all that was measured: Dudik, Phillips & Schapire 2007.)
 
-What is selected depends on the distribution, so it is the same on every machine: exponents and weights are
-integers, sums are exact or rounded once, and logarithms decimal.
+Later selections depend on the distribution, so it must be the same on every machine: exponents and weights are
+integers, sums are exact or rounded once, and logarithms are decimal.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ AGAIN = 24  # measurements used in each round
 SINGLE = 4.0  # of one cell's distance: what the proof needs
 _CONTEXT = precise(30)
 
-Measured = tuple[CompiledWorkload, int, NDArray[np.float64]]  # the statement's place, and its cells' fractions
+Measured = tuple[CompiledWorkload, int, NDArray[np.float64]]  # workload, statement's index, its cells' fractions
 
 
 class Hypothesis:
-    """The distribution over `cells` records of the universe, uniform at first.
+    """The distribution over a universe of `cells` possible records. It starts uniform.
 
-    `reach`: how far a measured fraction may be from the truth. `slack`: nats that rounding may take of a gain
-    (`gain_slack`); what gains no more is not done.
+    `reach`: the largest error of a measured fraction. `slack`: the nats by which rounding may reduce a gain
+    (`gain_slack`); a tilt that does not gain more is skipped.
     """
 
     def __init__(self, cells: int, reach: float, slack: float) -> None:
@@ -52,12 +52,18 @@ class Hypothesis:
         self._weights, self._unit = rounded_weights(np.ones(len(self._potential)))
 
     def answers(self, workload: CompiledWorkload) -> NDArray[np.int64]:
-        """Return what it answers to every query: int64[k] in units of 2^-40."""
+        """Return the distribution's answer to every query: int64[k] in units of 2^-40."""
         answers: NDArray[np.int64] = np.rint(workload.counts(self._weights) * self._unit).astype(np.int64)
         return answers
 
     def measured(self, workload: CompiledWorkload, statement: int, fractions: NDArray[np.float64]) -> None:
-        """Takes in the noisy fractions of one statement's cells, then the latest of those measured before again."""
+        """Learn from the noisy fractions of one statement's cells, then again from the latest earlier measurements.
+
+        Args:
+            workload: contains the statement.
+            statement: the statement's index in the workload.
+            fractions: the noisy fraction of each of its cells, float64[cells].
+        """
         self._measured.append((workload, statement, fractions))
         for earlier in reversed(self._measured):
             self._tilt(*earlier)
@@ -85,12 +91,12 @@ class Hypothesis:
             whole = np.concatenate([[0], tilts[best]]) << (UNIT_BITS - STEP_BITS)
             self._potential += whole[cells]
             self._potential -= self._potential.max()
-            # Beyond 600 nats below the heaviest cell nothing is left to tell apart.
+            # Weights more than `MAX_GAP` below the heaviest cell are too small to distinguish.
             np.maximum(self._potential, -MAX_GAP, out=self._potential)
             self._weights, self._unit = rounded_weights(exponentials(self._potential))
 
     def _gain(self, tilt: NDArray[np.int64], measured: NDArray[np.float64], expected: NDArray[np.float64]) -> float:
-        """G, rounded a few times and the same everywhere."""
+        """Compute G, with the same few roundings on every machine."""
         nats = tilt / 2.0**STEP_BITS
         factors = np.concatenate([[1.0], exponentials(tilt << (UNIT_BITS - STEP_BITS))])
         total = math.fsum((expected * factors).tolist())
@@ -99,10 +105,10 @@ class Hypothesis:
 
 
 def gain_slack(rounding: float) -> float:
-    """Return what rounding may take of a gain, where it moves the fractions that are held by at most `rounding`.
+    """Return the nats by which rounding may reduce a gain.
 
-    The sum whose logarithm counts is wrong by at most `exp(4)` times that, and at least `exp(-4)`. Rounding tilts
-    to 2^-28 nats changes far less.
+    The sum under the logarithm is at least `exp(-4)`, and its error is at most `exp(4) rounding`. Rounding tilts to
+    2^-28 nats changes far less. `rounding`: the largest rounding error of the distribution's fractions.
     """
     return rounding * math.exp(2 * MAX_NATS)
 

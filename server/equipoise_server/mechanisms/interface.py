@@ -1,6 +1,6 @@
-"""What every named mechanism is: a plan from public things, and a run on private ones.
+"""The interface of every round mechanism: a plan from public facts, and a run on private data.
 
-Public facts are fields (`PublicParameters`, `MechanismPlan`), private facts are arguments of `run`.
+Public facts are fields (`PublicParameters`, `MechanismPlan`); private facts are arguments of `run`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,20 @@ OnStep = Callable[[str, int, int], None]  # phase, steps done, steps in all
 
 @dataclass(frozen=True)
 class PublicParameters:
-    """Everything public that a plan may depend on. `unit` is "query" or "analyst".
+    """The public parameters of a round; a plan depends on nothing else.
 
-    An analyst budget of infinite epsilon drops the analysts' protection: simulations may, rounds never do.
-    `attributes`: how many categories each attribute has, in the schema's order; empty where only the universe's
-    size is known, and then a mechanism that measures tables of attributes cannot be planned.
+    Attributes:
+        records: `n`, the number of records in the table.
+        universe_size: `|X|`, the number of possible records.
+        shares: each analyst's declared share.
+        unit: what the analysts' guarantee protects, "query" or "analyst".
+        data_budget: the round's budget of data privacy.
+        analyst_budget: the budget of analyst privacy. An infinite epsilon drops the analysts' protection:
+            simulations may do that, rounds never do.
+        beta: the probability with which any bound may fail.
+        options: what the operator forces, by the option's name.
+        attributes: the number of categories of each attribute, in the schema's order. Empty where only the
+            universe's size is known; a mechanism that measures tables of attributes cannot be planned then.
     """
 
     records: int
@@ -47,17 +56,17 @@ class PublicParameters:
 
     @property
     def protects_analysts(self) -> bool:
-        """Whether there is a budget for the analysts at all."""
+        """Whether the analysts are protected: their budget is finite."""
         return math.isfinite(self.analyst_budget.epsilon)
 
     @cached_property
     def queries(self) -> int:
-        """`k`: all queries of all shares. Kept, as plans ask for it often and shares may be many."""
+        """`k`: the queries of all shares. Cached, because plans need it often and there may be many shares."""
         return sum(share.queries for share in self.shares)
 
     @cached_property
     def statements(self) -> int:
-        """All statements of all shares."""
+        """The statements of all shares."""
         return sum(share.statements for share in self.shares)
 
     @cached_property
@@ -67,14 +76,20 @@ class PublicParameters:
 
     @cached_property
     def largest_support(self) -> int:
-        """The largest support that a query of any share may have: half of the universe where one declares none."""
+        """The largest support of any share, at most half of the universe; an undeclared support counts as half."""
         half = self.universe_size // 2
         return max(min(share.support or half, half) for share in self.shares)
 
 
 @dataclass(frozen=True)
 class Answers:
-    """One analyst's answers, a row a query. Units of 2^-40; `methods` are the wire's AnswerMethod numbers."""
+    """One analyst's answers, in the order of its queries.
+
+    Attributes:
+        values: the answers, int64[k], in units of 2^-40.
+        methods: the way in which each was answered, uint8[k]: numbers of the wire's `AnswerMethod`.
+        bounds: the error bound of each answer, int64[k], in units of 2^-40.
+    """
 
     values: NDArray[np.int64]
     methods: NDArray[np.uint8]
@@ -82,37 +97,48 @@ class Answers:
 
 
 def alike(values: NDArray[np.int64], method: int, bound: int) -> Answers:
-    """Make answers that are all given in one way and have one bound; `values`: int64[k], in units of 2^-40."""
+    """Make answers that share one method and one bound.
+
+    Args:
+        values: the answers, int64[k], in units of 2^-40.
+        method: the number of the wire's `AnswerMethod`.
+        bound: the error bound, in units of 2^-40.
+    """
     queries = len(values)
     return Answers(values, np.full(queries, method, np.uint8), np.full(queries, bound, np.int64))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run releases: the answers of every analyst, and the synopsis, empty where there is none."""
+    """The result of a run: the answers of every analyst, and the synopsis, which is empty where there is none."""
 
     answers: Mapping[str, Answers]
     synopsis: Synopsis = field(default_factory=Synopsis)
 
 
 class Mechanism(Protocol):
-    """A named mechanism. Stateless: everything it knows is in its arguments."""
+    """A mechanism that answers rounds. Stateless: it depends on its arguments alone."""
 
     @property
     def name(self) -> str:
-        """What it is called by."""
+        """The name by which operators choose the mechanism."""
         ...
 
     @property
     def fitted(self) -> bool:
-        """Whether answers are those of a distribution that is fitted, in floats, to what was measured.
+        """Whether answers come from a distribution that is fitted to noisy measurements in floating point.
 
-        Floats differ between versions of libraries in the last places, so such answers are replayed to a tolerance.
+        The last digits of floats differ between versions of libraries, so such answers are replayed to a tolerance.
         """
         ...
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
-        """Parameters, costs and promises from public things. Raises `InvalidArgument` or `BudgetExhausted`."""
+        """Plan a round: compute parameters, costs and error bounds from public facts alone.
+
+        Raises:
+            InvalidArgument: the mechanism cannot serve this setting, or does not have an option.
+            BudgetExhausted: a budget is too small.
+        """
         ...
 
     def run(
@@ -124,8 +150,17 @@ class Mechanism(Protocol):
         seed: bytes,
         progress: OnStep,
     ) -> Outcome:
-        """Return the answers. A pure function of its arguments: the same bytes for the same arguments.
+        """Return the answers. A pure function: the same arguments give the same answers.
 
-        `workloads` holds one entry for each share whose analyst submitted; analysts without one get none.
+        Args:
+            setting: the public parameters of the plan.
+            plan: what `plan` returned for that setting.
+            data: the table's counts.
+            workloads: one entry for each share whose analyst submitted; other analysts get no answers.
+            seed: the round's secret seed, from which all noise is drawn.
+            progress: called with the phase, the steps done, and the steps in all.
+
+        Raises:
+            ValueError: the data or a workload are not what was planned for.
         """
         ...

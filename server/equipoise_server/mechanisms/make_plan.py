@@ -1,4 +1,4 @@
-"""What every mechanism does with its plan: charge both costs, refuse what exceeds a budget, say the rest."""
+"""Makes a plan from a mechanism's privacy events and predictions, and refuses costs that exceed a budget."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def make_plan(
     Args:
         name: the mechanism.
         setting: the public parameters that were planned for.
-        parameters: the mechanism's own, enough to run it.
-        data: what a run costs the records of the table, at all caps.
-        analysts: what it costs one unit of the analysts; nothing where their answers share no randomness.
+        parameters: the mechanism's own parameters, sufficient to run it.
+        data: the privacy events that a run charges to the data, at all caps.
+        analysts: the privacy events for one protected unit of the analysts; none where answers share no randomness.
         error_bound: the largest bound of a certified answer, as a fraction of the records.
         seconds: predicted, on one ordinary core.
         memory_bytes: predicted, at the peak.

@@ -1,9 +1,9 @@
-"""Noise for statements answered afresh: which law, how much of it, what it costs, how far it reaches.
+"""Fresh noise for statements: its distribution, scale, cost and tail bound.
 
-A statement's counts move by 1 each when a record is replaced: in one place for a predicate, in two for a marginal.
-So one number `l1_sensitivity` (1 or 2) is both the L1 sensitivity, by which Laplace noise is scaled, and the square
-of the L2 sensitivity, by which Gaussian noise is. Which statement is of which kind is private; hence the noise of
-each is calibrated to one cost for all.
+When a record is replaced, one count of a predicate changes by 1, or two counts of a marginal change by 1 each. So
+the number `l1_sensitivity` (1 or 2) is both the L1 sensitivity, which scales Laplace noise, and the square of the
+L2 sensitivity, which scales Gaussian noise. The kind of a statement is private, so the noise of both kinds is
+calibrated to the same cost.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ VARIANCE_BITS = 20  # variances are rounded up to units of 2^-20
 
 
 class NoiseDistribution(Protocol):
-    """Integer noise with a known law."""
+    """A distribution of integer noise."""
 
     def draw(self, count: int, stream: KeyedStream) -> NDArray[np.int64]:
-        """`count` independent integers; shape (count,)."""
+        """Draw independent integers, int64[count]."""
         ...
 
     def quantile(self, probability: Fraction | float) -> int:
-        """Return a z for which P(Z > z) <= probability is proven; the law is symmetric."""
+        """Return a z for which P(Z > z) <= probability is proven. The distribution is symmetric."""
         ...
 
     def truncation_delta(self) -> Fraction:
-        """Return the total variation of one draw from the law that is accounted for."""
+        """Return the total variation distance of one draw from the ideal distribution that is accounted for."""
         ...
 
 
 @dataclass(frozen=True)
 class LaplaceNoise:
-    """Discrete Laplace noise: every statement is answered with `epsilon`-DP."""
+    """Discrete Laplace noise: each statement's answer is `epsilon`-DP."""
 
     epsilon: Fraction
     name: str = "laplace"
@@ -60,21 +60,21 @@ class LaplaceNoise:
         return cls(epsilon_within(rho))
 
     def law(self, l1_sensitivity: int) -> NoiseDistribution:
-        """Return the noise of each count of a statement whose counts move by `l1_sensitivity` in sum."""
+        """Return the noise of each count of a statement with this L1 sensitivity."""
         return DiscreteLaplace(self.epsilon / l1_sensitivity)
 
     def rho(self, answers: int) -> Fraction:
-        """Return what `answers` statements cost the data in zCDP (`accounting.laplace_rho`)."""
+        """Return the cost of `answers` statements in zCDP (`accounting.laplace_rho`)."""
         return accounting.laplace_rho(self.epsilon, answers)
 
     def part(self, answers: int) -> PrivacyEvent:
-        """Return the same as a part of a charge."""
+        """Return the privacy event of `answers` statements."""
         return PureDpEvent("answers", self.epsilon, answers)
 
 
 @dataclass(frozen=True)
 class GaussianNoise:
-    """Discrete Gaussian noise: `variance` for a predicate, `l1_sensitivity` times as much for what moves more."""
+    """Discrete Gaussian noise, with `variance` for a predicate and `l1_sensitivity` times `variance` in general."""
 
     variance: Fraction
     name: str = "gaussian"
@@ -87,15 +87,18 @@ class GaussianNoise:
         return cls(max(MIN_VARIANCE, Fraction(units, 1 << VARIANCE_BITS)))
 
     def law(self, l1_sensitivity: int) -> NoiseDistribution:
-        """Return the noise of each count of a statement, the squares of whose moves add up to `l1_sensitivity`."""
+        """Return the noise of each count of a statement whose squared L2 sensitivity is `l1_sensitivity`."""
         return DiscreteGaussian(self.variance * l1_sensitivity)
 
     def rho(self, answers: int) -> Fraction:
-        """What `answers` statements cost the data in zCDP (`accounting.gaussian_rho`), the same for each kind."""
+        """Return the cost of `answers` statements of any kind in zCDP (`accounting.gaussian_rho`)."""
         return accounting.gaussian_rho(Fraction(1), self.variance, answers)
 
     def part(self, answers: int) -> PrivacyEvent:
-        """The same as a part of a charge: its rho, as no accountant of continuous noise is proven for discrete."""
+        """Return the privacy event of `answers` statements, in zCDP.
+
+        Tighter accountants of continuous Gaussian noise are not proven for discrete noise.
+        """
         return ZcdpEvent("answers", self.rho(1), answers)
 
 
@@ -106,9 +109,19 @@ NOISES: tuple[type[LaplaceNoise] | type[GaussianNoise], ...] = (LaplaceNoise, Ga
 def fresh_answers(
     noise: AnswerNoise, l1_sensitivity: int, counts: NDArray[np.int64], records: int, stream: KeyedStream
 ) -> NDArray[np.int64]:
-    """Return one statement's answers with noise, in units of 2^-40. `counts`: of all its cells.
+    """Answer one statement with fresh noise.
 
-    They move by `l1_sensitivity` in sum. Kept between 0 and all records, which moves none away from the truth.
+    Noisy counts are clipped to 0 and `records`, which moves no count away from its true value.
+
+    Args:
+        noise: the kind and scale of the noise.
+        l1_sensitivity: of the statement, 1 or 2.
+        counts: the exact counts of all its cells, int64[k].
+        records: `n`, how many records the table has.
+        stream: the randomness of this answer alone.
+
+    Returns:
+        The answers, int64[k], in units of 2^-40.
     """
     noisy = counts + noise.law(l1_sensitivity).draw(len(counts), stream)
     return on_grid(np.clip(noisy, 0, records), records)
@@ -130,5 +143,5 @@ def _pair(values: tuple[int, ...]) -> tuple[int, int]:
     return one, other
 
 
-# Of predicates and of marginals.
+# One bound for predicates, and one for marginals.
 NOISE_BOUNDS: Codec[tuple[int, int]] = converted(list_of(COUNT), lambda pair: pair, _pair)

@@ -1,4 +1,4 @@
-"""The public parameters of a run as a plan keeps them: canonical JSON, each under its declared key."""
+"""The encoding of a mechanism's public parameters in its plan: canonical JSON with declared keys."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from equipoise.records.codec import codec_of
 
 
 class Parameters:
-    """Base of every mechanism's parameters, each a `canonical_object`; fractions are `numerator/denominator`."""
+    """The base class of every mechanism's parameters. Each subclass is a `canonical_object`.
+
+    Fractions are written as `numerator/denominator`.
+    """
 
     def to_json(self) -> str:
         """Write all parameters as canonical JSON."""

@@ -1,19 +1,20 @@
-"""The planner: what every mechanism would do in a round, and which of them is chosen. From public things only.
+"""The planner: asks every mechanism for its plan of a round, and chooses one. It uses public facts only.
 
-The choice, in order:
+The planner chooses by these rules, in this order:
 
-0. plans within the limits below before others, which an operator with more time or memory may force;
-1. the smallest `alpha`: the error within which answers are said to be, on average over all queries of the round,
-   where each certified one has the largest bound and as many as can be end uncertified. Of these nothing is said,
-   so that each counts as 1: nobody wins by certifying little. Where all are certified it is the promise itself;
-2. the smallest promise to the certified answers. It decides where nobody says anything of all answers;
-3. where even these say nothing, the smallest alpha as it stands, then the smallest such promise;
-4. no cost to the analysts before some;
-5. the smaller alpha, the fewer predicted seconds, the name.
+0. A plan within the limits below is preferred. An operator with more time or memory may force any other plan.
+1. The smallest `alpha`: the promised error, averaged over all queries of the round. Each certified answer counts
+   the largest bound, and as many answers as possible are uncertified. An uncertified answer has no promise and
+   counts as 1, so no mechanism wins by certifying few answers. Where all answers are certified, `alpha` is the
+   error bound.
+2. The smallest error bound of the certified answers. This rule decides where no plan's `alpha` is informative.
+3. Where these bounds are not informative either, the smallest `alpha` itself, then the smallest bound itself.
+4. A plan without a cost to the analysts.
+5. The smaller `alpha`, then fewer predicted seconds, then the name.
 
-In 1 and 2 an error of `SAYS_NOTHING` or more counts as 1, since the answer 1/2 errs by no more whatever the truth;
-and what is within `NEAR` of the smallest counts as equal to it, because promises are proven bounds, and such
-differences between them say nothing about the errors.
+In rules 1 and 2 an error of `SAYS_NOTHING` or more counts as 1, because the constant answer 1/2 never has a larger
+error. An error within `NEAR` of the smallest counts as equal to it: error bounds are proven, not measured, so small
+differences between them say nothing about the real errors.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Candidate:
-    """One mechanism's plan, or why it has none.
+    """One mechanism's plan, or the refusal where it has none.
 
-    `alpha` as above, 1 where there is no plan. `beyond`: in words, the limit that the plan exceeds; empty where it
-    exceeds none.
+    `alpha`: as in the rules above; 1 where there is no plan. `beyond`: in words, the limit that the plan exceeds;
+    empty where it exceeds none.
     """
 
     mechanism: str
@@ -58,14 +59,17 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Every mechanism, in the order of the registry. `chosen` is None where none has a plan."""
+    """The candidates of all mechanisms, in the order in which they were asked, and the chosen one.
+
+    `chosen` is None where no mechanism has a plan.
+    """
 
     candidates: tuple[Candidate, ...]
     chosen: Candidate | None
 
     @property
     def plan(self) -> MechanismPlan:
-        """The chosen plan. Raises what is wrong where there is none."""
+        """The chosen plan. Raises one refusal, `InvalidArgument` or `BudgetExhausted`, where there is none."""
         if self.chosen is None or self.chosen.plan is None:
             raise _none_can(self.candidates)
         return self.chosen.plan
@@ -76,9 +80,19 @@ def compare(
     mechanisms: Mapping[str, Mechanism | SessionMechanism],
     report: Report = lambda name: None,
 ) -> Comparison:
-    """Asks every mechanism for its plan and chooses. Calls `report` with each name before its turn.
+    """Ask every mechanism for its plan, and choose one.
 
-    Raises `InvalidArgument` or `BudgetExhausted`, naming the field, for what no mechanism can do.
+    Args:
+        setting: the public parameters of the round.
+        mechanisms: the mechanisms to compare, by name.
+        report: called with each mechanism's name before that mechanism is asked.
+
+    Returns:
+        All plans and refusals, and the choice. A refusal by a mechanism is not raised.
+
+    Raises:
+        InvalidArgument: no mechanism can serve this setting; the message names the field.
+        BudgetExhausted: a budget's delta is too small for any sampler.
     """
     check_setting(setting)
     candidates = []
@@ -89,7 +103,7 @@ def compare(
 
 
 def choose(candidates: Sequence[Candidate]) -> Candidate | None:
-    """Return the best of those that have a plan, by the rule above; None where none has."""
+    """Return the best candidate by the rules above; None where no candidate has a plan."""
     feasible = [(candidate, candidate.plan) for candidate in candidates if candidate.plan is not None]
     if not feasible:
         return None
@@ -108,21 +122,21 @@ def choose(candidates: Sequence[Candidate]) -> Candidate | None:
 
 
 def alpha(plan: MechanismPlan, setting: PublicParameters) -> float:
-    """The error within which a round's answers are said to be, with the confidence of the bounds: see above."""
+    """Return the promised error averaged over all queries of the round, as a fraction of the records (rule 1)."""
     unsaid = min(1.0, plan.max_uncertified / setting.queries)
     return unsaid + (1 - unsaid) * min(1.0, plan.error_bound)
 
 
 def said(error: float) -> float:
-    """Return what a promise of this error counts as: 1 where it says nothing."""
+    """Return the error as rules 1 and 2 count it: 1 where it is `SAYS_NOTHING` or more."""
     return error if error < SAYS_NOTHING else 1.0
 
 
 def beyond_limits(plan: MechanismPlan, setting: PublicParameters) -> str:
-    """In words, the limit that a plan exceeds; empty where it exceeds none."""
+    """Return, in words, the limit that a plan exceeds; empty where it exceeds none."""
     if setting.universe_size > MAX_UNIVERSE:
         return f"tables over more than {MAX_UNIVERSE:,} possible records cannot be read"
-    # Written so that NaN is beyond.
+    # The comparisons are written so that NaN exceeds the limit.
     if not plan.seconds <= MAX_SECONDS:
         return f"would take {plan.seconds:,.0f} s, more than {MAX_SECONDS:,.0f} s"
     if not plan.memory_bytes <= MAX_MEMORY:
@@ -132,14 +146,14 @@ def beyond_limits(plan: MechanismPlan, setting: PublicParameters) -> str:
 
 @dataclass(frozen=True)
 class Auto:
-    """`auto`: plans as the best of `mechanisms` for the setting does, and runs that one."""
+    """The mechanism `auto`: plans with the mechanism that the planner chooses, and runs that mechanism."""
 
     mechanisms: Mapping[str, Mechanism]
     name: str = "auto"
     fitted: ClassVar[bool] = False  # a round is planned, run and replayed under the name of its own mechanism
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
-        """The chosen mechanism's plan, under its own name. Raises where no mechanism can serve the setting."""
+        """Return the chosen mechanism's plan, under that mechanism's name. Raises where no mechanism has a plan."""
         return compare(setting, self.mechanisms).plan
 
     def run(
@@ -151,7 +165,7 @@ class Auto:
         seed: bytes,
         progress: OnStep,
     ) -> Outcome:
-        """Return what the plan's own mechanism answers."""
+        """Return the answers of the mechanism that the plan names."""
         return self.mechanisms[plan.mechanism].run(setting, plan, data, workloads, seed, progress)
 
 
@@ -164,10 +178,10 @@ def _candidate(mechanism: Mechanism | SessionMechanism, setting: PublicParameter
 
 
 def _none_can(candidates: Sequence[Candidate]) -> Refusal:
-    """Return one refusal for all: the one that all give, or what each of them says.
+    """Return one refusal for all mechanisms: their common one, or a list of what each of them says.
 
-    A mechanism that does not know a forced option is not asked. Where nobody knows it, those that have options say
-    which.
+    The refusal of a mechanism that does not have a forced option is left out. Where no mechanism has the option,
+    the refusal lists the options of each mechanism.
     """
     refusals = {each.mechanism: each.refusal for each in candidates if each.refusal is not None}
     known = {name: each for name, each in refusals.items() if ": unknown" not in each.message}

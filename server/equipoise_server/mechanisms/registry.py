@@ -1,4 +1,4 @@
-"""The mechanisms by name."""
+"""The registry of mechanisms: those of rounds and those of sessions, by name."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ MECHANISMS: dict[str, Mechanism] = {
     "projection": Projection(),
     "multiplicative_weights": MultiplicativeWeights(),
 }
-# Those that answer each analyst from its own workload, or all from one table of noisy counts: what they draw is
-# bound to no other workload. Whatever is not named here is bound to all workloads of its round.
+# Mechanisms that answer each analyst from its own workload, or all analysts from one table of noisy counts: their
+# randomness is bound to no other workload. Every other mechanism's is bound to all workloads of its round.
 SEPARATE = frozenset({"laplace", "gaussian", "histogram", "small_db", "projection", "multiplicative_weights"})
 AUTO = Auto(MECHANISMS)
 SESSION_MECHANISMS: dict[str, SessionMechanism] = {
@@ -42,7 +42,7 @@ SESSION_MECHANISMS: dict[str, SessionMechanism] = {
 
 
 def mechanism(name: str) -> Mechanism:
-    """The mechanism called `name`; "auto" plans as the one that the planner chooses."""
+    """Return the round mechanism called `name`; "auto" is the planner. Raises `InvalidArgument`."""
     if name == AUTO.name:
         return AUTO
     if name in SESSION_MECHANISMS:
@@ -53,7 +53,7 @@ def mechanism(name: str) -> Mechanism:
 
 
 def session_mechanism(name: str) -> SessionMechanism:
-    """The session mechanism called `name`."""
+    """Return the session mechanism called `name`. Raises `InvalidArgument`."""
     if name in MECHANISMS or name == AUTO.name:
         raise InvalidArgument("mechanism", f"{name} answers rounds, not sessions; open a round with it")
     if name not in SESSION_MECHANISMS:
@@ -62,6 +62,6 @@ def session_mechanism(name: str) -> SessionMechanism:
 
 
 def check_workload(plan: MechanismPlan, workload: CompiledWorkload) -> None:
-    """Raises `InvalidArgument` naming a statement that the planned mechanism cannot answer."""
+    """Raise `InvalidArgument`, naming the statement, where the planned mechanism cannot answer a workload."""
     if plan.mechanism == Pooled.name:
         check_tables(plan, workload)

@@ -1,7 +1,7 @@
-"""What counting and noise take on one ordinary core, and how much memory: measured once, good to a factor of 3.
+"""Predicts the time of mechanisms on one ordinary core, and their memory, from measurements; good to a factor of 3.
 
-Shares are caps, and all are taken to be used up: where analysts ask for less, a run is as much shorter as they do.
-Of the mechanism alone: neither reading the table nor starting the process that runs it is counted.
+Shares are caps, and the prediction assumes that all are used up. A run is shorter where analysts ask for less. The
+prediction covers the mechanism alone: not reading the table, and not starting the worker process.
 """
 
 from __future__ import annotations
@@ -35,41 +35,47 @@ QUERY_BYTES = 320
 
 
 def counting_seconds(setting: PublicParameters) -> float:
-    """Return all declared statements counted on the data once, and their answers written down."""
+    """Return the seconds of counting all declared statements on the data once and writing their answers."""
     asked = STATEMENT_SECONDS * setting.statements + QUERY_SECONDS * setting.queries
     return START_SECONDS + CELL_SECONDS * setting.universe_size + SHARE_SECONDS * len(setting.shares) + asked
 
 
 def drawing_seconds(law: NoiseDistribution, count: int, streams: int) -> float:
-    """`count` numbers of integer noise in all, from so many streams."""
+    """Return the seconds of drawing `count` numbers of integer noise in all, from `streams` streams."""
     seconds = DIGIT_SECONDS * law.digits if isinstance(law, DiscreteLaplace) else GAUSSIAN_SECONDS
     return DRAW_SECONDS[type(law)] * streams + seconds * count
 
 
 def counting_bytes(setting: PublicParameters) -> int:
-    """Return the peak while counting: the histogram and its sums, the queries and their answers."""
+    """Return the peak bytes while counting: of the histogram and its sums, the queries and their answers."""
     return PROCESS_BYTES + CELL_BYTES * setting.universe_size + QUERY_BYTES * setting.queries
 
 
 def fitting_seconds(setting: PublicParameters, deviation: float) -> float:
-    """A fit for each analyst to answers with noise of this standard deviation, in fractions of the records."""
+    """Return the seconds of one fit for each analyst.
+
+    `deviation`: the standard deviation of the answers' noise, as a fraction of the records.
+    """
     steps = fitting_steps(deviation, setting.queries / len(setting.shares))
     cells = FITTING_STEP_SECONDS + FITTING_SECONDS * setting.universe_size
     return steps * (len(setting.shares) * cells + FITTING_QUERY_SECONDS * setting.queries)
 
 
 def fitting_steps(deviation: float, queries: float) -> float:
-    """Return the steps of a fit to so many answers.
+    """Return the number of steps of a fit to `queries` answers.
 
-    The finer the noise, the later a fit stops: 20 steps at 10^-2, 45 at 10^-3 and 115 at 10^-4 on 35 tables of
-    Adult. The fewer answers there are, the earlier: 31 at 10^-3 on one of the tables.
+    A fit makes more steps where the noise is smaller: 20 steps at 10^-2, 45 at 10^-3 and 115 at 10^-4 on 35 tables
+    of Adult. It makes fewer steps where there are fewer answers: 31 at 10^-3 on one of the tables.
     """
     few = math.pow(min(1.0, queries / 15_000), 0.08)
     return min(400.0, max(5.0, 2.8 * math.pow(deviation, -0.4) * few))
 
 
 def weights_seconds(setting: PublicParameters, rounds: int) -> float:
-    """Multiplicative weights for each analyst: what was measured is used again in every round, then a fit."""
+    """Return the seconds of multiplicative weights and a final fit for each analyst.
+
+    `rounds`: the rounds of each analyst. Every round uses earlier measurements again.
+    """
     tilts = sum(min(done, TILTS_A_ROUND) for done in range(1, rounds + 1)) / 2
     tilted = tilts * (TILT_STEP_SECONDS + TILT_SECONDS * setting.universe_size)
     counted = rounds * (CELL_SECONDS * setting.universe_size + QUERY_SECONDS * setting.largest_share)
@@ -77,7 +83,7 @@ def weights_seconds(setting: PublicParameters, rounds: int) -> float:
 
 
 def online_seconds(setting: PublicParameters, updates: int) -> float:
-    """A session of `online`: each statement counted alone, on the data and under the hypothesis, and tested."""
+    """Return the seconds of a session of `online`, in which each statement is counted twice, and tested."""
     counted = ALONE_SECONDS + 2 * CELL_SECONDS * setting.universe_size
     tilts = sum(min(done, TILTS_A_ROUND) for done in range(1, updates + 1)) / 2
     tilted = tilts * (TILT_STEP_SECONDS + TILT_SECONDS * setting.universe_size)
@@ -85,5 +91,5 @@ def online_seconds(setting: PublicParameters, updates: int) -> float:
 
 
 def fitting_bytes(setting: PublicParameters) -> int:
-    """Return the most that a fit holds besides the histogram: one analyst is fitted at a time."""
+    """Return the peak bytes of a fit besides the histogram. One analyst is fitted at a time."""
     return FITTING_BYTES * setting.universe_size + QUERY_BYTES * setting.largest_share

@@ -1,11 +1,11 @@
-"""Which of many numbers lie above a threshold? The sparse vector: all at once or in turn, with answers or without.
+"""The sparse vector technique: finds the scores above a threshold, all at once or in turn, with or without answers.
 
-AboveThreshold (Dwork & Roth 2014, Algorithm 1) restarted after each positive with fresh threshold noise, stopped
-after `cut_off` positives. Only the signs of the tests leave it; whoever wants numbers pays for fresh noise
+AboveThreshold (Dwork & Roth 2014, Algorithm 1) is restarted after each positive with fresh threshold noise, and
+stopped after `cut_off` positives. Only the signs of the tests are released; answers need fresh noise and cost more
 (`NumericSparseVector`). Scores, threshold and noise are integers, so the noise is exact.
 
-What makes it private is easily lost (Lyu, Su & Li 2017): without noise on the scores, without a stop, or with the
-noisy score itself told where it is positive, no charge that does not grow with the number of tests holds.
+Known variants are not private (Lyu, Su & Li 2017): without noise on the scores, without a stop, or with the noisy
+score itself released where it is positive, only a charge that grows with the number of tests holds.
 `tests/statistical/test_sparse_vector_variants.py` shows each of the three failing.
 """
 
@@ -40,23 +40,29 @@ class SparseVector:
 
     @property
     def threshold_noise(self) -> DiscreteLaplace:
-        """The law of the noise on the threshold."""
+        """The distribution of the noise on the threshold."""
         return DiscreteLaplace(self.epsilon / (THRESHOLD_FACTOR * self.sensitivity))
 
     @property
     def test_noise(self) -> DiscreteLaplace:
-        """The law of the noise on each score."""
+        """The distribution of the noise on each score."""
         return DiscreteLaplace(self.epsilon / (TEST_FACTOR * self.sensitivity))
 
     def detect(
         self, scores: NDArray[np.int64], order: NDArray[np.int64], stream: KeyedStream
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Tests `scores` (int64, one a statement) in the given order until the cut-off is used up.
+        """Test scores in a given order until `cut_off` of them are positive.
 
-        Returns `(positive, tested)`, a flag each for every statement. A statement that was tested and is not
-        positive scored below the threshold, up to both noises.
+        Args:
+            scores: the score of each statement, int64[m].
+            order: the order of the tests, as indices of statements, int64[m].
+            stream: the randomness of all tests and thresholds.
+
+        Returns:
+            `(positive, tested)`, two flags for each statement, bool[m]. A statement that was tested and is not
+            positive scored below the threshold, up to both noises.
         """
-        # All noise is drawn at once, used or not, so that the work does not depend on the outcome.
+        # All noise is drawn at once, even if it is not used, so that the work does not depend on the outcome.
         thresholds = self.threshold + self.threshold_noise.draw(self.cut_off, stream)
         noisy = scores + self.test_noise.draw(len(scores), stream)
         return first_positives(noisy, order, thresholds.tolist())
@@ -64,9 +70,9 @@ class SparseVector:
 
 @dataclass(frozen=True)
 class NumericSparseVector:
-    """A sparse vector whose positives are answered, each with discrete Laplace noise of its own.
+    """A sparse vector that also answers its positives, each with fresh discrete Laplace noise.
 
-    `answer_epsilon`: of one answer, whose value moves by the scores' sensitivity.
+    `answer_epsilon`: the epsilon of one answer, whose value has the scores' sensitivity.
 
     Formal guarantees: with `cut_off` positives it is `cut_off (epsilon + answer_epsilon)`-DP, and satisfies
     `cut_off (epsilon^2 + answer_epsilon^2) / 2`-zCDP, up to the truncation of its noise and however many
@@ -79,7 +85,7 @@ class NumericSparseVector:
 
     @property
     def answer_noise(self) -> DiscreteLaplace:
-        """The law of the noise on each answer."""
+        """The distribution of the noise on each answer."""
         return DiscreteLaplace(self.answer_epsilon / self.detection.sensitivity)
 
     def answer(
@@ -90,10 +96,18 @@ class NumericSparseVector:
         tests: KeyedStream,
         answers: KeyedStream,
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int64]]:
-        """`SparseVector.detect` on `scores`, and the positives' `values` (int64, one a statement) with noise.
+        """Test scores as `SparseVector.detect` does, and answer the positives with noise.
 
-        Returns `(positive, tested, answered)`; `answered` has one number for each positive statement, in the order
-        of the statements. `tests` and `answers` are two streams: fresh noise is what an answer costs.
+        Args:
+            scores: the score of each statement, int64[m].
+            values: the exact value of each statement, int64[m].
+            order: the order of the tests, as indices of statements, int64[m].
+            tests: the stream of the tests.
+            answers: the stream of the answers, which must differ from `tests`.
+
+        Returns:
+            `(positive, tested, answered)`. `answered` has one number for each positive statement, in the order of
+            the statements.
         """
         positive, tested = self.detection.detect(scores, order, tests)
         noise = self.answer_noise.draw(self.detection.cut_off, answers)
@@ -101,16 +115,22 @@ class NumericSparseVector:
 
 
 class SequentialSparseVector:
-    """A sparse vector whose scores come one at a time; each may be chosen by who has seen all earlier signs.
+    """A sparse vector whose scores come one at a time; each may be chosen after all earlier signs were seen.
 
-    A threshold's noise is drawn from a stream that its number names, a test's from one that its slot names: so the
-    sign in a slot is a function of the streams, the slot, the score and the positives before it, and of nothing
-    that was drawn and lost. A threshold is drawn at the first test that needs it, from the streams as they are
-    then. The guarantee is that of `SparseVector`, whose proof lets the scores be chosen so.
+    The noise of a threshold is drawn from a stream that the threshold's number names, the noise of a test from a
+    stream that its slot names. So the sign in a slot is a function of the streams, the slot, the score and the
+    positives before it, and of no earlier draw that was lost. A threshold is drawn at the first test that needs it,
+    from the streams as they are then. The guarantee is that of `SparseVector`, whose proof allows adaptive scores.
     """
 
     def __init__(self, vector: SparseVector, derive: Callable[..., KeyedStream], purpose: str) -> None:
-        """`derive`: the stream of some labels. `purpose`: the first label, which nothing else has among them."""
+        """Start before the first test.
+
+        Args:
+            vector: the public parameters.
+            derive: returns the stream of some labels.
+            purpose: the first label, which no other user of `derive` has.
+        """
         self._vector, self._derive, self._purpose = vector, derive, purpose
         self._threshold_noise, self._test_noise = vector.threshold_noise, vector.test_noise
         self._last_slot = -1
@@ -119,11 +139,11 @@ class SequentialSparseVector:
 
     @property
     def used_up(self) -> bool:
-        """Whether all positives are, so that nothing more may be tested."""
+        """Whether all positives are used up, so that no further test is allowed."""
         return self.positives >= self._vector.cut_off
 
     def positive(self, slot: int, score: int) -> bool:
-        """Tests one score. Raises `ValueError` where nothing more may be tested, or not in this slot."""
+        """Test one score. Raises `ValueError` where the positives are used up, or slots do not ascend."""
         if self.used_up:
             raise ValueError("the positives are used up")
         if slot <= self._last_slot:
@@ -149,7 +169,7 @@ class SequentialSparseVector:
 def first_positives(
     noisy: NDArray[np.int64], order: NDArray[np.int64], thresholds: Sequence[int]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """The deterministic part: compare in order, move to the next threshold after each positive."""
+    """Compare noisy scores in order, with the next threshold after each positive. This part is deterministic."""
     positive = np.zeros(len(noisy), dtype=np.bool_)
     tested = np.zeros(len(noisy), dtype=np.bool_)
     ordered = noisy[order]

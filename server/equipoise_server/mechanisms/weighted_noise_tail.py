@@ -1,4 +1,4 @@
-"""How far a weighted sum of independent integer noises reaches, by Chernoff's bound.
+"""A tail bound for weighted sums of independent integer noises, by Chernoff's bound.
 
 For a symmetric law let `K(s) = log E exp(s Z)`. For weights `w_i` of at most 1 in absolute value, whose squares add
 up to `V`, and any `s > 0`,
@@ -35,9 +35,17 @@ _CONTEXT = precise(40)
 
 
 def sum_reach(law: NoiseDistribution, squares: NDArray[np.float64], chance: Fraction) -> NDArray[np.float64]:
-    """Return what the size of the sum exceeds with probability at most `chance`; same shape.
+    """Return bounds that the absolute values of sums exceed with probability at most `chance` each.
 
-    `squares`: `V` above, one for each sum. For the ideal law; what is drawn differs by its truncation.
+    The bounds hold for the ideal distribution; the sampler's distribution differs by its truncation.
+
+    Args:
+        law: the distribution of each noise.
+        squares: `V` above, one for each sum; float64 of any shape.
+        chance: the probability for one sum.
+
+    Returns:
+        The bounds, float64 of the same shape.
     """
     nats = float(_CONTEXT.ln(_decimal(2 / chance)))
     if isinstance(law, DiscreteGaussian):
@@ -54,7 +62,7 @@ def sum_reach(law: NoiseDistribution, squares: NDArray[np.float64], chance: Frac
 
 @lru_cache(maxsize=64)
 def laplace_slopes(rate: Fraction) -> tuple[tuple[float, float], ...]:
-    """Some `s` and `K(s)` of the discrete Laplace law: small ones for sums of many noises, large ones for few."""
+    """Return pairs of `s` and `K(s)` of the discrete Laplace law: small `s` for many noises, large `s` for few."""
     sixteenths = [Fraction(16 + part, 32) for part in range(16)]
     small = [part / 2**halving for halving in range(FINEST) for part in sixteenths]
     large = [1 - part / 2**halving for halving in range(12) for part in sixteenths[::4]]

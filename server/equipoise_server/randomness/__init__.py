@@ -1,4 +1,4 @@
-"""The one door for randomness: a keyed stream, exact samplers on it, and discrete noise.
+"""The only source of randomness: a keyed stream, exact samplers on it, and discrete noise.
 
 Everything here is a pure function of its arguments and of the words of one `KeyedStream`, and gives the same
 values on every machine: no floating-point exp, log, pow or reduction decides an output. The randomness is

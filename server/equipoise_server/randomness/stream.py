@@ -1,4 +1,4 @@
-"""A keyed stream of random words: everything random in a round is read from streams like this one.
+"""A keyed stream of random words. All randomness of a round is read from such streams.
 
 A round has one secret seed. Each purpose, and each analyst within a purpose, reads a stream of its own, so
 that what one of them consumes never shifts what another one sees, and an auditor with the seed can replay

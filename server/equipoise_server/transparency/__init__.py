@@ -1,1 +1,1 @@
-"""The log: what was recorded at each step, its tree, its signed checkpoints, and the keys that sign them."""
+"""The transparency log: the record of each step, the Merkle tree, its signed checkpoints, and the signing keys."""

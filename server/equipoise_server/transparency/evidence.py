@@ -1,7 +1,8 @@
-"""What one analyst is given to verify a round with: its own items and those for all, with proofs, and nothing else.
+"""The evidence with which one analyst verifies a round: the analyst's own items and those for all, with proofs.
 
-Formal guarantees: a function of public things, of the analyst's own submission and share, and of hashes, salts and
-signatures. How much there is of it, and when, follows from public things and the analyst's own submission alone.
+Formal guarantees: the evidence is a function of public facts, of the analyst's own submission and share, and of
+hashes, salts and signatures. The evidence's size, and the time when it is there, depend on public facts and the
+analyst's own submission alone.
 """
 
 from __future__ import annotations
@@ -30,10 +31,22 @@ NOT_HELD = "since_size: the log has no signed checkpoint of that size"
 def evidence_of(
     connection: Connection, signer: Signer, deployment: str, analyst: str, round_id: str, since_size: int
 ) -> Evidence | None:
-    """The evidence of a round that has ended, under the newest checkpoint; None where that does not cover it yet.
+    """Return the evidence of a round that has ended, under the newest checkpoint.
 
-    `since_size`: of a checkpoint that the analyst holds, 0 for none. Raises `OutOfRange` for a checkpoint
-    that was never shown, `DataLoss`.
+    Args:
+        connection: to the store.
+        signer: knows the log's public keys.
+        deployment: the deployment's name.
+        analyst: the analyst whose own items are opened.
+        round_id: the round.
+        since_size: the size of a checkpoint that the analyst already has; 0 for none.
+
+    Returns:
+        The evidence; None where the newest checkpoint does not cover all records of the round yet.
+
+    Raises:
+        OutOfRange: the log has no signed checkpoint of size `since_size`.
+        DataLoss: a record of the round is missing.
     """
     steps = _steps(connection, round_id)
     head = log.signed_head(connection)
@@ -64,7 +77,10 @@ def evidence_of(
 
 
 def workload_piece(connection: Connection, analyst: str, round_id: str, first: int, length: int) -> bytes:
-    """Some bytes of the workload that is in force, from number `first` on; none beyond its end, or without one."""
+    """Return up to `length` bytes of the analyst's workload in a round, from byte `first` on.
+
+    The result is empty beyond the workload's end, and where there is no workload.
+    """
     own = (submissions.c.round_id == round_id) & (submissions.c.analyst == analyst)
     piece = connection.execute(select(func.substr(submissions.c.workload, 1 + first, length)).where(own)).scalar()
     return bytes(piece or b"")
@@ -72,7 +88,7 @@ def workload_piece(connection: Connection, analyst: str, round_id: str, first: i
 
 @dataclass(frozen=True)
 class _Step:
-    """A record; `index` is None until it is in the log."""
+    """The record of a step; `index` is None until the record is in the log."""
 
     position: int
     kind: str
@@ -81,7 +97,7 @@ class _Step:
 
 
 def _steps(connection: Connection, round_id: str) -> list[_Step]:
-    """The records of the round's steps, in their order, after that of its dataset."""
+    """Return the record of the round's dataset, then the records of the round's steps in their order."""
     steps = _found(
         connection, (records.c.round_id == round_id) & records.c.kind.in_([step.value for step in STEPS])
     )
@@ -91,7 +107,7 @@ def _steps(connection: Connection, round_id: str) -> list[_Step]:
         record_items.c.record == steps[0].position, record_items.c.audience == Audience.ROUND.value
     )
     opening = read_item(connection.execute(opened).scalar_one(), RoundItem)
-    # By name, too: there is an index on it, and there may be very many records.
+    # The name is in the condition because it is indexed, and there may be very many records.
     dataset = (records.c.dataset == opening.dataset) & (records.c.kind == Kind.DATASET_REGISTERED.value)
     return [*_found(connection, dataset & (records.c.root == opening.dataset_root)), *steps]
 

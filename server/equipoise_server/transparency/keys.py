@@ -1,4 +1,4 @@
-"""The deployment's public keys: those that sign for the log, and auditors', to which seeds are sealed.
+"""The deployment's public keys: the log's keys, which sign, and the auditors' keys, to which seeds are sealed.
 
 Every key that is added or retired enters the log. During rotation every active log key signs, and seeds are sealed
 to every active auditor key, so nobody loses access.
@@ -22,12 +22,12 @@ from equipoise.records.record_layouts import make_item, read_item
 from equipoise_server.storage.tables.transparency import keys, record_items, records
 from equipoise_server.transparency.record_writer import journal_head, record
 
-# Made once, as every receipt needs the keys in force.
+# Built once, because every receipt needs the keys in force.
 _KEYS = select(keys).where(keys.c.purpose == bindparam("purpose")).order_by(keys.c.added, keys.c.id)
 
 
 class Purpose(StrEnum):
-    """What a key is for."""
+    """The purpose of a key."""
 
     LOG = "log"  # Ed25519: signs checkpoints and receipts
     AUDITOR = "auditor"  # X25519: seeds are sealed to it
@@ -35,7 +35,7 @@ class Purpose(StrEnum):
 
 @dataclass(frozen=True)
 class PublicKey:
-    """A key's public part, 32 bytes, and when it was in force."""
+    """A key's public part, 32 bytes, and the times when it was added and retired."""
 
     purpose: Purpose
     public: bytes
@@ -44,22 +44,22 @@ class PublicKey:
 
     @property
     def id(self) -> str:
-        """By which files and people tell keys apart."""
+        """The identifier by which file names and people distinguish keys."""
         return key_id(self.public)
 
 
 def all_keys(connection: Connection, purpose: Purpose) -> list[PublicKey]:
-    """Every key that was ever in force, the oldest first."""
+    """Return every key that was ever in force, oldest first."""
     return [_key(row) for row in connection.execute(_KEYS, {"purpose": purpose.value})]
 
 
 def in_force(connection: Connection, purpose: Purpose) -> list[PublicKey]:
-    """The keys that sign, or that seeds are sealed to, the oldest first."""
+    """Return the keys that now sign, or that seeds are now sealed to, oldest first."""
     return [key for key in all_keys(connection, purpose) if key.retired is None]
 
 
 def in_force_at(connection: Connection, purpose: Purpose, size: int) -> list[PublicKey]:
-    """The keys that are in force by what the first `size` entries of the log say, in the order of their records."""
+    """Return the keys in force after the first `size` entries of the log, in the order of their records."""
     standing: dict[str, PublicKey] = {}
     for index, is_retired, key in key_events(connection, purpose):
         if index >= size:
@@ -72,12 +72,12 @@ def in_force_at(connection: Connection, purpose: Purpose, size: int) -> list[Pub
 
 
 def key_events(connection: Connection, purpose: Purpose) -> list[tuple[int, bool, PublicKey]]:
-    """Every key that the log says was added or retired: the entry's index, whether it was retired, and the key."""
+    """Return every addition and retirement of a key in the log: the entry's index, True if retired, and the key."""
     kinds = [kind.value for kind in (Kind.LOG_STARTED, Kind.KEY_ADDED, Kind.KEY_RETIRED)]
     query = select(records.c.log_index, records.c.kind, record_items.c.content).join(
         record_items, record_items.c.record == records.c.position
     )
-    # Of no round: there is an index on rounds, and nearly all records are of one.
+    # These records have no round. The condition uses the index on rounds, as nearly all records have one.
     query = query.where(records.c.round_id == "", records.c.kind.in_(kinds))
     query = query.where(records.c.log_index.is_not(None), record_items.c.audience == Audience.ROUND.value)
     rows = connection.execute(query.order_by(records.c.log_index, record_items.c.place))
@@ -94,12 +94,15 @@ def key_events(connection: Connection, purpose: Purpose) -> list[tuple[int, bool
 
 
 def is_started(connection: Connection) -> bool:
-    """Whether the log has its first record."""
+    """Return whether the log has its first record."""
     return connection.execute(select(records.c.position).limit(1)).first() is not None
 
 
 def start_log(connection: Connection, first: Sequence[PublicKey], now: datetime) -> None:
-    """Begin the log with the keys that are in force from now on; before anything else is recorded."""
+    """Write the log's first record, with the keys that are in force from now on. Raises `WrongState`.
+
+    The caller must do this before anything else is recorded.
+    """
     if is_started(connection):
         raise WrongState("the log has begun already")
     for key in first:
@@ -109,13 +112,18 @@ def start_log(connection: Connection, first: Sequence[PublicKey], now: datetime)
 
 
 def add(connection: Connection, key: PublicKey) -> None:
-    """Put a key in force, for good or until it is retired. Raises `AlreadyExists` for one that ever was."""
+    """Put a key in force until it is retired. Raises `AlreadyExists` for a key that was ever in force."""
     _insert(connection, key)
     record(connection, Kind.KEY_ADDED, [_item(key, key.added)], now=key.added)
 
 
 def retire(connection: Connection, purpose: Purpose, key_id: str, now: datetime) -> None:
-    """End a key's time. Raises `NotFound`; `WrongState` for the log's last: nothing could be signed any more."""
+    """Retire a key.
+
+    Raises:
+        NotFound: no such key is in force.
+        WrongState: the key is the log's only one, so that nothing could be signed without it.
+    """
     standing = {key.id: key for key in in_force(connection, purpose)}
     if key_id not in standing:
         raise NotFound(f"there is no {purpose} key {key_id} in force")
@@ -125,7 +133,7 @@ def retire(connection: Connection, purpose: Purpose, key_id: str, now: datetime)
 
 
 def replace_log_keys(connection: Connection, key: PublicKey) -> None:
-    """Retire every key of the log for this one, under which no size of the log was signed before."""
+    """Retire every key of the log, and put this new key in force instead. It must not have signed anything yet."""
     standing = in_force(connection, Purpose.LOG)
     add(connection, key)
     for old in standing:

@@ -1,9 +1,9 @@
-"""The log in the store: leaves in their order, their tree in tiles, and the signed checkpoints of its sizes.
+"""The log in the store: the leaves in their order, their tree in tiles, and the signed checkpoints.
 
-Trusted for nothing that its readers do not check: who can write the store can write another log, but not one that
-a checkpoint which somebody has kept is consistent with.
+Trust: readers check everything that the log shows. Whoever can write the store can write another log, but that log
+will not be consistent with any checkpoint that a reader has kept.
 
-What is shown is what a signed checkpoint covers. A size is signed only after the guard knows it (`sequencing`).
+The log shows only what a signed checkpoint covers. A size is signed only after the guard knows it (`sequencing`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PAGE = 1000
 
 @dataclass(frozen=True)
 class Entry:
-    """A leaf of the log, and where it is."""
+    """A leaf of the log, and its index."""
 
     index: int
     leaf: bytes
@@ -35,7 +35,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class SignedHead:
-    """A signed checkpoint: the note's exact bytes, and the size and root that it says."""
+    """A signed checkpoint: the note's exact bytes, and the size and root that the note states."""
 
     size: int
     root: bytes
@@ -43,9 +43,13 @@ class SignedHead:
 
 
 def append(connection: Connection, leaves: Sequence[bytes]) -> TreeHead:
-    """Add leaves, in a transaction that writes; how far the log has come with them.
+    """Add leaves, in a transaction that writes, and return the log's new size and root.
 
-    The size is the checkpoints' key: whoever else has come to the same size, only one of the two is stored.
+    The size is the primary key of the checkpoints: if another server comes to the same size, only one root is
+    stored.
+
+    Raises:
+        DataLoss: the stored tiles do not have the stored root.
     """
     old, read = tree_heads.newest(connection), stored_tiles(connection)
     if tiles.root(read, old.size) != old.root:
@@ -62,13 +66,13 @@ def append(connection: Connection, leaves: Sequence[bytes]) -> TreeHead:
 
 
 def checkpoint(connection: Connection) -> bytes | None:
-    """The newest signed checkpoint, a note; None before the first."""
+    """Return the newest signed checkpoint, as a note; None before the first one."""
     head = signed_head(connection)
     return None if head is None else head.note
 
 
 def signed_head(connection: Connection, size: int | None = None) -> SignedHead | None:
-    """The newest signed checkpoint, or that of one size; None where there is none."""
+    """Return the newest signed checkpoint, or the signed checkpoint of one size; None where there is none."""
     query = select(checkpoints).where(checkpoints.c.note.is_not(None))
     if size is not None:
         query = query.where(checkpoints.c.size == size)
@@ -77,28 +81,36 @@ def signed_head(connection: Connection, size: int | None = None) -> SignedHead |
 
 
 def inclusion(connection: Connection, index: int, size: int) -> list[bytes]:
-    """The proof that leaf `index` is in the tree of this size. Raises `OutOfRange` beyond what is shown."""
+    """Return the proof that leaf `index` is in the tree of this size.
+
+    Raises:
+        OutOfRange: the tree has no such leaf, or no signed checkpoint covers the size yet.
+    """
     if not 0 <= index < size or size > _shown(connection):
         raise OutOfRange("the log has no such leaf, or has not come to that size")
     return tiles.inclusion(stored_tiles(connection), index, size)
 
 
 def consistency(connection: Connection, old_size: int, new_size: int) -> list[bytes]:
-    """The proof that the tree of the new size begins with that of the old. Raises `OutOfRange` likewise."""
+    """Return the proof that the tree of the new size begins with the tree of the old size.
+
+    Raises:
+        OutOfRange: the sizes are in the wrong order, or no signed checkpoint covers the new one yet.
+    """
     if not 0 <= old_size <= new_size or new_size > _shown(connection):
         raise OutOfRange("the log has not come to that size, or the sizes are in the wrong order")
     return tiles.consistency(stored_tiles(connection), old_size, new_size)
 
 
 def entries(connection: Connection, after: int, limit: int) -> list[Entry]:
-    """At most `limit` leaves from number `after` on, of those that are shown."""
+    """Return at most `limit` leaves from index `after` on, as far as the newest signed checkpoint goes."""
     wanted = (records.c.log_index >= after) & (records.c.log_index < _shown(connection))
     query = select(records.c.log_index, records.c.leaf).where(wanted).order_by(records.c.log_index).limit(limit)
     return [Entry(row.log_index, row.leaf) for row in connection.execute(query)]
 
 
 def stored_tiles(connection: Connection) -> Tiles:
-    """Reads tiles, each once. Raises `DataLoss` for one that is not there."""
+    """Return a function that reads tiles from the store, each once, and raises `DataLoss` for a missing tile."""
     known: dict[Place, bytes] = {}
 
     def read(place: Place) -> bytes:
@@ -115,9 +127,9 @@ def stored_tiles(connection: Connection) -> Tiles:
 
 
 def check_log(connection: Connection) -> TreeHead:
-    """Compute the whole tree from its leaves again, and compare every tile and every root. Raises `DataLoss`.
+    """Recompute the whole tree from its leaves, compare every tile and root, and return size and root.
 
-    Whose signatures checkpoints have, `Signer.check_checkpoints` finds out.
+    `Signer.check_checkpoints` verifies the signatures of the checkpoints. Raises `DataLoss` for any difference.
     """
     head = tree_heads.newest(connection)
     computed: dict[Place, bytes] = {}
@@ -141,7 +153,7 @@ def check_log(connection: Connection) -> TreeHead:
 
 
 def _says(note: bytes, size: int, root: bytes) -> bool:
-    """Whether a note is about this size and root, whoever has signed it."""
+    """Return whether a note states this size and root; signatures are not verified."""
     try:
         claim = claimed(note)
     except VerificationFailed:
@@ -150,7 +162,7 @@ def _says(note: bytes, size: int, root: bytes) -> bool:
 
 
 def _pages(connection: Connection) -> Iterable[list[Entry]]:
-    """Every leaf that has a place in the log, in order."""
+    """Yield every leaf that has an index in the log, in order, page by page."""
     after = 0
     query = select(records.c.log_index, records.c.leaf).order_by(records.c.log_index).limit(PAGE)
     while leaves := connection.execute(query.where(records.c.log_index >= after)).all():

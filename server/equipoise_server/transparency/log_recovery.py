@@ -1,9 +1,9 @@
-"""Going on with the log after the store was restored from an older copy.
+"""Recovery of the log after the store was restored from an older copy.
 
-What was lost cannot be had back: whoever holds a checkpoint from the lost part sees that the log does not contain
-it, and that is right. But no size may ever have two roots under one key. So the log goes on beyond all that may
-have been shown: with records that say so, up to a size that the guard did not know; or, where the guard is lost and
-nobody knows the sizes, under a new key.
+Lost entries cannot be recovered. Whoever has a checkpoint from the lost part sees that the log does not contain it;
+this is intended. But no size may ever have two roots under one key. So the log continues at a size that the guard
+does not know: it is filled up with records that state the restoration. Where the guard is lost too, nobody knows
+which sizes were shown, and the log continues under a new key.
 """
 
 from __future__ import annotations
@@ -24,9 +24,15 @@ from equipoise_server.transparency.sequencing import due_records, enter
 
 
 def go_on_beyond(connection: Connection, known: TreeHead, now: datetime) -> int:
-    """Let the log go on at a size that the guard does not know; how many records say so, none if all is there.
+    """Extend the log beyond the size that the guard knows, in one step, so that no size in between is ever stored.
 
-    In one step, so that no size in between is ever the log's.
+    Args:
+        connection: of a transaction that writes.
+        known: the log's size and root as the guard knows them.
+        now: the time of the restoration.
+
+    Returns:
+        How many records of the restoration were added; 0 where the log contains what the guard knows.
     """
     if tree_heads.root_at(connection, known.size) == known.root:
         return 0

@@ -1,7 +1,7 @@
-"""Writing down what was done at a step, in the transaction that does it, and finding it again.
+"""Writes the record of a step in the transaction of that step, and reads records again.
 
-A record is in the store from its step on and enters the log at its publish time, by `sequencing`. So what is
-computed before a release shows to nobody who sees the log, and a step that is rolled back leaves no record.
+A record is in the store from its step on. `sequencing` adds it to the log at its publish time. So readers of the
+log see nothing of what is computed before its release. A step that is rolled back leaves no record.
 """
 
 from __future__ import annotations
@@ -33,10 +33,22 @@ def record(
     dataset: str = "",
     round_id: str = "",
 ) -> Record:
-    """Write the record of a step; it enters the log at `publish_time`, or at once.
+    """Write the record of a step, which enters the log at its publish time.
 
-    Never before an earlier record of its round, of a dataset or of a key that is still to enter, also where the
-    clock was set back in between.
+    A record never enters the log before an earlier record of its round, or of a dataset or a key, even if the clock
+    was set back in between.
+
+    Args:
+        connection: of the step's transaction.
+        kind: the kind of step.
+        items: the record's items.
+        now: the time of the step.
+        publish_time: the earliest time at which the record enters the log; None: `now`.
+        dataset: the dataset's name; empty where there is none.
+        round_id: the round; empty where there is none.
+
+    Returns:
+        The record, with its root and leaf.
     """
     made = make_record(kind, items)
     waiting = select(func.max(records.c.publish_time)).where(
@@ -71,13 +83,13 @@ def record(
 
 
 def journal_head(connection: Connection) -> JournalHead:
-    """The budget journal's last entry, as records commit to it."""
+    """Return the budget journal's newest entry in the form in which records commit to it."""
     head = journal.head(connection)
     return JournalHead(head.sequence, head.digest)
 
 
 def stored_openings(connection: Connection, position: int) -> tuple[tuple[ItemOpening, ...], tuple[bytes, ...]]:
-    """The items of a record, in their order, and the hashes that fill it up. What was removed is empty."""
+    """Return a record's items in their order, and its padding hashes. The content of a removed item is empty."""
     query = select(record_items).where(record_items.c.record == position).order_by(record_items.c.place)
     rows = connection.execute(query).all()
     items = tuple(ItemOpening(row.content or b"", row.salt or b"", row.hash) for row in rows if row.audience)
@@ -85,7 +97,10 @@ def stored_openings(connection: Connection, position: int) -> tuple[tuple[ItemOp
 
 
 def check_records(connection: Connection) -> int:
-    """Compute every record's root and leaf from its items again; how many there are. Raises `DataLoss`."""
+    """Recompute every record's root and leaf from its items, and return the number of records.
+
+    Raises `DataLoss` for any difference.
+    """
     query = select(records.c.position, records.c.kind, records.c.root, records.c.leaf).order_by(records.c.position)
     count = 0
     for row in connection.execute(query):
@@ -102,7 +117,7 @@ def check_records(connection: Connection) -> int:
 
 
 def _check_audiences(connection: Connection, position: int, what: str) -> None:
-    """Whom the content of an item is about, and who is shown it, is one and the same."""
+    """Check that each item is shown to the analyst whom its content names. Raises `DataLoss`."""
     own = (record_items.c.record == position) & record_items.c.content.is_not(None)
     for item in connection.execute(select(record_items).where(own).order_by(record_items.c.place)):
         shown_to = item.analyst if item.audience == Audience.ANALYST else None
@@ -111,7 +126,7 @@ def _check_audiences(connection: Connection, position: int, what: str) -> None:
 
 
 def record_root(connection: Connection, kind: Kind, *, dataset: str = "", round_id: str = "") -> bytes:
-    """The root of the newest record of this kind, of a dataset or a round. Raises `DataLoss` without one."""
+    """Return the root of the newest record of a kind, of a round or a dataset. Raises `DataLoss` without one."""
     root = find_root(connection, kind, dataset=dataset, round_id=round_id)
     if root is None:
         raise DataLoss(f"there is no {kind} record of {round_id or dataset}")
@@ -119,7 +134,7 @@ def record_root(connection: Connection, kind: Kind, *, dataset: str = "", round_
 
 
 def find_root(connection: Connection, kind: Kind, *, dataset: str = "", round_id: str = "") -> bytes | None:
-    """As `record_root`, but None where there is none."""
+    """Return the same root as `record_root`, or None if there is no such record."""
     of_subject = records.c.round_id == round_id if round_id else records.c.dataset == dataset
     query = select(records.c.root).where(of_subject, records.c.kind == kind.value)
     return connection.execute(query.order_by(records.c.position.desc()).limit(1)).scalar_one_or_none()

@@ -1,8 +1,8 @@
-"""Custody of a round's seed: drawn, committed before any workload is seen, and encrypted at rest.
+"""Encryption of a round's seed, to which the server commits before it sees any workload.
 
-Whoever holds the seed can remove the noise. While the round goes on, the store holds it under `storage_key`, which
-lies outside the store; and from its opening on, sealed to auditors' keys, which the server cannot open. A copy of
-the database alone reveals nothing.
+Whoever has the seed can remove the noise. While the round goes on, the store has the seed encrypted with
+`storage_key`, which is kept outside the store. From the round's opening on, the store also has the seed sealed to
+the auditors' keys, which the server cannot open. A copy of the database alone does not reveal the seed.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from equipoise.records.sealed_seeds import SALT_BYTES, SEED_BYTES, commit, seal_
 
 NONCE_BYTES = 12
 
-SeedSource = Callable[[], bytes]  # 32 fresh bytes a call
+SeedSource = Callable[[], bytes]  # returns 32 new random bytes at each call
 
 
 def system_seeds() -> bytes:
-    """A seed from the operating system."""
+    """Return a new seed from the operating system's random generator."""
     return os.urandom(SEED_BYTES)
 
 
 @dataclass(frozen=True)
 class SealedSeed:
-    """`commitment` is public, `ciphertext` is nonce, then salt and seed under AES-GCM.
+    """A seed's public commitment and its ciphertexts.
 
-    `for_auditors`: salt and seed sealed to each auditor's key, by the key's id (`equipoise.records.sealed_seeds`).
+    `ciphertext`: the nonce, followed by salt and seed under AES-GCM. `for_auditors`: salt and seed sealed to each
+    auditor's key, by the key's id (`equipoise.records.sealed_seeds`).
     """
 
     commitment: bytes
@@ -40,9 +41,16 @@ class SealedSeed:
 
 
 def seal_seed(round_id: str, seed: bytes, storage_key: bytes, auditors: Mapping[str, bytes]) -> SealedSeed:
-    """Commit to a seed and encrypt it. The round's id is authenticated, so that rows cannot be exchanged.
+    """Commit to a seed and encrypt it. The ciphertext authenticates the round's id, so rows cannot be exchanged.
 
-    `auditors`: the public parts, 32 bytes each, of the X25519 keys in force, by their ids.
+    Args:
+        round_id: the round.
+        seed: 32 bytes.
+        storage_key: an AES key.
+        auditors: the public parts, 32 bytes each, of the X25519 keys in force, by their ids.
+
+    Raises:
+        ValueError: the seed has another length.
     """
     if len(seed) != SEED_BYTES:
         raise ValueError(f"a seed has {SEED_BYTES} bytes, not {len(seed)}")
@@ -54,7 +62,7 @@ def seal_seed(round_id: str, seed: bytes, storage_key: bytes, auditors: Mapping[
 
 
 def open_seed(round_id: str, sealed: SealedSeed, storage_key: bytes) -> bytes:
-    """The seed again. Raises `DataLoss` where key, ciphertext, round or commitment do not fit together."""
+    """Decrypt a seed. Raises `DataLoss` where key, ciphertext, round or commitment do not match."""
     nonce, ciphertext = sealed.ciphertext[:NONCE_BYTES], sealed.ciphertext[NONCE_BYTES:]
     try:
         plain = AESGCM(storage_key).decrypt(nonce, ciphertext, seed_binding(round_id))

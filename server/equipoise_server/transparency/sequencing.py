@@ -1,14 +1,14 @@
-"""Giving records their places in the log, at their publish times, and signing how far it has come.
+"""Adds records to the log at their publish times, and signs checkpoints.
 
-Order matters, and makes a crash at any point harmless:
+The order of the steps makes a crash at any point harmless:
 
-1. records that are due get the next places, the tree grows, and its new size is stored with its root;
+1. records that are due get the next indices, the tree grows, and its new size is stored with its root;
 2. the guard is advanced to that size and root;
 3. only then is the checkpoint signed, and shown.
 
-The size is a key in the store, so that of two servers one stores a root for it. And no copy of the store from
-before a checkpoint that anybody may have seen is accepted again, as the guard knows it. So one size never has two
-roots.
+The size is a key in the store, so only one of two servers can store a root for it. The guard knows every checkpoint
+that anybody may have seen, so a copy of the store from before such a checkpoint is refused. Therefore no size ever
+has two roots.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from equipoise_server.transparency.signing import Signer
 
 @dataclass(frozen=True)
 class Sequencer:
-    """Of one store, its guard and its log's keys. Safe to use from several threads and servers."""
+    """Sequences the log of one store, with its guard and its keys. Safe to use from several threads and servers."""
 
     store: Store
     guard: Guard
     signer: Signer
 
     def sequence(self, now: datetime) -> None:
-        """Bring into the log what is due, and sign how far it has come; costs one look where there is nothing.
+        """Add all due records to the log, and sign a checkpoint. Without due records it is one read of the store.
 
-        What a crash, or a failure, has cut off is done by the next call, at any server.
+        The next call, at any server, completes what a crash or a failure interrupted.
         """
         with self.store.read() as connection:
             due = bool(due_records(connection, now, 1))
@@ -51,7 +51,7 @@ class Sequencer:
             signed = head.size == 0 or log.signed_head(connection, head.size) is not None
         if due:
             with committing(self.store, "log") as connection:
-                # Not upon an older copy, also where it came into the store's place under a server that runs.
+                # Refuse to extend an older copy, even one that replaced the store while this server runs.
                 self.guard.check(connection)
                 due = append_due(connection, now)
         if due or not signed:
@@ -59,7 +59,7 @@ class Sequencer:
             self._sign()
 
     def _sign(self) -> None:
-        """Sign what the guard knows, and nothing else; where that is signed already, it stays as it is."""
+        """Sign the size and root that the guard knows, and nothing else, unless that size is signed already."""
         snapshot = self.guard.read()
         if snapshot is None or snapshot.log.size == 0:
             return
@@ -73,7 +73,7 @@ class Sequencer:
 
 
 def append_due(connection: Connection, now: datetime) -> bool:
-    """Give every record that is due its place, in a transaction that writes; whether there was any."""
+    """Add every due record to the log, in a transaction that writes; return whether there was any."""
     due = due_records(connection, now)
     if due:
         enter(connection, due)
@@ -81,17 +81,20 @@ def append_due(connection: Connection, now: datetime) -> bool:
 
 
 def enter(connection: Connection, due: Sequence[tuple[int, bytes]]) -> None:
-    """Give these records, by position and leaf, the next places in this order, in one step of the log."""
+    """Give records the next indices of the log, in the order given, in one step.
+
+    `due`: the position and leaf of each record.
+    """
     first = log.append(connection, [leaf for _, leaf in due]).size - len(due)
     placed = records.update().where(records.c.position == bindparam("at")).values(log_index=bindparam("index"))
     connection.execute(placed, [{"at": at, "index": index} for index, (at, _) in enumerate(due, start=first)])
 
 
 def due_records(connection: Connection, now: datetime, limit: int | None = None) -> list[tuple[int, bytes]]:
-    """Position and leaf of the records whose time has come and that have no place yet, in the order of the log.
+    """Return position and leaf of the records that are due and not in the log yet, in the order of the log.
 
-    That is the order of their times, then of their steps; but releases of one time come in the order in which their
-    rounds were opened: which was computed first depends on what was asked.
+    That is the order of their publish times, then of their steps. Releases with one publish time follow the order
+    in which their rounds were opened, because the order of their computation depends on the workloads.
     """
     waiting = records.c.log_index.is_(None) & (records.c.publish_time <= to_microseconds(now))
     computed = records.c.kind == Kind.ROUND_RELEASED.value

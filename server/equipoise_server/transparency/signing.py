@@ -1,9 +1,9 @@
-"""The private keys of the log, one file each in the state directory, and what is signed with them.
+"""The private keys of the log, one file each in the state directory, and the signatures that they make.
 
     keys/log-ID.key     Ed25519, PKCS #8 in PEM, mode 0600
 
-Trusted: who reads one of these files can sign a second log under the deployment's name; readers who compare
-checkpoints notice that, and nobody else does.
+Trust: whoever can read one of these files can sign a second log under the deployment's name. Only readers who
+compare checkpoints detect that.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ log = structlog.get_logger(__name__)
 
 
 def private_pem(key: Ed25519PrivateKey | X25519PrivateKey) -> bytes:
-    """A private key as unencrypted PKCS #8 in PEM."""
+    """Return a private key as unencrypted PKCS #8 in PEM."""
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
 @dataclass(frozen=True)
 class Signer:
-    """The keys of one deployment's log, in `directory`. Safe to use from several threads.
+    """The signer of one deployment's log, whose private keys are in `directory`. Safe to use from several threads.
 
-    `origin` names the log and all its keys. Files are read when a key is first needed, as keys may be added and
-    retired while servers run.
+    `origin` names the log and all its keys. A key's file is read when the key is first needed, because keys may be
+    added and retired while servers run.
     """
 
     directory: Path
@@ -61,7 +61,7 @@ class Signer:
     _known: dict[str, SigningKey] = field(default_factory=dict, repr=False)
 
     def make_key(self, now: datetime) -> PublicKey:
-        """A new key's public part; its file is on disk before this returns, and it is not in force yet."""
+        """Make a key, write its file durably, and return its public part. The key is not in force yet."""
         private = Ed25519PrivateKey.generate()
         key = PublicKey(Purpose.LOG, private.public_key().public_bytes_raw(), now)
         write_private(self.path(key), private_pem(private))
@@ -69,17 +69,21 @@ class Signer:
         return key
 
     def path(self, key: PublicKey) -> Path:
-        """The file of a key's private part."""
+        """Return the path of a key's private part."""
         return self.directory / f"log-{key.id}.key"
 
     def check(self, connection: Connection) -> None:
-        """Raises `InvalidArgument` naming the file of a key in force that is missing, malformed or too open."""
+        """Raise `InvalidArgument`, naming the file, where the file of any key in force is missing or unusable."""
         self._in_force(connection)
 
     def checkpoint(self, connection: Connection, head: TreeHead) -> bytes:
-        """The note that says this size and root, signed by every key that is in force by the log up to it.
+        """Return the note that states this size and root, signed by every key that is in force in the log up to it.
 
-        So it is a function of the log alone, whenever and by whichever server it is signed.
+        So the note depends on the log alone, and not on the time or the server that signs it.
+
+        Raises:
+            DataLoss: no key is in force at this size.
+            InvalidArgument: the file of a key is missing, malformed or too open.
         """
         signing = in_force_at(connection, Purpose.LOG, head.size)
         if not signing:
@@ -88,9 +92,9 @@ class Signer:
         return sign_note(text, [self._private(key) for key in signing])
 
     def check_checkpoints(self, connection: Connection) -> int:
-        """Verify every stored checkpoint; how many there are. Raises `DataLoss` naming the first that is wrong.
+        """Verify every stored checkpoint, and return their number. Raises `DataLoss`, naming the first wrong one.
 
-        Each must be signed by just the keys that the log says were in force at its size.
+        Each checkpoint must be signed by exactly the keys that were in force in the log at its size.
         """
         count = 0
         events = key_events(connection, Purpose.LOG)
@@ -113,33 +117,33 @@ class Signer:
         return count
 
     def envelope(self, connection: Connection, payload_type: str, payload: bytes) -> bytes:
-        """A signed envelope, with one signature by every key in force."""
+        """Return a signed envelope, with one signature by every key in force."""
         return envelopes.sign(payload_type, payload, self._in_force(connection))
 
     def receipt(self, connection: Connection, payload_type: str, payload: bytes) -> bytes:
-        """The envelope of a receipt. Raises `Unavailable` where it cannot be signed."""
+        """Return the envelope of a receipt. Raises `Unavailable` where it cannot be signed."""
         try:
             return self.envelope(connection, payload_type, payload)
         except InvalidArgument as error:
-            # A key that was added while this server runs, and whose file is not here: no analyst's doing.
+            # The file of a key that was added while this server runs is not here: the analyst is not at fault.
             log.error("receipt_not_signed", problem=error.message)
             raise Unavailable("receipts cannot be signed now") from None
 
     def verifier_keys(self, connection: Connection) -> list[VerifierKey]:
-        """Every key that has ever signed, those in force first: what a reader of old and new signatures needs."""
+        """Return every key that was ever in force, present ones first, for readers of old and new signatures."""
         ordered = sorted(all_keys(connection, Purpose.LOG), key=lambda key: key.retired is not None)
         return [self.verifier(key) for key in ordered]
 
     def verifier(self, key: PublicKey) -> VerifierKey:
-        """A key as its readers know it."""
+        """Return a public key in the form that readers of the log use."""
         return VerifierKey(self.origin, key.public)
 
     def lines(self, connection: Connection) -> str:
-        """The keys in force as readers are given them: a line each."""
+        """Return the keys in force as text for readers, one line each."""
         return "".join(f"{self.verifier(key).to_text()}\n" for key in in_force(connection, Purpose.LOG))
 
     def remove_retired(self, connection: Connection) -> None:
-        """Remove the files of keys that sign no more."""
+        """Remove the files of retired keys."""
         for key in all_keys(connection, Purpose.LOG):
             if key.retired is not None:
                 self.path(key).unlink(missing_ok=True)

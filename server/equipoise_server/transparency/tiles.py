@@ -5,7 +5,7 @@ Tile `number` of `level` holds the hashes numbered `256 * number` and on among t
 levels are computed from one tile. So the tree grows by changing the last tile of each level only, and the root of
 any range of leaves that a proof names is found from one tile for each of the range's complete subtrees.
 
-Nothing here knows where tiles are kept. `height` is the binary logarithm of a tile's width.
+This module does not know where tiles are stored. `height` is the binary logarithm of a tile's width.
 """
 
 from __future__ import annotations
@@ -29,9 +29,16 @@ Tiles = Callable[[Place], bytes]  # the hashes of a tile that is there, one afte
 
 
 def grown(tiles: Tiles, size: int, hashes: Sequence[bytes], height: int = HEIGHT) -> dict[Place, bytes]:
-    """Return the tiles that are new or longer when leaves with these hashes follow the tree of `size` leaves.
+    """Return the tiles that change when leaves are appended to a tree. All other tiles stay as they are.
 
-    Every other stays as it is. Raises `DataLoss` where a tile that is there does not end where it should.
+    Args:
+        tiles: reads a tile of the tree as it is.
+        size: how many leaves the tree has.
+        hashes: the hashes of the new leaves, in order.
+        height: of a tile.
+
+    Raises:
+        DataLoss: an existing tile does not have the length that `size` implies.
     """
     changed: dict[Place, bytes] = {}
     level, added = 0, list(hashes)
@@ -68,7 +75,7 @@ def consistency(tiles: Tiles, old_size: int, new_size: int, height: int = HEIGHT
 
 
 def widths(size: int, height: int = HEIGHT) -> dict[Place, int]:
-    """Return every tile of a tree of `size` leaves, and how many hashes it has."""
+    """Return every tile of a tree of `size` leaves, and the number of hashes in each."""
     width_of: dict[Place, int] = {}
     level, count = 0, size
     while count:
@@ -81,7 +88,7 @@ def widths(size: int, height: int = HEIGHT) -> dict[Place, int]:
 
 
 def _range_root(tiles: Tiles, begin: int, end: int, height: int) -> bytes:
-    """The root over leaves [begin, end); `begin` is a multiple of the least power of two that is no shorter."""
+    """Return the root over leaves [begin, end). `begin` is a multiple of the least power of two >= end - begin."""
     middle = begin + (1 << (end - begin).bit_length() - 1)
     left = _subtree(tiles, begin, middle, height)
     return left if middle == end else node_hash(left, _range_root(tiles, middle, end, height))

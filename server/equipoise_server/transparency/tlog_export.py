@@ -1,4 +1,4 @@
-"""The log as files, as C2SP's tlog-tiles has them, for tools that are not ours.
+"""The log as files in the layout of C2SP's tlog-tiles, for other programs that read such logs.
 
     checkpoint                      the signed note
     tile/LEVEL/NUMBER[.p/WIDTH]     a tile of hashes; with its width where it is not full
@@ -14,17 +14,17 @@ from collections.abc import Callable, Iterator
 from equipoise.records.merkle import HASH_BYTES
 from equipoise_server.transparency.tiles import HEIGHT, Tiles, widths
 
-Leaves = Callable[[int, int], list[bytes]]  # those from a number on, at most so many
+Leaves = Callable[[int, int], list[bytes]]  # the leaves from an index on, at most so many
 
 
 def tlog_files(size: int, note: bytes, tiles: Tiles, leaves: Leaves) -> Iterator[tuple[str, bytes]]:
-    """Yield every file by its relative path: those of a log of `size` leaves with the checkpoint `note`."""
+    """Yield relative path and content of every file of a log of `size` leaves with the checkpoint `note`."""
     for (level, number), width in widths(size).items():
         yield _path(str(level), number, width), tiles((level, number))[: width * HASH_BYTES]
         if level == 0:
             bundle = leaves(number << HEIGHT, width)
             yield _path("entries", number, width), b"".join(len(leaf).to_bytes(2, "big") + leaf for leaf in bundle)
-    # Last, so that whoever finds it finds what it covers.
+    # The checkpoint comes last, so that every file it covers exists before it.
     yield "checkpoint", note
 
 

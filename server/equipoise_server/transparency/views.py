@@ -1,4 +1,4 @@
-"""What auditors see of the log: leaves, the records behind them with every item, and proofs. Nothing unsigned."""
+"""The auditors' view of the log: leaves, records with every item, and proofs, all under a signed checkpoint."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGE_BYTES = 1 << 20  # of contents, unless one record alone has more
 
 @dataclass(frozen=True)
 class LogViews:
-    """Views of one store's log. Pages begin with the first leaf; a page's token is the next one's number."""
+    """Views of one store's log. Pages begin with the first leaf; a page token is the index of the next leaf."""
 
     store: Store
 
@@ -32,7 +32,7 @@ class LogViews:
         return note
 
     def leaves(self, page_size: int, page_token: str) -> tuple[list[bytes], str]:
-        """Return the leaves, as far as the newest checkpoint goes."""
+        """Return a page of leaves, as far as the newest checkpoint goes, and the token of the next page."""
         limit, first = page_limit(page_size), page_number(page_token)
         with self.store.read() as connection:
             entries = log.entries(connection, first, limit + 1)
@@ -40,7 +40,7 @@ class LogViews:
         return [entry.leaf for entry in shown], token
 
     def records(self, page_size: int, page_token: str) -> tuple[list[RecordOpening], str]:
-        """Return the records behind the leaves; fewer than a page's where they are large."""
+        """Return a page of records, and the next page's token. A page has fewer records where they are large."""
         limit, first = page_limit(page_size), page_number(page_token)
         with self.store.read() as connection:
             entries = log.entries(connection, first, limit + 1)
@@ -55,18 +55,18 @@ class LogViews:
         return opened, str(entries[shown].index) if shown < len(entries) else ""
 
     def inclusion(self, leaf_index: int, tree_size: int) -> list[bytes]:
-        """Return the path of a leaf. Raises `OutOfRange` beyond what is signed."""
+        """Return the inclusion proof of a leaf. Raises `OutOfRange` for a size beyond the newest checkpoint."""
         with self.store.read() as connection:
             return log.inclusion(connection, leaf_index, tree_size)
 
     def consistency(self, old_size: int, new_size: int) -> list[bytes]:
-        """Return the proof that one size continues another. Raises `OutOfRange` beyond what is signed."""
+        """Return the consistency proof of two sizes. Raises `OutOfRange` beyond the newest checkpoint."""
         with self.store.read() as connection:
             return log.consistency(connection, old_size, new_size)
 
 
 def _sizes(connection: Connection, first: int, end: int) -> dict[int, int]:
-    """Return how large the contents of records are, by their numbers in the log."""
+    """Return the bytes of the contents of each record, by the record's index in the log, for [first, end)."""
     query = (
         select(records.c.log_index, func.sum(func.length(record_items.c.content)))
         .join(record_items, record_items.c.record == records.c.position)

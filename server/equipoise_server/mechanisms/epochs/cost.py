@@ -1,4 +1,4 @@
-"""What a session in epochs costs the people in the table and the analysts, and how far its noise reaches."""
+"""The costs of a session in epochs, for the data and for the analysts, and the reach of its noise."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NO_PROTECTION = Budget(50.0, 1e-6)  # what a session is planned for that protect
 
 @dataclass(frozen=True)
 class Session:
-    """Public: the universe, the scale of answers, how far one may move; slots, statements and cells in all."""
+    """The public size of a session: universe, scale and sensitivity of answers, slots, statements and cells."""
 
     universe: int
     scale: Scale
@@ -49,14 +49,14 @@ def analyst_budget(setting: PublicParameters) -> Budget:
 
 
 def records_rho(setting: PublicParameters, ending_epsilon: Fraction) -> Fraction:
-    """Return the rho that is left for drawing hypotheses; 0 where nothing is."""
+    """Return the rho that is left for drawing hypotheses; 0 where none is left."""
     budget = analyst_budget(setting)
     left, delta = budget.epsilon - float(ending_epsilon), usable_delta(budget) * (1 - CAP_PART)
     return Fraction(largest_rho(left, delta), RHO_UNIT) if left > 0 and delta > 0 else Fraction(0)
 
 
 def places_beyond(setting: PublicParameters, ending_epsilon: Fraction, epochs: int) -> int:
-    """The fewest places beyond an epoch's target for which the hard caps cost no more than their part of delta."""
+    """Return the fewest places beyond an epoch's target for which hard caps cost at most their part of delta."""
     budget = analyst_budget(setting)
     allowed = CAP_PART * usable_delta(budget) / epochs
     low, high = -1, 1
@@ -88,7 +88,7 @@ def drawing_rho(records: int, step: int) -> Fraction:
 def tests_and_answers(
     setting: PublicParameters, session: Session, positives: int
 ) -> tuple[Fraction, GaussianNoise]:
-    """The largest epsilon of a test that the data's budget allows, and the answers' noise that goes with it."""
+    """Return the largest epsilon of a test that the data budget allows, and the noise of answers beside it."""
     rho = Fraction(usable_rho(setting.data_budget), RHO_UNIT)
     alone = epsilon_within(rho / (session.statements + 2 * ANSWER_PART * positives))
     low, high = 0, 1 << (EPSILON_BITS + 6)

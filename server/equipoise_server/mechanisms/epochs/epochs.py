@@ -1,15 +1,16 @@
 """Analysts' private multiplicative weights (HRU Algorithm 5, corrected), over any finite universe.
 
-A session is cut into *epochs*, each with a hypothesis of its own. Every statement is tested against a public
-threshold, and answered from the hypothesis or, where it errs by more, afresh. What was answered afresh is learnt
-from only at the end of the epoch, all at once and each a little, and the next hypothesis is a number of records
-drawn from what was learnt: so none shows much of any one statement. Nor does the end of an epoch, by the count test
-of `repair_places`: after *every* slot, asked in or not, the epoch ends if the number of statements answered afresh,
-with fresh noise, has reached a target with noise of the epoch's own; and certainly at a hard cap.
+A session is divided into *epochs*, each with its own hypothesis. Every statement is tested against a public
+threshold. It is answered from the hypothesis, or with fresh noise where the hypothesis errs by more. The session
+learns from the fresh answers only at the end of the epoch, from all at once and a little from each. The next
+hypothesis is a number of records drawn from the learnt distribution, so no hypothesis shows much of any statement.
+The end of an epoch does not show much either, by the count test of `repair_places`: after *every* slot, used or
+empty, the number of fresh answers plus fresh noise is compared with a target plus the epoch's own noise. The epoch
+ends when the target is reached, and certainly at a hard cap.
 
-All noise is named by its slot or epoch, by what was learnt so far, and that of a slot by its statement
-(`online.streams`). What is learnt is a function of published answers. So a session is a function of its seed and of
-what was asked, however often it was interrupted.
+Every random stream is named by its slot or epoch and by what was learnt so far; the stream of a slot also by its
+statement (`online.streams`). The session learns only from published answers. So a session is a function of its seed
+and its statements, no matter how often it was interrupted.
 """
 
 from __future__ import annotations
@@ -66,12 +67,12 @@ class EpochParameters(Parameters):
 
     @property
     def test_noise(self) -> DiscreteLaplace:
-        """The law of the noise on a score."""
+        """The distribution of the noise on a score."""
         return DiscreteLaplace(self.test_epsilon / (self.scale.sensitivity << SCORE_BITS))
 
     @property
     def count_noise(self) -> DiscreteLaplace:
-        """The law of the noise on counts and targets."""
+        """The distribution of the noise on counts and targets."""
         return DiscreteLaplace(self.ending_epsilon)
 
     def answer_noise(self, l1_sensitivity: int) -> NoiseDistribution:

@@ -1,11 +1,11 @@
-"""What a session in epochs plans: epochs, targets, hypotheses, thresholds and noise, and what they promise.
+"""The plan of a session in epochs: epochs, targets, hypotheses, thresholds, noise and error bounds.
 
-There are places for all statements that may come, so that none is ever uncertified; what the analysts' budget
-allows is learnt on the way, and costs the data nothing. Where so many answers leave no useful bound, there are
-fewer places: certified answers are useful then, but once all epochs have ended the others are not certified.
+There are places for all statements that may come, so that every answer is certified. The session learns as much as
+the analysts' budget allows, which costs the data nothing. Where so many fresh answers leave no useful bound, there
+are fewer places: certified answers are useful then, but answers after the last epoch are not certified.
 
-That fewer places are enough because of what is learnt can be proven (HRU Theorem 5.2), but not usefully at any size
-that a session may have: docs/session-mechanisms.md tells what that would promise.
+HRU Theorem 5.2 proves that fewer places are enough because of what is learnt, but not usefully for any size that a
+session may have: docs/session-mechanisms.md shows the resulting bounds.
 
 How epochs, rates and hypotheses are chosen among what the analysts' budget allows rests on no promise: by the mean
 regret of multiplicative weights over the epochs and how far a hypothesis of so many records strays.
@@ -65,7 +65,7 @@ class Learning:
 
 
 def plan_epochs(setting: PublicParameters, session: Session) -> EpochParameters:
-    """Return the parameters that promise least. Raises `InvalidArgument` or `BudgetExhausted`."""
+    """Return the parameters with the smallest error bound. Raises `InvalidArgument` or `BudgetExhausted`."""
     check_session(setting, session)
     ending = ending_epsilon(setting)
     places, tried = session.statements, list[EpochParameters]()
@@ -81,7 +81,7 @@ def promised(parameters: EpochParameters) -> float:
 
 
 def uncertified_cells(setting: PublicParameters, session: Session, parameters: EpochParameters) -> int:
-    """At most how many cells come after all epochs, with probability `1 - beta`."""
+    """Return a bound on the cells that are asked after the last epoch; it holds with probability `1 - beta`."""
     early = cost.ends_early(parameters.ending_epsilon, parameters.epochs, session.slots, Fraction(setting.beta) / 8)
     answered = parameters.epochs * max(0, parameters.target - early)
     return 0 if answered >= session.statements else session.cells - answered
@@ -115,7 +115,7 @@ def learning_with(setting: PublicParameters, session: Session, ending: Fraction,
 
 
 def affordable_records(setting: PublicParameters, ending: Fraction, epochs: int, target: int, rate: float) -> int:
-    """Of each hypothesis, at most: what the analysts' budget allows."""
+    """Return the most records of each hypothesis that the analysts' budget allows."""
     if epochs == 1:
         return 1
     drawing = (epochs - 1) * cost.drawing_rho(1, exponent_step(rate, target))
@@ -193,7 +193,7 @@ def forced(setting: PublicParameters, name: str, usual: tuple[float, ...]) -> tu
 
 
 def check_session(setting: PublicParameters, session: Session) -> None:
-    """Refuses what cannot be played in epochs, naming the field."""
+    """Refuse settings that no session in epochs can serve. Raises `InvalidArgument`, naming the field."""
     if setting.unit != "query":
         problem = "must be query: a session in epochs hides one statement from many analysts, not a whole analyst"
         raise InvalidArgument("unit", problem)

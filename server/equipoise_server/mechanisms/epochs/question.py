@@ -1,7 +1,7 @@
-"""What a private session asks of a statement: of the data, and of any multiset of a finite universe.
+"""The interface of a private session's statements: values on the data, and on any multiset of a finite universe.
 
-The universe of linear queries are the records that can exist. Statements that are not linear have whole databases
-for elements, and what they come to on several is the mean (`low_sensitivity`).
+For linear queries the universe is the set of possible records. For other statements its elements are whole
+databases, and the value on several databases is the mean (`low_sensitivity`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Question(Protocol):
         ...
 
     def truth(self) -> NDArray[np.int64]:
-        """The true answers, int64[cells] between 0 and `units`. The only thing here that touches the data."""
+        """Return the true answers, int64[cells] between 0 and `units`. Only this method reads the data."""
         ...
 
     def held(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,8 +1,8 @@
-"""What a game costs by its totals, in closed form: the limit of the exact sums for many rounds.
+"""The costs of a game by its totals, in closed form: the limit of the exact sums for many rounds.
 
-Proposals only, solved for the rates that budgets leave; every charge is computed by `equipoise.accounting`. `N` and
-`K` are the records and actions drawn, `E_D` and `E_Q` either player's rate times rounds, `n` the records of the
-table, `s` the density; the integrals are over the part `x` of the game already played.
+These costs only propose games, solved for the rates that budgets allow; `equipoise.accounting` computes every
+charge. `N` and `K` are the records and actions drawn, `E_D` and `E_Q` either player's rate times rounds, `n` the
+records of the table, `s` the density; the integrals are over the part `x` of the game already played.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What a game costs and promises, as functions of its public parameters and of the public numbers of a setting.
+"""The costs and error bounds of a game, as functions of its public parameters and of a setting's public numbers.
 
 The proven error of a game is HRU's regret argument with exact constants (mechanisms section 2): fewer than `s`
 units have a query whose synopsis error exceeds
 
     log|X| / (eta_D T) + L / (eta_Q T) + eta_Q / 2 + sampling       (+ 3 eta_D / 8 + sqrt(2 ln(1/beta) / ((T-1) M)))
 
-with `L = log(G/s) + log(actions of the largest unit)`; the bracket only in sampled play. Parameters are chosen in
-`choosing`; every cost is computed by `equipoise.accounting`.
+with `L = log(G/s) + log(actions of the largest unit)`; the bracket only in sampled play. `selection` chooses the
+parameters, and `equipoise.accounting` computes every cost.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from equipoise_server.mechanisms.interface import PublicParameters
 
 @dataclass(frozen=True)
 class Size:
-    """The public numbers that the game depends on."""
+    """The public numbers of a setting on which the game depends."""
 
     records: int
     universe: int

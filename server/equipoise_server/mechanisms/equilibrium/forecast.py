@@ -1,4 +1,4 @@
-"""What a game is expected to do: its error by a rule of thumb, its running time and its memory.
+"""Forecasts of a game: its expected error by a rule of thumb, its running time and its memory.
 
 Whatever the number of rounds, both players' costs and errors depend on totals: the records and the actions drawn in
 all, and how far either player's exponents may travel in all (`eta T`). The proven bound is several times too

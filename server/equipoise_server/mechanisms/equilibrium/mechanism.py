@@ -46,7 +46,7 @@ class Equilibrium:
     fitted = False
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
-        """Parameters from public things, by `selection`; single ones may be forced through the options."""
+        """Plan a round from public facts, by `selection`. Options may force single parameters."""
         return plan_equilibrium(self.name, setting)
 
     def run(

@@ -1,4 +1,4 @@
-"""Reading and checking a plan's forced options, and rounding its epsilons down to their grid."""
+"""Reads and checks a plan's forced options, and rounds its epsilons down to their grid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `equilibrium` plans from public things: its parameters, both costs, and what it promises."""
+"""The plan of `equilibrium`, from public facts: its parameters, both costs, and its error bound."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class EquilibriumParameters(Parameters):
 
 
 def plan_equilibrium(name: str, setting: PublicParameters) -> MechanismPlan:
-    """Parameters by `choosing`, or forced through the options; refused where a budget would be exceeded."""
+    """Plan the parameters by `selection`, or as the options force them. Raises where a budget would be exceeded."""
     check(setting)
     size, places = Size.of(setting), None
     if setting.unit == "analyst" and cost_model.forced_share(setting) != 1:
@@ -114,7 +114,7 @@ def plan_equilibrium(name: str, setting: PublicParameters) -> MechanismPlan:
 
 
 def check(setting: PublicParameters) -> None:
-    """Refuses what `equilibrium` cannot do, naming the field."""
+    """Refuse settings that `equilibrium` cannot serve, naming the field."""
     check_setting(setting)
     check_options(setting)
     if Size.of(setting).units < 2:

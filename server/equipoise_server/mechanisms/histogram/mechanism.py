@@ -1,7 +1,7 @@
-"""`histogram`: noise on every cell of the universe once; every answer is computed from it.
+"""`histogram`: adds noise to every cell of the universe once, and computes every answer from the noisy cells.
 
-The identity strategy (Li, Hay, Rastogi, Miklau & McGregor 2010): what it costs and promises depends on neither the
-number of queries nor who asks them.
+The identity strategy (Li, Hay, Rastogi, Miklau & McGregor 2010): its cost and its error bounds depend neither on
+the number of queries nor on who asks them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Histogram:
     fitted = False
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
-        """Return the law that promises less error. There are no options."""
+        """Plan a round with the noise distribution that has the smaller error bound. There are no options."""
         return plan_histogram(self.name, setting)
 
     def run(
@@ -63,7 +63,7 @@ class Histogram:
         seed: bytes,
         progress: OnStep,
     ) -> Outcome:
-        """Noise on every cell, whoever is present; then the answers of each analyst."""
+        """Add noise to every cell, whoever is present, and answer each analyst from the noisy cells."""
         present = planned_workloads(setting, data, workloads)
         parameters = HistogramParameters.from_json(plan.parameters)
         limit, size, records = cell_limit(setting), setting.universe_size, setting.records
@@ -77,7 +77,7 @@ class Histogram:
         together = concatenate(list(present.values()))
         progress("counting", 0, 1)
         noisy_counts = together.counts(noisy)
-        # What all cells are too many by, spread evenly: `covered (whole + rest / size)`, to the nearest record.
+        # The excess of all noisy cells is spread evenly: `covered (whole + rest / size)`, to the nearest record.
         whole, rest = divmod(int(noisy.sum()) - records, size)
         covered = together.covered()
         spread = covered * whole + (2 * covered * rest + size) // (2 * size)

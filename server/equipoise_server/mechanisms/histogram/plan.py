@@ -1,4 +1,4 @@
-"""What `histogram` plans: the noise on every cell, its cost, and the error of sums of cells."""
+"""The plan of `histogram`: the noise on every cell, its cost, and the error of sums of cells."""
 
 from __future__ import annotations
 
@@ -33,14 +33,18 @@ BEYOND = Fraction(1, 2**160)  # probability that the noise of one cell is cut, s
 
 @canonical_object
 class HistogramParameters(Parameters):
-    """`noise` of counts that move by 1 in sum (the cells move by 2); `chance` that one answer's bound fails."""
+    """The public parameters of `histogram`.
+
+    `noise`: for L1 sensitivity 1; the cells have L1 sensitivity 2. `chance`: the probability that one answer's
+    bound fails.
+    """
 
     noise: AnswerNoise = key("noise", NOISE)
     chance: Fraction = key("chance", FRACTION)
 
 
 def plan_histogram(name: str, setting: PublicParameters) -> MechanismPlan:
-    """Plan a round from public things, under the mechanism's own name."""
+    """Plan a round from public facts, under the mechanism's own name."""
     check_setting(setting)
     check_no_options(name, setting)
     if setting.universe_size > MAX_UNIVERSE:
@@ -65,7 +69,10 @@ def plan_histogram(name: str, setting: PublicParameters) -> MechanismPlan:
 def promise_of(
     calibrate: Calibration, setting: PublicParameters
 ) -> tuple[int, HistogramParameters, PrivacyEvent] | None:
-    """The largest bound of any query with one law, in units of 2^-40, and the charge; None: it cannot be had."""
+    """Return the largest bound of any query, in units of 2^-40, the parameters and the charge.
+
+    Returns None where the budget allows no such noise.
+    """
     try:
         noise, part = calibrate(setting.data_budget)
         law = noise_distribution(noise, MAX_MOVED)

@@ -1,7 +1,7 @@
-"""`laplace` and `gaussian`: independent noise on every count that is asked for.
+"""`laplace` and `gaussian`: add independent noise to every count of a round.
 
-All counts of a round are one vector, and what replacing a record moves of it is at most the sum of the declared
-sensitivities. So tables cost as many as they are, not as many as they have cells.
+All counts of a round are one vector, whose sensitivity is at most the sum of the declared sensitivities. So the
+cost depends on the number of tables, not on the number of their cells.
 """
 
 from __future__ import annotations

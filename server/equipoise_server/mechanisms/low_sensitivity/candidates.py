@@ -2,7 +2,7 @@
 
 `options.candidates` holds them, each as the universe cells that hold records, and how many:
 `[{"cells": [0, 7], "counts": [120, 380]}, ...]`. They are chosen before the session and shown to everybody, so they
-must not come from the data: what a list tells by what is in it, no noise hides.
+must not come from the data: no noise hides what the list itself reveals.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_ENTRIES = 1 << 22  # of all candidates together
 
 
 def read_candidates(setting: PublicParameters) -> Databases:
-    """Raises `InvalidArgument` naming, for example, `options.candidates[3].counts[0]`."""
+    """Read the candidates. Raises `InvalidArgument` naming, for example, `options.candidates[3].counts[0]`."""
     if not setting.attributes:
         raise InvalidArgument("attributes", "must be given: low_sensitivity needs the size of each attribute")
     listed = setting.options.get("candidates")

@@ -1,4 +1,4 @@
-"""What a session of `low_sensitivity` asks of a statement: of the data, and of the candidate databases."""
+"""The statements of a session of `low_sensitivity`: their values on the data and on the candidate databases."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Proportion(CompiledStatistic):
 
 
 def statistic_of(statement: CompiledStatement) -> CompiledStatistic:
-    """Return the one number that a statement asks for. Raises `InvalidArgument` for a table."""
+    """Return a statement as a statistic with one value. Raises `InvalidArgument` for a table."""
     if isinstance(statement, CompiledStatistic):
         return statement
     if statement.query_count != 1 or statement.l1_sensitivity != 1:
@@ -68,7 +68,7 @@ def statistic_of(statement: CompiledStatement) -> CompiledStatistic:
 
 
 def database_of(sizes: tuple[int, ...], data: Counts) -> Databases:
-    """A table as the one database that a statistic is computed on. `sizes`: the categories of each attribute."""
+    """Return a table as the database that statistics are computed on. `sizes`: the categories of each attribute."""
     cells, counts = (np.concatenate(blocks) for blocks in zip(*data.occupied(), strict=True))
     return Databases.of(sizes, cells, counts)
 

@@ -86,7 +86,7 @@ class LowSensitivity:
         )
 
     def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:
-        """Single numbers only, of no more than the declared sensitivity."""
+        """Accept single numbers of at most the declared sensitivity. Raises `InvalidArgument` for anything else."""
         parameters = LowSensitivityParameters.from_json(plan.parameters)
         records, declared = parameters.table_records, parameters.sensitivity
         delta = statistic_of(statement).sensitivity(records)
@@ -99,7 +99,7 @@ class LowSensitivity:
     def start(
         self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes
     ) -> LowSensitivitySession:
-        """A session over the candidates."""
+        """Start a session over the candidates."""
         parameters, candidates = (
             LowSensitivityParameters.from_json(plan.parameters).epochs,
             read_candidates(setting),
@@ -118,22 +118,22 @@ class LowSensitivitySession:
     epochs: Epochs
 
     def used_up_at(self, slot: int) -> bool:
-        """Whether all epochs have ended before this slot, which the analysts are charged for."""
+        """Return whether all epochs have ended before this slot. The analysts are charged for this information."""
         self.epochs.pass_to(slot)
         return self.epochs.used_up
 
     def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"") -> Answers:
-        """The answer in this slot."""
+        """Answer the statement in a slot."""
         question = DatabaseQuestion(statistic_of(statement), self.candidates, self.data, self.scale)
         return self.epochs.answer(slot, question, encoded)
 
     def finish(self) -> Synopsis:
-        """No records: the last hypothesis is a choice of candidates, not of records."""
+        """Return an empty synopsis: the last hypothesis is a choice of candidates, not of records."""
         return Synopsis()
 
 
 def sizes(setting: PublicParameters) -> Session:
-    """What the planner needs to know of a session over the candidates."""
+    """Return the public size of a session over the candidates."""
     check_enumerable(setting)
     slots = session_length(setting, slotted=True) * len(setting.shares)
     scale, asked = scale_for(declared_sensitivity(setting)), statements_asked(setting, slots)
@@ -142,7 +142,7 @@ def sizes(setting: PublicParameters) -> Session:
 
 
 def declared_sensitivity(setting: PublicParameters) -> Fraction:
-    """The option `sensitivity`, such as "1/500" or 0.002. Raises `InvalidArgument`."""
+    """Return the option `sensitivity`, such as "1/500" or 0.002. Raises `InvalidArgument`."""
     option, declared = setting.options.get("sensitivity"), Fraction(0)
     if isinstance(option, int | float) and not isinstance(option, bool) and 0 < option <= 1:
         declared = Fraction(repr(option))

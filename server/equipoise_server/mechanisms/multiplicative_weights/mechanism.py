@@ -1,8 +1,8 @@
-"""`multiplicative_weights`: each analyst alone, by selecting, measuring and learning in turns.
+"""`multiplicative_weights`: answers each analyst separately, by selecting, measuring and learning in turns.
 
-Hardt, Ligett & McSherry (2012), for whole statements: what is selected is a statement, by its largest cell error,
-and all its cells are measured for the price of one or two; everything measured is used again in every round; and
-what is delivered is fitted to all measurements at once, with a noisy test of its largest error.
+Hardt, Ligett & McSherry (2012), for whole statements. The mechanism selects a statement by its largest cell error,
+and measures all of its cells for the price of one or two. Every round uses all measurements again. The final
+answers are fitted to all measurements at once, and a noisy test bounds their largest error.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class MultiplicativeWeights:
     fitted = True
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
-        """Rounds and noise from the shares and the budget. The option `rounds` forces their number."""
+        """Plan rounds and noise from the shares and the budget. The option `rounds` forces the number of rounds."""
         check_setting(setting)
         check_enumerable(setting)
         parameters = plan_weights(setting)
@@ -86,7 +86,7 @@ class MultiplicativeWeights:
         seed: bytes,
         progress: OnStep,
     ) -> Outcome:
-        """Each analyst alone, with a stream of its own."""
+        """Answer each analyst separately, with the analyst's own random stream."""
         present = planned_workloads(setting, data, workloads)
         parameters = WeightsParameters.from_json(plan.parameters)
         answers = {}
@@ -105,13 +105,13 @@ def learn(
     records: int,
     stream: KeyedStream,
 ) -> Answers:
-    """One analyst's answers: T rounds, then a fit, then its test."""
+    """Compute one analyst's answers: T rounds, then a fit, then the test of the fit."""
     if workload.empty:
         return alike(np.zeros(0, np.int64), METHOD, NO_BOUND)
     counts, starts = data.count(workload), workload.statement_offsets
     slack = gain_slack(rounding_error(records, data.universe_size))
     hypothesis = Hypothesis(data.universe_size, parameters.reach / 2.0**GRID_BITS, slack)
-    # Of each query: the sum of 1 / variance, and of the measured counts in these weights.
+    # For each query: the sum of 1 / variance, and the sum of the measured fractions with these weights.
     precision, weighted = np.zeros(len(counts)), np.zeros(len(counts))
     total = np.zeros(len(counts), dtype=np.int64)
     step = selection_step(parameters.select_epsilon)
@@ -133,7 +133,7 @@ def learn(
     largest = int(answer_scores(counts, records, fitted).max())
     noisy_largest = largest + int(parameters.certify_noise.draw(1, stream)[0])
     tested = tested_bound(noisy_largest, parameters.margin, fitted, records)
-    # The mean over all rounds is what is proven; the fit to all measurements is nearly always far better.
+    # The proven bound is that of the mean over all rounds; the fit is nearly always far better.
     values, bound = fitted, tested
     if tested > parameters.proven:
         values, bound = total // parameters.rounds, parameters.proven

@@ -1,4 +1,4 @@
-"""What `multiplicative_weights` plans: rounds, noise, the error that is proven, and the costs."""
+"""The plan of `multiplicative_weights`: rounds, noise, the proven error, and the costs."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class WeightsParameters(Parameters):
 
     @property
     def certify_noise(self) -> DiscreteLaplace:
-        """The law of the noise on the largest score of the final answers."""
+        """The distribution of the noise on the largest score of the final answers."""
         return DiscreteLaplace(self.certify_epsilon / (1 << SCORE_BITS))
 
 
 def plan_weights(setting: PublicParameters) -> WeightsParameters:
-    """The rounds that prove the least error; the usual number where that is worth little, as practice is better."""
+    """Plan the number of rounds with the least proven error, or the usual number where that proof says little."""
     forced = check_options(setting.options)
     if forced:
         return with_rounds(setting, forced)
@@ -67,7 +67,10 @@ def plan_weights(setting: PublicParameters) -> WeightsParameters:
 
 
 def with_rounds(setting: PublicParameters, rounds: int) -> WeightsParameters:
-    """Everything else from the number of rounds. Beta goes in equal parts to measurements, selections and tests."""
+    """Plan all other parameters for a number of rounds.
+
+    Measurements, selections and tests get equal parts of beta.
+    """
     rho_of_analyst = Fraction(usable_rho(setting.data_budget), RHO_UNIT * len(setting.shares))
     select = epsilon_within(4 * SELECT_SHARE * rho_of_analyst / rounds)  # a selection costs epsilon^2 / 8, not / 2
     certify = epsilon_within(CERTIFY_SHARE * rho_of_analyst)
@@ -98,13 +101,13 @@ def with_rounds(setting: PublicParameters, rounds: int) -> WeightsParameters:
 
 
 def affordable(setting: PublicParameters, rounds: int) -> bool:
-    """Return whether so many rounds leave each an epsilon that samplers can draw."""
+    """Return whether each of so many rounds has an epsilon that samplers can draw."""
     rho_of_analyst = Fraction(usable_rho(setting.data_budget), RHO_UNIT * len(setting.shares))
     return epsilon_within(SELECT_SHARE * rho_of_analyst / rounds) >= MIN_EPSILON
 
 
 def data_parts(setting: PublicParameters, parameters: WeightsParameters) -> list[PrivacyEvent]:
-    """Return what all analysts together cost the people in the table, whoever is present."""
+    """Return the privacy events of all analysts together for the data, whoever is present."""
     analysts, rounds = len(setting.shares), parameters.rounds
     truncated = analysts * parameters.certify_noise.truncation_delta()
     selection = accounting.exponential_mechanism_rho(parameters.select_epsilon, 1)
@@ -117,7 +120,7 @@ def data_parts(setting: PublicParameters, parameters: WeightsParameters) -> list
 
 
 def check_options(options: Mapping[str, object]) -> int:
-    """Return the forced number of rounds; 0 where none is."""
+    """Return the number of rounds that the options force; 0 where they do not."""
     for name in options:
         if name != "rounds":
             raise InvalidArgument(f"options.{name}", "unknown; there is rounds")

@@ -1,9 +1,8 @@
-"""What every session mechanism is: a plan from public things, and a session that answers one statement at a time.
+"""The interface of every session mechanism: a plan from public facts, and a session that answers its statements.
 
-All statements of all analysts have places in one order, the *slots*. Everything random in a session is drawn from
-streams that the seed, a slot (or the number of an update) and the statements so far name, never from what an
-earlier draw left over (`streams`). So a session that is played again from its beginning gives the same answers,
-however it was interrupted.
+The statements of all analysts are ordered by *slots*. Every random stream of a session is named by the seed, a slot
+(or the number of an update) and the statements so far, and does not depend on earlier draws (`streams`). So a
+session that is played again from its beginning gives the same answers, no matter how it was interrupted.
 """
 
 from __future__ import annotations
@@ -29,62 +28,74 @@ HYPOTHESIS = AnswerMethod.HYPOTHESIS
 
 
 class Session(Protocol):
-    """A session while it runs: a function of setting, plan, data, seed and what was asked so far."""
+    """A running session: a function of setting, plan, data, seed and the statements so far."""
 
     def used_up_at(self, slot: int) -> bool:
-        """Whether nothing more is learnt from the data, so that statements from this slot on are uncertified.
+        """Return whether the session reads no more data, so that statements from this slot on are uncertified.
 
-        Passes the slots before it that were empty, as `answer` does: they count like others, and an end that came
-        in one of them must not show later than one that came in a slot that was asked in.
+        This call also processes the empty slots before `slot`, as `answer` does. Empty slots count like others: if
+        the last update falls into an empty slot, it must become visible no later than in any other slot.
         """
         ...
 
     def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"") -> Answers:
-        """The answer to the statement in this slot. Slots ascend; those left out were empty.
+        """Answer the statement in a slot.
 
-        `encoded`: the statement's exact bytes, to which its noise is bound; empty only where nothing is at stake.
+        Args:
+            slot: the slot; slots ascend, and those left out were empty.
+            statement: the statement.
+            encoded: the statement's exact bytes, to which its noise is bound.
         """
         ...
 
     def finish(self) -> Synopsis:
-        """Passes all slots that are left and returns the synopsis, empty where there is none."""
+        """Process all remaining slots, and return the synopsis, which is empty where there is none."""
         ...
 
 
 class SessionMechanism(Protocol):
-    """A named mechanism for sessions. Stateless: everything it knows is in its arguments."""
+    """A mechanism that answers sessions. Stateless: it depends on its arguments alone."""
 
     @property
     def name(self) -> str:
-        """What it is called by."""
+        """The name by which operators choose the mechanism."""
         ...
 
     @property
     def slotted(self) -> bool:
-        """Whether the clock gives slots: share i of m has slot `t m + i` in turn t. Else they go by arrival."""
+        """Whether the clock gives slots: share i of m has slot `t m + i` in turn t. Otherwise arrival does."""
         ...
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
-        """Parameters, costs and promises from public things. Raises `InvalidArgument` or `BudgetExhausted`.
+        """Plan a session: compute parameters, costs and error bounds from public facts alone.
 
-        `setting.options` holds the session's `length` beside the mechanism's own options (`session_length`).
+        `setting.options` contains the session's `length` and the mechanism's own options (`session_length`).
+
+        Raises:
+            InvalidArgument: the mechanism cannot serve this setting, or does not have an option.
+            BudgetExhausted: a budget is too small.
         """
         ...
 
     def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:
-        """Raises `InvalidArgument("statement", ...)` for what the planned mechanism cannot answer."""
+        """Raise `InvalidArgument("statement", ...)` for a statement that the planned mechanism cannot answer."""
         ...
 
     def start(self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes) -> Session:
-        """A session before its first slot."""
+        """Start a session, before its first slot."""
         ...
 
 
 def session_length(setting: PublicParameters, slotted: bool) -> int:
-    """The option `length`: turns where `slotted`, else statements in all, of which the shares may allow fewer.
+    """Check a session's setting, and return its length.
 
-    Raises `InvalidArgument` for what `check_setting` refuses, for another length and for declared sensitivities and
-    supports, which mean nothing here: each statement's own is known when it is asked.
+    Returns:
+        The option `length`: turns where `slotted`, otherwise the statements of the session. The shares may allow
+        fewer statements; then that number is returned.
+
+    Raises:
+        InvalidArgument: `check_setting` refuses the setting, the length is out of range, or a share declares a
+            sensitivity or support. In a session these are known for each statement when it is asked.
     """
     check_setting(setting)
     for index, share in enumerate(setting.shares):
@@ -98,7 +109,7 @@ def session_length(setting: PublicParameters, slotted: bool) -> int:
 
 
 def linear(statement: CompiledStatement) -> CompiledWorkload:
-    """The statement, for mechanisms that answer linear queries only. Raises `InvalidArgument` for a statistic."""
+    """Return the statement if it consists of linear queries. Raises `InvalidArgument` for a statistic."""
     if isinstance(statement, CompiledStatistic):
         raise InvalidArgument("statement", "is a statistic; only sessions of low_sensitivity answer statistics")
     return statement
@@ -113,9 +124,10 @@ def play(
     seed: bytes,
     progress: OnStep,
 ) -> Outcome:
-    """A whole session, from all that was asked in it. A pure function of its arguments.
+    """Compute a whole session from all of its statements. A pure function of its arguments.
 
-    `asked` holds an entry for each analyst who asked; the others get none.
+    `asked`: one entry for each analyst who asked a statement; other analysts get no answers. Raises `ValueError`
+    where statements or table are not those that were planned for.
     """
     check_asked(mechanism, setting, plan, asked)
     check_table(setting, data)
@@ -135,7 +147,7 @@ def play(
 
 
 def joined(answers: list[Answers]) -> Answers:
-    """The answers to some statements, one after another."""
+    """Concatenate the answers to several statements."""
     return Answers(
         np.concatenate([np.zeros(0, np.int64), *(each.values for each in answers)]),
         np.concatenate([np.zeros(0, np.uint8), *(each.methods for each in answers)]),
@@ -149,7 +161,7 @@ def check_asked(
     plan: MechanismPlan,
     asked: Mapping[str, SessionWorkload],
 ) -> None:
-    """Raises `ValueError` where more was asked than was planned for, or out of turn: each promise rests on it."""
+    """Raise `ValueError` for more statements than planned, or wrong slots. Every guarantee needs this check."""
     length = session_length(setting, mechanism.slotted)
     places = {share.analyst: place for place, share in enumerate(setting.shares)}
     taken = np.concatenate([np.zeros(0, np.int64), *(workload.slots for workload in asked.values())])

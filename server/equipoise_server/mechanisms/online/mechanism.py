@@ -1,8 +1,8 @@
-"""`online`: each statement is answered from a hypothesis about the table where that serves, and afresh where not.
+"""`online`: answers each statement from a hypothesis about the table, or with fresh noise where that is inaccurate.
 
 Roth & Roughgarden (2010), Hardt & Rothblum (2010), Gupta, Roth & Ullman (2012): OnlineIC. The noisy test of the
-hypothesis is free while it passes; what fails it is answered with fresh noise, and the published answer alone
-improves the hypothesis.
+hypothesis is free while it passes. A statement that fails the test is answered with fresh noise, and the published
+answer alone improves the hypothesis.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class Online:
     slotted = False
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
-        """Updates, threshold and noise from the shares, the length and the budget.
+        """Plan updates, threshold and noise from the shares, the length and the budget.
 
-        Options: `updates` forces their number, `threshold` the error of a hypothesis from which it is one, as a
-        fraction of the records, and `answers` the law of the noise.
+        Options: `updates` forces the number of updates; `threshold` the error, as a fraction of the records, from
+        which a hypothesis is updated; `answers` the distribution of the noise.
         """
         parameters = plan_online(setting)
         if setting.protects_analysts and len(setting.shares) > 1:
@@ -76,12 +76,12 @@ class Online:
         )
 
     def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:  # noqa: ARG002
-        """Every predicate and every marginal can be answered."""
+        """Accept every predicate and every marginal. Raises `InvalidArgument` for anything else."""
         if linear(statement).statement_count != 1:
             raise InvalidArgument("statement", "must be one")
 
     def start(self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes) -> OnlineSession:
-        """A session before its first statement, with the uniform hypothesis."""
+        """Start a session with the uniform hypothesis, before its first statement."""
         return OnlineSession(setting, OnlineParameters.from_json(plan.parameters), data, seed)
 
 
@@ -96,11 +96,11 @@ class OnlineSession:
         self._tests = SequentialSparseVector(parameters.vector, self._streams.derive_asked, "online")
 
     def used_up_at(self, slot: int) -> bool:  # noqa: ARG002
-        """Whether the last update is made: from here on the table is not read any more."""
+        """Return whether the last update was made, after which the table is not read."""
         return self._tests.used_up
 
     def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"") -> Answers:
-        """The answer to the statement in this slot; slots ascend."""
+        """Answer the statement in a slot. Slots ascend."""
         self._streams.ask(slot, encoded)
         asked = linear(statement)
         expected = self._hypothesis.answers(asked)
@@ -118,5 +118,5 @@ class OnlineSession:
         return alike(published, noise.method, self._parameters.noise_bounds[l1_sensitivity - 1])
 
     def finish(self) -> Synopsis:
-        """There is no synopsis of records: the hypothesis is known by its answers only."""
+        """Return an empty synopsis: only the hypothesis's answers are released."""
         return Synopsis()

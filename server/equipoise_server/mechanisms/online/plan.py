@@ -1,4 +1,4 @@
-"""What `online` plans: updates, threshold, noise, the errors that are proven, and the costs."""
+"""The plan of `online`: updates, threshold, noise, the proven errors, and the costs."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _usual(setting: PublicParameters, length: int, divisions: list[Division]) ->
 
 
 def uncertified(setting: PublicParameters, parameters: OnlineParameters) -> int:
-    """At most how many cells are answered without a bound: all those asked after the last update."""
+    """Return the most cells that can be answered without a bound: all those asked after the last update."""
     return 0 if parameters.proven else setting.queries - parameters.updates
 
 

@@ -1,14 +1,14 @@
-"""What a session draws from: streams that are bound to the statement and to all that was learnt before it.
+"""The random streams of a session, each bound to its statement and to everything that was learnt before it.
 
-A state directory that is restored whole, guard and all, is the server that it was: nothing inside it tells that the
-session had gone on. Were a slot's noise a function of the seed and the slot, another statement in that slot would
-be answered with the same noise, and the difference of the two answers would have none. So the noise of a slot is a
-function of the seed, the slot, the statement, and of the statements that were answered afresh before, of all
-analysts and in their order: a test's score depends on the hypothesis, which is made of these. Where all of it is
-the same, so is the answer; where anything differs, the noise is independent, as in two sessions.
+If the whole state directory is restored from a copy, including the guard, nothing in it shows that the session had
+gone on. If a slot's noise depended on the seed and the slot alone, another statement in that slot would then get
+the same noise, and the difference of the two answers would have none. So the noise of a slot is a function of the
+seed, the slot, the statement, and the statements of all analysts that got fresh answers before, in their order.
+(The score of a test depends on the hypothesis, which is made from these.) If all of these are the same, so is the
+answer; if any of them differs, the noise is independent, as in two sessions.
 
-Statements that the hypothesis served are not in it: they change nothing for anybody, and so they do not change what
-others draw.
+Statements that were answered from the hypothesis are not included: they change nothing for anybody, and so they do
+not change the randomness of others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SessionStreams:
 
     @property
     def history(self) -> bytes:
-        """The digest of all that was learnt."""
+        """The digest of everything that was learnt."""
         return self._history
 
     def ask(self, slot: int, statement: bytes) -> None:
@@ -39,7 +39,7 @@ class SessionStreams:
         self._asked = hashlib.sha256(slot.to_bytes(8, "big") + statement).digest()
 
     def learn(self) -> None:
-        """Bind all streams from here on to the statement that is being answered: it is answered afresh."""
+        """Bind all further streams to the current statement, which gets a fresh answer."""
         self._history = hashlib.sha256(self._history + self._asked).digest()
 
     def derive(self, *labels: str) -> KeyedStream:

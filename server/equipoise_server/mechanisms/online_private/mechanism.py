@@ -44,11 +44,11 @@ class OnlinePrivate:
         return session_plan(self.name, setting, session, plan_epochs(setting, session))
 
     def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:  # noqa: ARG002
-        """Linear queries only."""
+        """Accept linear queries only. Raises `InvalidArgument` for anything else."""
         linear(statement)
 
     def start(self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes) -> LinearSession:
-        """A session over the records of the universe."""
+        """Start a session over the records of the universe."""
         parameters, slots = EpochParameters.from_json(plan.parameters), sizes(setting).slots
         return LinearSession(data, setting.records, Epochs(parameters, data.universe_size, slots, seed))
 
@@ -62,21 +62,21 @@ class LinearSession:
     epochs: Epochs
 
     def used_up_at(self, slot: int) -> bool:
-        """Whether all epochs have ended before this slot, which the analysts are charged for."""
+        """Return whether all epochs have ended before this slot. The analysts are charged for this information."""
         self.epochs.pass_to(slot)
         return self.epochs.used_up
 
     def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"") -> Answers:
-        """The answer in this slot."""
+        """Answer the statement in a slot."""
         return self.epochs.answer(slot, LinearQuestion(linear(statement), self.data, self.records), encoded)
 
     def finish(self) -> Synopsis:
-        """The records of the last hypothesis."""
+        """Return the records of the last hypothesis."""
         return self.epochs.finish()
 
 
 def sizes(setting: PublicParameters) -> Session:
-    """What the planner needs to know of a session over the records of the universe."""
+    """Return the public size of a session over the records of the universe."""
     slots = session_length(setting, slotted=True) * len(setting.shares)
     check_enumerable(setting)
     asked = statements_asked(setting, slots)

@@ -1,4 +1,4 @@
-"""What is asked for, counted and hidden: the only step of `pooled` through which one analyst may see another."""
+"""The demand for tables, counted with noise: the only step of `pooled` that can reveal one analyst to another."""
 
 from __future__ import annotations
 

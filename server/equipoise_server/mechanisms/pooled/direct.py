@@ -1,4 +1,4 @@
-"""What the measured tables alone say about every query: a value, and how far it may be from the truth.
+"""Estimates of every query from the measured tables alone: a value, and how far it may be from the truth.
 
 Only queries whose statement is about a table of the family are told anything; the others get an infinite reach.
 """

@@ -1,4 +1,4 @@
-"""The measured tables of a round, and what they say about a query by themselves.
+"""The measured tables of a round, and the estimates of other tables from them.
 
 Every table is counted once, with discrete Gaussian noise. A table over fewer attributes is told by all measured
 tables that hold its attributes: each is summed down to it, and the sums are averaged by their variances; then the

@@ -44,7 +44,7 @@ class Pooled:
     fitted = True
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
-        """Parameters from public things; single ones may be forced through the options."""
+        """Plan a round from public facts. Options may force single parameters."""
         return plan_pooled(self.name, setting)
 
     def run(
@@ -56,7 +56,7 @@ class Pooled:
         seed: bytes,
         progress: OnStep,
     ) -> Outcome:
-        """Demand, tables, one fit for all, then every analyst's answers from its own workload."""
+        """Count the demand, measure tables, fit one synopsis, and answer each analyst from its own workload."""
         present = planned_workloads(setting, data, workloads)
         parameters = PooledParameters.from_json(plan.parameters)
         for workload in present.values():
@@ -90,12 +90,12 @@ class Pooled:
 
 
 def check_workload(plan: MechanismPlan, workload: CompiledWorkload) -> None:
-    """Raises `InvalidArgument` for a workload that a round of this plan cannot answer."""
+    """Raise `InvalidArgument` for a workload that a round of this plan cannot answer."""
     check_statements(PooledParameters.from_json(plan.parameters), workload)
 
 
 def check_statements(parameters: PooledParameters, workload: CompiledWorkload) -> None:
-    """Raises `InvalidArgument` for a statement about a table that the family lacks, unless such are repaired."""
+    """Raise `InvalidArgument` for a statement about a table outside the family, unless the plan repairs these."""
     outside = [] if parameters.repair is not None else outside_of(parameters, workload)
     if outside:
         family, axes = parameters.family, workload.statement_tables()[outside[0]]

@@ -1,4 +1,4 @@
-"""Reading and checking what may be forced of a plan of `pooled`."""
+"""Reads and checks the options that may be forced of a plan of `pooled`."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ OF_REPAIR = ("cut_off", "threshold", "repair_rounds")
 
 
 def read_options(setting: PublicParameters) -> Options:
-    """Raises `InvalidArgument` naming an option that is unknown or out of range."""
+    """Read the options. Raises `InvalidArgument` naming an option that is unknown or out of range."""
     for name, value in sorted(setting.options.items()):
         if name not in LIMITS:
             raise InvalidArgument(f"options.{name}", f"unknown; there is {', '.join(sorted(LIMITS))}")

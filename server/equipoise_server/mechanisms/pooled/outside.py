@@ -1,7 +1,7 @@
-"""Statements outside the family: answered from the synopsis where repair's tests allow it, and afresh otherwise.
+"""Statements outside the family: answered from the synopsis if repair's tests allow it, otherwise with fresh noise.
 
-Mechanisms section 5, for the part of every analyst's workload that no measured table tells. Which statements these
-are is the analyst's own; nothing here couples analysts but the repair places, which hide them.
+Mechanisms section 5, for the part of every analyst's workload that no measured table covers. This part depends on
+the analyst's own workload. Analysts influence each other only through the repair places, which hide them.
 """
 
 from __future__ import annotations

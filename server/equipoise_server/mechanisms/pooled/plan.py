@@ -1,4 +1,4 @@
-"""What `pooled` plans from public things: the family, the noise on the demand, the floors, and what is promised."""
+"""The plan of `pooled`, from public facts: the family, the noise on the demand, the floors, and the error bound."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def covers_predicates(family: Family, summed: float) -> bool:
 
 
 def family_of(setting: PublicParameters, options: Options) -> Family:
-    """Return the family, refused where it cannot be measured."""
+    """Return the family. Raises where it cannot be measured."""
     if not setting.attributes:
         raise InvalidArgument(
             "attributes", "must be given: pooled measures tables of attributes, and needs the size of each"

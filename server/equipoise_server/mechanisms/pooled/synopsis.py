@@ -1,6 +1,6 @@
-"""From the measured tables to one distribution, and from it to the synthetic table that every analyst may download.
+"""Fits one distribution to the measured tables, and makes the synthetic table that every analyst may download.
 
-Sees private outputs only: post-processing, in floating point.
+This module sees private outputs only: it is post-processing, in floating point.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `projection` plans: the noise of `gaussian`, how far answers may be moved from it, and their bound."""
+"""The plan of `projection`: the noise of `gaussian`, how far a fit may move answers, and their error bound."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROUNDING = 2  # units of 2^-40: an answer's own rounding, and its bound's
 
 
 def plan_projection(name: str, setting: PublicParameters) -> MechanismPlan:
-    """Plan a round from public things, under the mechanism's own name."""
+    """Plan a round from public facts, under the mechanism's own name."""
     check_no_options(name, setting)
     plan = GAUSSIAN.plan(setting)
     check_enumerable(setting)
@@ -42,12 +42,12 @@ def plan_projection(name: str, setting: PublicParameters) -> MechanismPlan:
 
 
 def furthest(parameters: NoiseParameters, setting: PublicParameters) -> int:
-    """Return how far from their noisy counts fitted ones may be, in records."""
+    """Return how far fitted counts may be from the noisy counts, in records."""
     return gaussian_law(parameters).quantile(HARDLY * Fraction(setting.beta) / (2 * setting.queries))
 
 
 def gaussian_law(parameters: NoiseParameters) -> DiscreteGaussian:
-    """Return the law of the noise on every count."""
+    """Return the distribution of the noise on every count."""
     if not isinstance(parameters.noise, GaussianNoise):
         raise ValueError("projection starts from Gaussian noise")
     return DiscreteGaussian(parameters.noise.variance * parameters.l1_sensitivity)

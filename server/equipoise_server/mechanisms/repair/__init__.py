@@ -1,1 +1,1 @@
-"""Repair: who is served badly by a synopsis, found and answered afresh, for both units of protection."""
+"""Repair: finds whom a synopsis serves badly, and answers them with fresh noise, for both units of protection."""

@@ -55,7 +55,7 @@ class AnalystRepairParameters:
 
     @property
     def test_noise(self) -> DiscreteLaplace:
-        """The law of the noise on an analyst's largest score."""
+        """The distribution of the noise on an analyst's largest score."""
         return DiscreteLaplace(self.test_epsilon / (1 << SCORE_BITS))
 
 

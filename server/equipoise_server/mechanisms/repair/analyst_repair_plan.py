@@ -1,4 +1,4 @@
-"""What repair plans where the protected unit is a whole analyst: places, noise, bounds and costs."""
+"""The plan of repair where the protected unit is a whole analyst: places, noise, bounds and costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How either kind of repair is written among the parameters of a plan."""
+"""The encoding of both kinds of repair in the parameters of a plan."""
 
 from __future__ import annotations
 

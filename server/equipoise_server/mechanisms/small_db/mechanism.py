@@ -1,4 +1,4 @@
-"""`small_db`: each analyst's answers are those of one small database, drawn by the exponential mechanism.
+"""`small_db`: answers each analyst from one small database that the exponential mechanism draws.
 
 Source: Blum, Ligett & Roth (2008), as the small-database mechanism of 004 and the recap of 003. Exact, and so for
 tiny universes only: there are about `|X|^m` databases of `m` records, no polynomial in `|X|` where `m` grows.
@@ -49,7 +49,7 @@ class SmallDatabase:
     fitted = False
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
-        """The size that promises least error; `options.database_size` forces one."""
+        """Plan the database size with the smallest error bound; the option `database_size` forces a size."""
         return plan_small_database(self.name, setting)
 
     def run(
@@ -61,7 +61,7 @@ class SmallDatabase:
         seed: bytes,
         progress: OnStep,
     ) -> Outcome:
-        """One database for each analyst who asks anything, and its answers."""
+        """Draw one database for each analyst whose workload is not empty, and answer from it."""
         present = planned_workloads(setting, data, workloads)
         parameters = SmallDatabaseParameters.from_json(plan.parameters)
         progress("drawing databases", 0, 1)
@@ -80,13 +80,13 @@ class SmallDatabase:
 
 
 def all_databases(universe: int, size: int) -> NDArray[np.int64]:
-    """Every multiset of records, as ascending cells: int64[databases, size]."""
+    """Return every multiset of `size` records, as ascending cells: int64[databases, size]."""
     cells = itertools.chain.from_iterable(itertools.combinations_with_replacement(range(universe), size))
     return np.fromiter(cells, dtype=np.int64).reshape(-1, size)
 
 
 def scores(workload: CompiledWorkload, data: Counts, databases: NDArray[np.int64]) -> NDArray[np.int64]:
-    """`max_q |n c_q(y) - m c_q(D)|` of every database, int64: exact, below 2^48."""
+    """Return `max_q |n c_q(y) - m c_q(D)|` of every database, int64[databases]: exact, below 2^48."""
     records, size = data.records, databases.shape[1]
     worst = np.zeros(len(databases), dtype=np.int64)
     one = np.ones(1, dtype=np.int64)
@@ -97,9 +97,9 @@ def scores(workload: CompiledWorkload, data: Counts, databases: NDArray[np.int64
 
 
 def exponents(errors: NDArray[np.int64], parameters: SmallDatabaseParameters) -> NDArray[np.int64]:
-    """The scores as exponents in units of 2^-48 nats, up to a constant: the best has 0.
+    """Return the scores as exponents in units of 2^-48 nats, shifted so that the best database has 0.
 
-    One unit of score counts for a whole number of units, so a record moves every exponent by at most `epsilon / 2`.
+    One unit of score is a whole number of these units, so a record changes every exponent by at most `epsilon / 2`.
     """
     rate = units_of_score(parameters.epsilon, parameters.size)
     below: NDArray[np.int64] = errors.min() - errors

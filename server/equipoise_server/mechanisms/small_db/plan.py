@@ -1,4 +1,4 @@
-"""What `small_db` plans: the size of its databases, the epsilon of every draw, and the error that is proven."""
+"""The plan of `small_db`: the size of its databases, the epsilon of every draw, and the proven error."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ RECORD_SECONDS = 3e-8  # of listing a database, for each of its records
 
 @canonical_object
 class SmallDatabaseParameters(Parameters):
-    """`size`: records of each database (m). `epsilon`: of each analyst's draw. `bound`: in units of 2^-40."""
+    """The public parameters of `small_db`.
+
+    `size`: the records of each database (m). `epsilon`: of each analyst's draw. `bound`: in units of 2^-40.
+    """
 
     size: int = key("size", COUNT)
     epsilon: Fraction = key("epsilon", FRACTION)
@@ -41,7 +44,7 @@ class SmallDatabaseParameters(Parameters):
 
 
 def plan_small_database(name: str, setting: PublicParameters) -> MechanismPlan:
-    """Plan a round from public things, under the mechanism's own name."""
+    """Plan a round from public facts, under the mechanism's own name."""
     check_setting(setting)
     sizes = feasible_sizes(setting)
     epsilon, part = epsilon_of_draws(setting)
@@ -64,17 +67,17 @@ def plan_small_database(name: str, setting: PublicParameters) -> MechanismPlan:
 
 
 def number_of_databases(universe: int, size: int) -> int:
-    """Multisets of so many records: `C(|X| + m - 1, m)`."""
+    """Return the number of multisets of `size` records: `C(|X| + m - 1, m)`."""
     return math.comb(universe + size - 1, size)
 
 
 def units_of_score(epsilon: Fraction, size: int) -> int:
-    """`epsilon / (2 m)` in units of 2^-48 nats, rounded down; above 2^12, as epsilon is at least 10^-8."""
+    """Return `epsilon / (2 m)` in units of 2^-48 nats, rounded down; above 2^12, as epsilon is at least 10^-8."""
     return math.floor(epsilon * (1 << UNIT_BITS) / (2 * size))
 
 
 def feasible_sizes(setting: PublicParameters) -> range:
-    """The sizes of which there are few enough databases. Raises `InvalidArgument` saying what would be feasible."""
+    """Return the sizes with few enough databases. Raises `InvalidArgument`, saying what would be feasible."""
     universe, limit = setting.universe_size, f"at most {MAX_DATABASES:,} databases can be drawn from"
     for option in setting.options:
         if option != "database_size":
@@ -98,7 +101,7 @@ def feasible_sizes(setting: PublicParameters) -> range:
 
 
 def epsilon_of_draws(setting: PublicParameters) -> tuple[Fraction, PrivacyEvent]:
-    """Return the epsilon of each analyst's draw, charged as what buys more of it: pure epsilons, or rhos."""
+    """Return the epsilon of each analyst's draw and its event, in pure epsilon or in rho, whichever allows more."""
     analysts = len(setting.shares)
     plain = Fraction(math.floor(Fraction(setting.data_budget.epsilon) * RHO_UNIT) // analysts, RHO_UNIT)
     concentrated = epsilon_within(4 * Fraction(usable_rho(setting.data_budget), RHO_UNIT) / analysts)
@@ -112,7 +115,7 @@ def epsilon_of_draws(setting: PublicParameters) -> tuple[Fraction, PrivacyEvent]
 
 
 def promised(setting: PublicParameters, size: int, epsilon: Fraction) -> float:
-    """The bound of the theorem for databases of `size` records: the best one's error, and what the draw adds."""
+    """Return the theorem's bound for databases of `size` records: the best one's error plus the draw's error."""
     databases, analysts = number_of_databases(setting.universe_size, size), len(setting.shares)
     # Rounded down to whole units, epsilon is a little less than what is charged.
     rate = units_of_score(epsilon, size) * size / 2**UNIT_BITS
