@@ -134,7 +134,7 @@ def test_what_was_lost_is_registered_again_at_its_own_order_only(tmp_path: Path,
     opened = bench.rounds.budgets.journal()[0][-1]
     assert (opened.account, "beside" in json.loads(opened.events)) == (f"data/{away.name}", False)
     for order in (0.0, 2.5):
-        with pytest.raises(InvalidArgument, match=r"data_order: must be 6\.0, at which what was written off"):
+        with pytest.raises(InvalidArgument, match=r"data_order: must be 6\.0, the order at which losses"):
             register(order)
     register(6.0)
     with bench.store.read() as connection:

@@ -24,6 +24,7 @@ from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms import make_plan
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.small_db import mechanism, plan
 from equipoise_server.mechanisms.small_db.mechanism import SmallDatabase
@@ -185,19 +186,17 @@ def realised_charge(patches: pytest.MonkeyPatch) -> None:
     """A charge for one of the two analysts."""
     charge_of = accounting.charge_of
     patches.setattr(
-        plan, "charge_of", lambda parts: replace(charge_of(parts), epsilon=charge_of(parts).epsilon // 2)
+        make_plan, "charge_of", lambda parts: replace(charge_of(parts), epsilon=charge_of(parts).epsilon // 2)
     )
 
 
 def reused_stream(patches: pytest.MonkeyPatch) -> None:
     """One stream for all analysts, each of whom begins it anew."""
 
-    class Forgetful:
-        @staticmethod
-        def derive(seed: bytes, *labels: str) -> KeyedStream:
-            return KeyedStream.derive(seed, labels[0])
+    def forgetful(seed: bytes, _: CompiledWorkload, *labels: str) -> KeyedStream:
+        return KeyedStream.derive(seed, labels[0])
 
-    patches.setattr(mechanism, "KeyedStream", Forgetful)
+    patches.setattr(mechanism, "own_stream", forgetful)
 
 
 @pytest.mark.parametrize(

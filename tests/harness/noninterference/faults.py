@@ -8,10 +8,10 @@ from dataclasses import replace
 from sqlalchemy import Connection, func, select
 
 from equipoise.errors import WrongState
-from equipoise.model.rounds import Share
 from equipoise.model.submissions import Receipt
 from equipoise_server.rounds import submissions as module
-from equipoise_server.rounds.store.rounds import read_share
+from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.rounds.store.rounds import read_own_round
 from equipoise_server.rounds.submissions import Submissions
 from equipoise_server.storage.tables.round import shares, submissions
 
@@ -22,14 +22,16 @@ submitting: ContextVar[bool] = ContextVar("submitting", default=False)
 def shared_balance() -> None:
     """Analysts may submit whatever the others have left of all shares together."""
 
-    def shared(connection: Connection, round_id: str, analyst: str) -> Share:
-        share = read_share(connection, round_id, analyst)
+    def shared(connection: Connection, round_id: str, analyst: str, *, locked: bool = False) -> RoundRecord:
+        record = read_own_round(connection, round_id, analyst, locked=locked)
         if not submitting.get():
-            return share
+            return record
+        (share,) = record.terms.shares
         everybody = select(func.sum(shares.c.statements)).where(shares.c.round_id == round_id)
         others = (submissions.c.round_id == round_id) & (submissions.c.analyst != analyst)
         used = connection.execute(select(func.sum(submissions.c.statements)).where(others)).scalar_one() or 0
-        return replace(share, statements=connection.execute(everybody).scalar_one() - used)
+        left = replace(share, statements=connection.execute(everybody).scalar_one() - used)
+        return replace(record, terms=replace(record.terms, shares=(left,)))
 
     def from_all(
         self: Submissions, analyst: str, round_id: str, request_id: str, workload: bytes, salt: bytes
@@ -40,7 +42,7 @@ def shared_balance() -> None:
         finally:
             submitting.reset(token)
 
-    vars(module)["read_share"] = shared
+    vars(module)["read_own_round"] = shared
     Submissions.submit = from_all  # type: ignore[method-assign]
 
 

@@ -131,7 +131,7 @@ def test_listening_everywhere_puts_a_name_into_profiles(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["ca/authority.key", "keys/server.key", "keys/storage.key"])
 def test_exposed_or_missing_keys_are_refused(state: Path, name: str) -> None:
     (state / name).chmod(0o644)
-    with pytest.raises(InvalidArgument, match=f"{name}: others may open it"):
+    with pytest.raises(InvalidArgument, match=f"{name}: can be read by other users"):
         open_deployment(state, NOW)
     (state / name).unlink()
     with pytest.raises(InvalidArgument, match=f"{name}: cannot be read"):

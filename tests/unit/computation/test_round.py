@@ -71,7 +71,7 @@ def test_streams_are_sent_some_messages_at_a_time(job: Job) -> None:
 
 def test_another_number_of_records_is_refused(job: Job, tmp_path: Path) -> None:
     (tmp_path / TABLE).write_text("colour\n" + "red\n" * 99)
-    with pytest.raises(DataLoss, match="99 records, but 100"):
+    with pytest.raises(DataLoss, match="99 records, but had 100"):
         compute_round(job, lambda *_: None)
 
 

@@ -67,7 +67,7 @@ def test_saved_and_loaded(authority: Authority, tmp_path: Path) -> None:
 def test_loading_names_what_is_wrong(authority: Authority, tmp_path: Path) -> None:
     authority.save(tmp_path / "ca")
     (tmp_path / "ca" / KEY_FILE).chmod(0o644)
-    with pytest.raises(InvalidArgument, match=r"authority\.key: others may open it"):
+    with pytest.raises(InvalidArgument, match=r"authority\.key: can be read by other users"):
         Authority.load(tmp_path / "ca", "here")
     (tmp_path / "ca" / KEY_FILE).unlink()
     with pytest.raises(InvalidArgument, match=r"authority\.key: cannot be read"):

@@ -40,7 +40,7 @@ def test_accepted_keys(key: ec.EllipticCurvePrivateKey) -> None:
     ],
 )
 def test_other_keys_are_refused(key: PrivateKey) -> None:
-    with pytest.raises(InvalidArgument, match=r"^signing_request: its key is not on"):
+    with pytest.raises(InvalidArgument, match=r"^signing_request: must have a key on"):
         requested_key(signing_request(key))
 
 

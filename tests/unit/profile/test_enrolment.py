@@ -207,7 +207,7 @@ def test_other_directories_are_left_alone(tmp_path: Path) -> None:
 def test_a_pending_key_that_others_may_open_is_refused(tmp_path: Path) -> None:
     answer = bundle(begin(tmp_path))
     (tmp_path / PENDING_KEY).chmod(0o640)
-    with pytest.raises(InvalidArgument, match=r"pending\.key: others may open it"):
+    with pytest.raises(InvalidArgument, match=r"pending\.key: can be read by other users"):
         install(tmp_path, answer)
 
 

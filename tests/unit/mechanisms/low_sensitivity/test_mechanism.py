@@ -110,7 +110,7 @@ def test_what_has_no_usual_value_must_be_given(name: str, field: str) -> None:
 
 
 def test_a_schema_is_needed_and_statements_are_what_is_hidden() -> None:
-    with pytest.raises(InvalidArgument, match="a schema"):
+    with pytest.raises(InvalidArgument, match="attributes: must be given"):
         MECHANISM.plan(replace(setting(), attributes=()))
     with pytest.raises(InvalidArgument) as refused:
         MECHANISM.plan(replace(setting(), unit="analyst"))
