@@ -20,7 +20,7 @@ import pytest
 from harness.audit_size import SIZES, AuditSize
 from harness.faults.disk import UNTOLD, can_fail
 from harness.stores import KINDS, MISSING, Cluster, cluster, sqlite_file
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 from sqlalchemy.engine import make_url
 
 TESTS = Path(__file__).parent
@@ -101,7 +101,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         in_quick = in_quick_tier(item, cases)
         if in_quick:
             quick.append(item)
-        if not in_quick or item.get_closest_marker("hypothesis"):
+        # Hypothesis marks its tests as well, but later than this is called.
+        if not in_quick or is_hypothesis_test(getattr(item, "obj", None)):
             rest.append(item)
     tier = config.getoption("--tier")
     if tier != "all":

@@ -245,7 +245,7 @@ def answers_from_test_noise(patches: pytest.MonkeyPatch) -> None:
         noise: AnswerNoise, moved: int, counts: NDArray[np.int64], records: int, stream: KeyedStream
     ) -> NDArray[np.int64]:
         del noise, moved, stream
-        shown: NDArray[np.int64] = (np.clip(counts + kept[-2], 0, records) << 40) // records
+        shown: NDArray[np.int64] = (np.clip(counts + kept[-1], 0, records) << 40) // records
         return shown
 
     patches.setattr(DiscreteLaplace, "draw", keep)
@@ -298,7 +298,7 @@ def stream_reused_between_slots(patches: pytest.MonkeyPatch) -> None:
     patches.setattr(
         SequentialSparseVector,
         "_stream",
-        lambda tests, purpose, _: KeyedStream.derive(tests._seed, "online", purpose),
+        lambda _, purpose, __: KeyedStream.derive(bytes(32), "online", purpose),
     )
 
 

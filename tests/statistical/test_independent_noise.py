@@ -210,12 +210,10 @@ def noise_as_submitted(patches: pytest.MonkeyPatch) -> None:
 def reused_stream(patches: pytest.MonkeyPatch) -> None:
     """One stream for the noise of all analysts, each of whom begins it anew."""
 
-    class Forgetful:
-        @staticmethod
-        def derive(seed: bytes, *labels: str) -> KeyedStream:
-            return KeyedStream.derive(seed, labels[0])
+    def forgetful(seed: bytes, _: CompiledWorkload, *labels: str) -> KeyedStream:
+        return KeyedStream.derive(seed, labels[0])
 
-    patches.setattr(noise_mechanism, "KeyedStream", Forgetful)
+    patches.setattr(noise_mechanism, "own_stream", forgetful)
 
 
 MUTANTS: list[tuple[Callable[[IndependentNoise], bool], Switch]] = [

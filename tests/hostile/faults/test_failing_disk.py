@@ -39,7 +39,7 @@ from equipoise_server.storage.store import read_only
 from equipoise_server.storage.tables.transparency import checkpoints, records
 
 FULL, BROKEN = (errno.ENOSPC, WRITES | NAMES), (errno.EIO, ALL)
-MAX_CALLS = 60  # of one request
+MAX_CALLS = 200  # of one request
 MANY_CALLS = 10**6  # more than any test makes
 
 

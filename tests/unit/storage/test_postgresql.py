@@ -183,7 +183,7 @@ def test_several_servers_hold_one_store_and_a_repair_holds_it_alone(url: str) ->
     with (
         hold(url),
         hold(url),
-        pytest.raises(InvalidArgument, match="store: is in use by a server"),
+        pytest.raises(InvalidArgument, match="store: is in use: stop the server"),
         hold_exclusively(url),
     ):
         pass
