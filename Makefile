@@ -16,7 +16,7 @@ demo: $(VENV)/demo.stamp  ## one whole round on a public table, with a real serv
 # One more than there are cores, as many tests wait for a server.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(shell expr $$(nproc) + 1) --dist worksteal
 
-test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## a part of every kind of test, none of which may fail: 6 minutes on two idle cores
+test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## a part of every kind of test, none of which may fail: 8 minutes on two idle cores
 	$(PYTEST) --tier quick $(TESTS)
 
 test-unit: $(VENV)/test.stamp $(VENV)/demo.stamp  ## of the unit tests alone, without a server: a minute
