@@ -23,7 +23,7 @@ from equipoise_lab.demo.table import AIRLINES, PACKAGE, unpack_table
 from equipoise_lab.demo.workloads import workload_of
 from equipoise_server.admin.new_state import create_state
 
-UNFINISHED = "unfinished"  # a file that says that a demo failed here, or is still going on
+UNFINISHED = ".equipoise-demo-unfinished"  # of no other program: what lies beside it is removed by the next demo
 RELEASE_GRID_SECONDS = 1  # the usual minute would be a minute of waiting here
 
 

@@ -22,7 +22,8 @@ def test_a_demo_that_failed_does_not_keep_its_directory(tmp_path: Path, monkeypa
 
 
 def test_what_is_not_the_demo_s_stays(tmp_path: Path) -> None:
-    (tmp_path / "mine").write_text("kept")
+    for name in ("mine", "unfinished"):
+        (tmp_path / name).write_text("kept")
     with pytest.raises(InvalidArgument, match=r"--directory: .* is not empty"):
         run_demo(tmp_path, json_only=True)
     assert (tmp_path / "mine").read_text() == "kept"
