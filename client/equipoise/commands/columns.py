@@ -212,6 +212,7 @@ def print_plan(plan: Plan, requested: str) -> None:
                 "not counted: they are not protected" if plan.analyst_budget is None else pair(plan.analyst_budget),
             ),
             *(("counts on", each.all_in_words) for each in plan.charges),
+            ("expected mean error", f"{plan.expected_error:.3g} of {plan.errors_are_parts_of}"),
             ("promised error", error),
             ("uncertified at most", f"{plan.max_uncertified:,}"),
             ("takes about", f"{plan.seconds:.0f} s, {plan.memory_bytes / 2**20:,.0f} MB"),

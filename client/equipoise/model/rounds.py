@@ -106,7 +106,8 @@ class PlanNumbers:
     `parameters` is a JSON object, enough to run it again. `analyst_cost` is None where analysts are not protected:
     nothing bounds what they lose. `error_bound` is the largest bound of any certified answer; 1, which says
     nothing, where none is certified. `seconds`: of a run on one ordinary core, good to a factor of 3 where shares
-    are used up; fewer where they are not.
+    are used up; fewer where they are not. `expected_error`: the mean error over all declared queries that is
+    expected, in the unit of `error_bound`; no promise rests on it.
     """
 
     mechanism: str
@@ -117,6 +118,7 @@ class PlanNumbers:
     max_uncertified: int
     seconds: float
     memory_bytes: int
+    expected_error: float
 
     @property
     def errors_are_parts_of(self) -> str:

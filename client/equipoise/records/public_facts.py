@@ -88,5 +88,6 @@ PLAN: Codec[MechanismPlan] = object_codec(
         "max_uncertified": ("max_uncertified", COUNT),
         "seconds": ("seconds", REAL),
         "memory_bytes": ("memory_bytes", COUNT),
+        "expected_error": ("expected_error", REAL),
     },
 )

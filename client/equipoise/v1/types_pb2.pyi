@@ -841,6 +841,7 @@ class Plan(_message.Message):
     SECONDS_FIELD_NUMBER: _builtins.int
     MEMORY_BYTES_FIELD_NUMBER: _builtins.int
     CHARGES_FIELD_NUMBER: _builtins.int
+    EXPECTED_ERROR_FIELD_NUMBER: _builtins.int
     mechanism: _builtins.str
     """The mechanism's name, such as "equilibrium"."""
     parameters: _builtins.str
@@ -853,6 +854,8 @@ class Plan(_message.Message):
     """Predicted running time in seconds."""
     memory_bytes: _builtins.int
     """Predicted peak memory of the worker in bytes."""
+    expected_error: _builtins.float
+    """The mean error over all declared queries that is expected, as a fraction of the records. No promise rests on it."""
     @_builtins.property
     def data_cost(self) -> Global___Cost:
         """What the round costs the people in the table."""
@@ -889,10 +892,11 @@ class Plan(_message.Message):
         seconds: _builtins.float = ...,
         memory_bytes: _builtins.int = ...,
         charges: _abc.Iterable[Global___AccountCharge] | None = ...,
+        expected_error: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "analyst_cost", b"analyst_cost", "data_budget", b"data_budget", "data_cost", b"data_cost"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "analyst_cost", b"analyst_cost", "charges", b"charges", "data_budget", b"data_budget", "data_cost", b"data_cost", "error_bound", b"error_bound", "max_uncertified", b"max_uncertified", "mechanism", b"mechanism", "memory_bytes", b"memory_bytes", "parameters", b"parameters", "seconds", b"seconds"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "analyst_cost", b"analyst_cost", "charges", b"charges", "data_budget", b"data_budget", "data_cost", b"data_cost", "error_bound", b"error_bound", "expected_error", b"expected_error", "max_uncertified", b"max_uncertified", "mechanism", b"mechanism", "memory_bytes", b"memory_bytes", "parameters", b"parameters", "seconds", b"seconds"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -19,6 +19,7 @@ def make_plan(
     analysts: Sequence[PrivacyEvent] = (),
     *,
     error_bound: float,
+    expected_error: float,
     seconds: float,
     memory_bytes: int,
     max_uncertified: int = 0,
@@ -32,6 +33,7 @@ def make_plan(
         data: the privacy events that a run charges to the data, at all caps.
         analysts: the privacy events for one protected unit of the analysts; none where answers share no randomness.
         error_bound: the largest bound of a certified answer, as a fraction of the records.
+        expected_error: the mean error over all declared queries that is expected, as a fraction of the records.
         seconds: predicted, on one ordinary core.
         memory_bytes: predicted, at the peak.
         max_uncertified: how many answers may have no bound.
@@ -54,6 +56,7 @@ def make_plan(
         max_uncertified=max_uncertified,
         seconds=seconds,
         memory_bytes=memory_bytes,
+        expected_error=expected_error,
         data_events=events_to_json(name, data),
         analyst_events=events_to_json(name, analysts),
     )

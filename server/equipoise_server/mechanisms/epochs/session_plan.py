@@ -16,6 +16,7 @@ from equipoise_server.mechanisms.running_time import (
     QUERY_BYTES,
 )
 
+EXPECTED_PART = 0.1  # of the promise that the mean error comes to, on the streams of docs/sessions-accuracy.md
 STATEMENT_SECONDS = 6e-4  # streams, two countings and one answer, beside what they take for each cell of |X|
 RECORD_SECONDS = 1e-6  # of drawing one record of a hypothesis
 LEARNING_SECONDS = 6e-8  # of one new hypothesis, for each cell of |X|
@@ -35,6 +36,7 @@ def session_plan(
         data_parts(setting, session, parameters),
         analyst_parts(setting, session, parameters) if setting.protects_analysts else (),
         error_bound=promised(parameters),
+        expected_error=EXPECTED_PART * promised(parameters),
         max_uncertified=uncertified_cells(setting, session, parameters),
         seconds=tested + parameters.epochs * drawn + counted,
         memory_bytes=PROCESS_BYTES + 3 * CELL_BYTES * session.universe + QUERY_BYTES * session.cells,

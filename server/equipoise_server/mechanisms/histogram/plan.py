@@ -21,6 +21,12 @@ from equipoise_server.mechanisms.calibration import (
     noise_distribution,
 )
 from equipoise_server.mechanisms.checking import check_no_options, check_setting
+from equipoise_server.mechanisms.expected_error import (
+    gaussian_mean,
+    mean_over_queries,
+    summed_cells,
+    variance_of,
+)
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, NOISE, AnswerNoise, NoiseDistribution
@@ -61,9 +67,16 @@ def plan_histogram(name: str, setting: PublicParameters) -> MechanismPlan:
         parameters,
         with_samplers([part], truncation(law, setting), setting.data_budget.epsilon),
         error_bound=bound / 2**GRID_BITS,
+        expected_error=expected(law, setting),
         seconds=counting_seconds(setting) + drawing_seconds(law, setting.universe_size, 1),
         memory_bytes=counting_bytes(setting) + 8 * setting.universe_size,
     )
+
+
+def expected(law: NoiseDistribution, setting: PublicParameters) -> float:
+    """Return the mean error of sums of cells, as a fraction of the records: for many cells that of a Gaussian sum."""
+    variance, size = variance_of(law) / setting.records**2, setting.universe_size
+    return mean_over_queries(setting, lambda share: min(1.0, gaussian_mean(variance * summed_cells(share, size))))
 
 
 def promise_of(

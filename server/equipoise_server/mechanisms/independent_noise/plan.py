@@ -12,6 +12,7 @@ from equipoise_server.mechanisms.calibration import (
     noise_distribution,
 )
 from equipoise_server.mechanisms.checking import check_no_options, check_setting
+from equipoise_server.mechanisms.expected_error import noisy_answers_error
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.noise_calibration import NOISE, AnswerNoise
@@ -51,6 +52,7 @@ def plan_noise(name: str, calibrate: Calibration, setting: PublicParameters) -> 
         parameters,
         with_samplers([part], truncated, setting.data_budget.epsilon),
         error_bound=parameters.bound / 2**GRID_BITS,
+        expected_error=noisy_answers_error(law, setting.records),
         seconds=counting_seconds(setting) + drawing_seconds(law, setting.queries, len(setting.shares)),
         memory_bytes=counting_bytes(setting),
     )

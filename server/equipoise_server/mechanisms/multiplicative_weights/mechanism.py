@@ -73,6 +73,7 @@ class MultiplicativeWeights:
             parameters,
             data_parts(setting, parameters),
             error_bound=parameters.proven / 2**GRID_BITS,
+            expected_error=expected_error(setting),
             seconds=counting_seconds(setting) + weights_seconds(setting, parameters.rounds),
             memory_bytes=counting_bytes(setting) + fitting_bytes(setting),
         )

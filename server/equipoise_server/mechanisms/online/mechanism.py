@@ -26,6 +26,8 @@ from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
 from equipoise_server.mechanisms.running_time import fitting_bytes, online_seconds
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector
 
+EXPECTED_PART = 0.05  # of the promise that the mean error comes to, on the streams of docs/sessions-accuracy.md
+
 
 class Online:
     """The mechanism `online`.
@@ -70,6 +72,7 @@ class Online:
             parameters,
             data_parts(setting, parameters),
             error_bound=parameters.promise / 2**GRID_BITS,
+            expected_error=EXPECTED_PART * parameters.promise / 2**GRID_BITS,
             max_uncertified=uncertified(setting, parameters),
             seconds=online_seconds(setting, parameters.updates),
             memory_bytes=fitting_bytes(setting),

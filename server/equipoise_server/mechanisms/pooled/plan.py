@@ -13,6 +13,13 @@ from equipoise.queries.marginal_tables import Axes
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key, optional
 from equipoise_server.mechanisms.budget_rounding import usable_rho, with_samplers
 from equipoise_server.mechanisms.checking import check_setting
+from equipoise_server.mechanisms.expected_error import (
+    COVERED,
+    fitted_part,
+    gaussian_mean,
+    mean_over_queries,
+    only_predicates,
+)
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, GaussianNoise
@@ -36,6 +43,7 @@ from equipoise_server.mechanisms.repair.parameters import REPAIR, Repair
 from equipoise_server.mechanisms.running_time import PROCESS_BYTES, counting_seconds
 
 SLACK = 1 + 1e-5  # on promises: more than doubles and the units of answers can err
+PREDICATE_PART = 0.35  # of the direct estimate's error that the fit to all tables leaves, measured on Adult
 NO_LARGER = 1 << GRID_BITS
 # Measured once, good to a factor of 3.
 FIT_STEPS = 45
@@ -115,6 +123,7 @@ def plan_pooled(name: str, setting: PublicParameters) -> MechanismPlan:
         data_parts(parameters, setting),
         analyst_parts(parameters, setting),
         error_bound=promised,
+        expected_error=expected_error(setting, family, Fraction(rho, RHO_UNIT)),
         max_uncertified=uncertified,
         seconds=predicted_seconds(setting, family),
         memory_bytes=predicted_memory(setting),
@@ -174,6 +183,25 @@ def chances_of(setting: PublicParameters, family: Family, parts: int) -> Chances
     statements = setting.statements
     beta = setting.beta / parts
     return Chances(beta / 2 / max(1, cells), beta / 2 / statements)
+
+
+def expected_error(setting: PublicParameters, family: Family, rho: Fraction) -> float:
+    """Return the mean error that is expected where every one of the family's largest tables gets as much rho."""
+    if not family.sets:
+        return 0.0
+    variance = float(GaussianNoise.within(rho / len(family.largest)).variance * MAX_MOVED)
+    measured = [(axes, variance) for axes in family.largest]
+    pairs = [axes for axes in family.sets if len(axes) == min(2, family.ways)]
+    boxes = [
+        gaussian_mean(COVERED * (1 - COVERED) * cells * estimated_variance(family.sizes, axes, measured))
+        for axes in pairs
+        for cells in (table_cells(family.sizes, axes),)
+    ]
+    predicate = PREDICATE_PART * sum(boxes) / len(boxes) / setting.records
+    deviation = math.sqrt(variance) / setting.records
+    cells = sum(table_cells(family.sizes, axes) for axes in family.largest)
+    cell = gaussian_mean(deviation**2) * fitted_part(deviation, len(family.largest), cells)
+    return mean_over_queries(setting, lambda share: min(1.0, predicate if only_predicates(share) else cell))
 
 
 def certified_bound(

@@ -9,6 +9,7 @@ from fractions import Fraction
 from equipoise.accounting import events_from_json, events_to_json
 from equipoise.model.rounds import MechanismPlan
 from equipoise_server.mechanisms.checking import check_enumerable, check_no_options
+from equipoise_server.mechanisms.expected_error import fitted_error, mean_over_queries
 from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
@@ -29,16 +30,28 @@ def plan_projection(name: str, setting: PublicParameters) -> MechanismPlan:
     parameters = NoiseParameters.from_json(plan.parameters)
     far = bound_on_grid(furthest(parameters, setting), setting.records)
     reach = (parameters.bound + far + 2 * ROUNDING) / 2**GRID_BITS
-    deviation = math.sqrt(gaussian_law(parameters).variance) / setting.records
+    deviation = deviation_of(parameters, setting)
     return replace(
         plan,
         mechanism=name,
         error_bound=min(1.0, reach),
+        expected_error=expected_error(parameters, setting),
         seconds=plan.seconds + fitting_seconds(setting, deviation),
         memory_bytes=plan.memory_bytes + fitting_bytes(setting),
         data_events=events_to_json(name, events_from_json(plan.data_events)),
         analyst_events=events_to_json(name, []),
     )
+
+
+def expected_error(parameters: NoiseParameters, setting: PublicParameters) -> float:
+    """Return the mean error that is expected of fits to each analyst's own noisy answers."""
+    deviation = deviation_of(parameters, setting)
+    return mean_over_queries(setting, lambda share: fitted_error(deviation, share))
+
+
+def deviation_of(parameters: NoiseParameters, setting: PublicParameters) -> float:
+    """Return the standard deviation of each noisy answer, as a fraction of the records."""
+    return math.sqrt(gaussian_law(parameters).variance) / setting.records
 
 
 def furthest(parameters: NoiseParameters, setting: PublicParameters) -> int:

@@ -23,6 +23,7 @@ from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds
 from equipoise_server.randomness.exponential import UNIT_BITS
 
+EXPECTED_PART = 0.25  # of the proven error that the mean error comes to, measured on small universes
 MAX_DATABASES = 1 << 18
 MAX_SIZE = 256  # records of a database
 DEEPEST = 1 << 13  # nats: databases that are less probable than e^-8192 times the best are taken for as probable
@@ -61,6 +62,7 @@ def plan_small_database(name: str, setting: PublicParameters) -> MechanismPlan:
         parameters,
         with_samplers([part], len(setting.shares) * LOST, setting.data_budget.epsilon),
         error_bound=bound / 2**GRID_BITS,
+        expected_error=EXPECTED_PART * errors[size],
         seconds=counting_seconds(setting) + scored,
         memory_bytes=counting_bytes(setting) + 24 * databases * (size + 4),
     )
