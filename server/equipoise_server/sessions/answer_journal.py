@@ -50,6 +50,7 @@ class AnswerJournal:
         self._id = session.record.id
         self._context = context
         self._remember = remember
+        self._places = {share.analyst: index for index, share in enumerate(session.record.terms.shares)}
         with context.store.read() as connection:
             _, self._answered = answer_store.standing(connection, self._id)
             self._promise = recorded_promise(connection, self._id)
@@ -145,14 +146,14 @@ class AnswerJournal:
 
     def _unused(self, analyst: str) -> AnalystProgress:
         """Return the progress of an analyst who has asked nothing. Raises `DataLoss` without a stored salt."""
-        shares = self._session.record.terms.shares
-        index = next(i for i, share in enumerate(shares) if share.analyst == analyst)
+        index = self._places[analyst]
+        share = self._session.record.terms.shares[index]
         with self._context.store.read() as connection:
             salt = answer_store.salt_in_force(connection, self._id, analyst)
         if salt is None:
             raise DataLoss(DAMAGED)
         start = chain_start(self._context.deployment, self._id, analyst, salt)
-        return AnalystProgress(shares[index], index, 0, 0, start)
+        return AnalystProgress(share, index, 0, 0, start)
 
     def _page(self, slot: int) -> list[StoredAnswer]:
         with self._context.store.read() as connection:
