@@ -21,7 +21,8 @@ from equipoise_server.admin.new_state import create_state
 from equipoise_server.rounds.store.committed_content import check_all, check_synopsis
 from equipoise_server.rpc.services.evidence_stream import workload_pieces
 
-EXCHANGED = "UPDATE submissions SET workload = (SELECT workload FROM submissions WHERE analyst = 'bob') WHERE analyst = 'ann'"
+BOBS = "(SELECT workload FROM submissions WHERE analyst = 'bob')"
+EXCHANGED = f"UPDATE submissions SET workload = {BOBS} WHERE analyst = 'ann'"
 
 
 @pytest.fixture
