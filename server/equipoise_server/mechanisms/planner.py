@@ -110,12 +110,12 @@ def choose(candidates: Sequence[Candidate]) -> Candidate | None:
     left = [(candidate, plan) for candidate, plan in feasible if not candidate.beyond] or feasible
     least = min(said(candidate.alpha) for candidate, _ in left)
     left = [(candidate, plan) for candidate, plan in left if said(candidate.alpha) <= least * (1 + NEAR)]
-    least = min(said(plan.error_bound) for _, plan in left)
-    left = [(candidate, plan) for candidate, plan in left if said(plan.error_bound) <= least * (1 + NEAR)]
+    least = min(said(plan.max_half_width) for _, plan in left)
+    left = [(candidate, plan) for candidate, plan in left if said(plan.max_half_width) <= least * (1 + NEAR)]
 
     def order(pair: tuple[Candidate, MechanismPlan]) -> tuple[tuple[float, ...], bool, float, float, str]:
         candidate, plan = pair
-        unsaid = (candidate.alpha, plan.error_bound) if least == said(SAYS_NOTHING) else ()
+        unsaid = (candidate.alpha, plan.max_half_width) if least == said(SAYS_NOTHING) else ()
         return unsaid, plan.analyst_cost not in (None, Cost()), candidate.alpha, plan.seconds, candidate.mechanism
 
     return min(left, key=order)[0]
@@ -124,7 +124,7 @@ def choose(candidates: Sequence[Candidate]) -> Candidate | None:
 def alpha(plan: MechanismPlan, setting: PublicParameters) -> float:
     """Return the promised error averaged over all queries of the round, as a fraction of the records (rule 1)."""
     unsaid = min(1.0, plan.max_uncertified / setting.queries)
-    return unsaid + (1 - unsaid) * min(1.0, plan.error_bound)
+    return unsaid + (1 - unsaid) * min(1.0, plan.max_half_width)
 
 
 def said(error: float) -> float:

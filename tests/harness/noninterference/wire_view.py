@@ -203,7 +203,8 @@ def _blank(data: bytes) -> bytes:
     chunk = types_pb2.ResultChunk.FromString(data)
     chunk.values[:] = [0] * len(chunk.values)
     chunk.methods = bytes(len(chunk.methods))
-    chunk.bounds[:] = [0] * len(chunk.bounds)
+    for column in (chunk.lows, chunk.highs, chunk.standard_errors):
+        column[:] = [0] * len(column)
     return chunk.SerializeToString(deterministic=True)
 
 

@@ -147,7 +147,7 @@ def assert_none_is_better(best: Candidate, candidates: Sequence[Candidate]) -> N
         assert best.beyond == "" or other.beyond
         assert said(best.alpha) <= said(other.alpha) * (1 + NEAR)
         if said(other.alpha) == said(best.alpha) == 1:
-            assert said(best.plan.error_bound) <= said(other.plan.error_bound) * (1 + NEAR)
+            assert said(best.plan.max_half_width) <= said(other.plan.max_half_width) * (1 + NEAR)
 
 
 WINNERS = (

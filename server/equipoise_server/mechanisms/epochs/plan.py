@@ -28,7 +28,7 @@ from equipoise_server.mechanisms.equilibrium.options import real
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, bound_on_grid
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, half_width_on_grid
 from equipoise_server.randomness.exponential import UNIT_BITS
 
 MAX_SLOTS = 1 << 24  # noise for every one of them is drawn, asked in or not
@@ -76,8 +76,8 @@ def plan_epochs(setting: PublicParameters, session: Session) -> EpochParameters:
 
 
 def promised(parameters: EpochParameters) -> float:
-    """Return the largest bound of any certified answer."""
-    return max(parameters.certified_bound, *parameters.noise_bounds) / 2.0**GRID_BITS
+    """Return the largest half-width of any certified answer."""
+    return max(parameters.certified_half_width, *parameters.noise_half_widths) / 2.0**GRID_BITS
 
 
 def uncertified_cells(setting: PublicParameters, session: Session, parameters: EpochParameters) -> int:
@@ -154,8 +154,8 @@ def filled_in(setting: PublicParameters, session: Session, ending: Fraction, lea
         test_epsilon=on_epsilon_grid(real(options, "test_epsilon", float(epsilon))),
         noise=noise,
         guard=guard,
-        certified_bound=0,
-        noise_bounds=(),
+        certified_half_width=0,
+        noise_half_widths=(),
     )
     laws = [parameters.answer_noise(l1_sensitivity) for l1_sensitivity in range(1, session.max_l1_sensitivity + 1)]
     in_all = scale.units << SCORE_BITS
@@ -170,8 +170,10 @@ def filled_in(setting: PublicParameters, session: Session, ending: Fraction, lea
     return replace(
         parameters,
         threshold=threshold,
-        certified_bound=bound_on_grid(certified, in_all),
-        noise_bounds=tuple(bound_on_grid(law.quantile(beta / 8 / session.cells), scale.units) for law in laws),
+        certified_half_width=half_width_on_grid(certified, in_all),
+        noise_half_widths=tuple(
+            half_width_on_grid(law.quantile(beta / 8 / session.cells), scale.units) for law in laws
+        ),
     )
 
 

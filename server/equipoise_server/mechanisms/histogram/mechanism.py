@@ -12,21 +12,22 @@ import numpy as np
 
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import MechanismPlan
-from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.joined_workloads import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.answers import answers_within, noisy_on_grid
 from equipoise_server.mechanisms.calibration import (
     noise_distribution,
 )
 from equipoise_server.mechanisms.checking import planned_workloads
 from equipoise_server.mechanisms.histogram.plan import (
     HistogramParameters,
-    bounds_of,
     cell_limit,
+    half_widths_of,
     plan_histogram,
+    standard_errors_of,
 )
-from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, PublicParameters
+from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -81,12 +82,15 @@ class Histogram:
         whole, rest = divmod(int(noisy.sum()) - records, size)
         covered = together.covered()
         spread = covered * whole + (2 * covered * rest + size) // (2 * size)
-        values = on_grid(np.clip(noisy_counts - spread, 0, records), records)
-        bounds = bounds_of(parameters, covered, setting)
+        delivered = answers_within(
+            noisy_on_grid(noisy_counts - spread, records),
+            METHOD,
+            half_widths_of(parameters, covered, setting),
+            standard_errors_of(parameters, covered, setting),
+        )
         progress("counting", 1, 1)
         answers, start = {}, 0
         for analyst, workload in present.items():
             own = slice(start, start := start + workload.query_count)
-            methods = np.full(own.stop - own.start, METHOD, dtype=np.uint8)
-            answers[analyst] = Answers(values[own], methods, bounds[own])
+            answers[analyst] = delivered[own]
         return Outcome(answers)

@@ -44,7 +44,7 @@ class WeightsParameters(Parameters):
     noise: GaussianNoise = key("noise", GAUSSIAN_NOISE)
     certify_epsilon: Fraction = key("certify_epsilon", FRACTION)
     reach: int = key("reach", COUNT)
-    proven: int = key("proven_bound", COUNT)
+    proven: int = key("proven_half_width", COUNT)
     margin: int = key("margin", INTEGER)
 
     @property

@@ -109,7 +109,7 @@ def _usual(setting: PublicParameters, length: int, divisions: list[Division]) ->
     roomy = [
         division
         for division in enough
-        if aim - division.tested >= least(division) and max(division.noise_bounds) <= loudest
+        if aim - division.tested >= least(division) and max(division.noise_half_widths) <= loudest
     ]
     if roomy:
         best = max(roomy, key=lasting)
@@ -123,7 +123,7 @@ def _usual(setting: PublicParameters, length: int, divisions: list[Division]) ->
     return min(plans, key=lambda each: each.promise)
 
 
-def uncertified(setting: PublicParameters, parameters: OnlineParameters) -> int:
+def max_uncertified(setting: PublicParameters, parameters: OnlineParameters) -> int:
     """Return the most cells that can be answered without a bound: all those asked after the last update."""
     return 0 if parameters.proven else setting.queries - parameters.updates
 

@@ -19,7 +19,7 @@ from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, key
 from equipoise_server.mechanisms.interface import GRID_BITS
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, bound_on_grid
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, half_width_on_grid
 from equipoise_server.mechanisms.repair.weights_hypothesis import Fit
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.exponential import UNIT_BITS
@@ -123,7 +123,7 @@ def least_score(answers: NDArray[np.int64], records: int) -> int:
     return int(np.minimum(beyond, (1 << SCORE_BITS) - beyond).max())
 
 
-def tested_bound(noisy: int, margin: int, answers: NDArray[np.int64], records: int) -> int:
+def tested_half_width(noisy: int, margin: int, answers: NDArray[np.int64], records: int) -> int:
     """The bound that a final test gives, in units of 2^-40; 1, which holds without any test, where the test failed.
 
     `noisy`: the largest score of the `answers`, int64[k], with the test's noise; `margin`: what that noise falls
@@ -139,7 +139,7 @@ def tested_bound(noisy: int, margin: int, answers: NDArray[np.int64], records: i
     highest = noisy + margin
     if highest < least_score(answers, records):
         return 1 << GRID_BITS
-    return bound_on_grid(highest + SCORE_ROUNDING, records << SCORE_BITS)
+    return half_width_on_grid(highest + SCORE_ROUNDING, records << SCORE_BITS)
 
 
 def measured_answer(count: int, noise: int, records: int) -> int:

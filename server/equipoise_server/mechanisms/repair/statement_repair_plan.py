@@ -14,7 +14,7 @@ from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.options import real, whole
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, NOISES, AnswerNoise
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, RepairParameters, bound_on_grid
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, RepairParameters, half_width_on_grid
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 
 REPAIR_PLACES = tuple(Fraction(1, parts) for parts in (50, 250, 1250, 10**12))  # of statements; at least 1
@@ -37,16 +37,16 @@ def plan_statement_repair(setting: PublicParameters, threshold_error: float, rho
         except BudgetExhausted as error:
             exhausted = error
             continue
-        if largest_bound(plans[-1]) < SAYS_NOTHING or "cut_off" in setting.options:
+        if largest_half_width(plans[-1]) < SAYS_NOTHING or "cut_off" in setting.options:
             return plans[-1]
     if not plans:
         raise exhausted or BudgetExhausted("data_budget: leaves nothing for repair")
-    return min(plans, key=largest_bound)
+    return min(plans, key=largest_half_width)
 
 
-def largest_bound(repairs: RepairParameters) -> int:
+def largest_half_width(repairs: RepairParameters) -> int:
     """Return what certified answers are promised, in units of 2^-40."""
-    return max(repairs.certified_bound, *repairs.noise_bounds)
+    return max(repairs.certified_half_width, *repairs.noise_half_widths)
 
 
 def _cut_offs(setting: PublicParameters, places: Fraction) -> dict[str, int]:
@@ -78,14 +78,14 @@ def _with_places(
         + vector.threshold_noise.quantile(beta / 4 / places)
         + 1  # the score's own rounding
     )
-    noise, noise_bounds = choose_noise(setting, answer_rho, beta / 4 / size.queries)
+    noise, noise_half_widths = choose_noise(setting, answer_rho, beta / 4 / size.queries)
     return RepairParameters(
         threshold=threshold,
         test_epsilon=test_epsilon,
         noise=noise,
         cut_offs=cut_offs,
-        certified_bound=bound_on_grid(certified, scale),
-        noise_bounds=noise_bounds,
+        certified_half_width=half_width_on_grid(certified, scale),
+        noise_half_widths=noise_half_widths,
     )
 
 
@@ -97,7 +97,7 @@ def choose_noise(setting: PublicParameters, rho: Fraction, chance: float) -> tup
     """
 
     def reach(noise: AnswerNoise, l1_sensitivity: int) -> int:
-        return bound_on_grid(noise.law(l1_sensitivity).quantile(chance / 2), setting.records)
+        return half_width_on_grid(noise.law(l1_sensitivity).quantile(chance / 2), setting.records)
 
     forced = setting.options.get("answers")
     noises = [kind.within(rho) for kind in NOISES if forced in (None, kind.name)]

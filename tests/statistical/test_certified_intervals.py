@@ -1,9 +1,9 @@
-"""Every certified answer is within its bound, in all but `beta` of many small rounds of each mechanism.
+"""Every truth lies in its answer's interval, in all but `beta` of many small rounds of each mechanism.
 
-A round fails if any certified answer is further from the truth than its own bound, or more answers are uncertified
-than was planned. Where rounds fail with probability at most `beta`, a test here raises a false alarm with
-probability at most `FALSE_ALARM`, by the exact binomial law. And in no round at all may what is told refute a bound
-that is told: counts are whole, so an answer whose bound reaches no whole count is certainly wrong.
+A round fails if any truth lies outside its answer's interval, or more answers are uncertified than was planned.
+Where rounds fail with probability at most `beta`, a test here raises a false alarm with probability at most
+`FALSE_ALARM`, by the exact binomial law. And in no round at all may what is told refute an interval that is told:
+counts are whole, so an interval that holds no whole count is certainly wrong.
 
 `make audit` plays 10,000 rounds of each, `make test` a sample.
 """
@@ -18,12 +18,13 @@ from functools import partial
 import numpy as np
 import pytest
 from harness import statistics_session
+from harness.answers import half_widths
 from harness.audit_size import AuditSize
 from numpy.typing import NDArray
 from scipy.stats import binom
 
 from equipoise.model.accounts import Budget
-from equipoise.model.results import NO_BOUND
+from equipoise.model.results import Answers
 from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
@@ -32,12 +33,12 @@ from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_single, compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.database_question import database_of
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS
 from equipoise_server.mechanisms.repair import private_weights
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, bound_on_grid
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, half_width_on_grid
 
 FALSE_ALARM = 1e-9  # of each test
 ONE = 1 << GRID_BITS
@@ -130,9 +131,7 @@ class Play:
 def together(answers: Mapping[str, Answers], truth: Mapping[str, NDArray[np.float64]]) -> Told:
     """Of all analysts."""
     names = sorted(answers)
-    columns = [(answers[name].values, answers[name].methods, answers[name].bounds) for name in names]
-    values, methods, bounds = (np.concatenate(column) for column in zip(*columns, strict=True))
-    return Told(Answers(values, methods, bounds), np.concatenate([truth[name] for name in names]))
+    return Told(Answers.join(answers[name] for name in names), np.concatenate([truth[name] for name in names]))
 
 
 def rounds_of(made: Case) -> Play:
@@ -206,8 +205,8 @@ PLAYS: dict[str, Callable[[], Play]] = {
 class Seen:
     """What came of many rounds.
 
-    `broken`: in how many a certified answer is beyond its bound; `surplus`: more answers are uncertified than was
-    planned; `refuted`: a bound is told that is refuted. `certified`, `uncertified`: answers.
+    `broken`: in how many a truth lies outside its interval; `surplus`: more answers are uncertified than was
+    planned; `refuted`: an interval is told that is refuted. `certified`, `uncertified`: answers.
     """
 
     broken: int = 0
@@ -222,17 +221,16 @@ def seen(played: Play, rounds: int, records: int) -> Seen:
     found = Seen()
     for number in range(rounds):
         each = played.told(number)
-        certified = each.answers.bounds != NO_BOUND
-        values, bounds = each.answers.values[certified] / ONE, each.answers.bounds[certified] / ONE
-        found.broken += bool((np.abs(values - each.truth[certified]) > bounds).any())
+        certified = each.answers.certified
+        found.broken += bool(each.answers.misses(each.truth).any())
         if records:
-            nearest = np.rint(values * records) / records
-            found.refuted += bool((np.abs(values - nearest) > bounds).any())
+            lows, highs = (ends[certified] * (records / ONE) for ends in (each.answers.lows, each.answers.highs))
+            found.refuted += bool((np.ceil(lows) > np.floor(highs)).any())
         uncertified = int(np.count_nonzero(~certified))
         found.surplus += uncertified > played.plan.max_uncertified
         found.certified += len(certified) - uncertified
         found.uncertified += uncertified
-        assert bounds.max(initial=0) <= played.plan.error_bound
+        assert half_widths(each.answers).max(initial=0) <= played.plan.max_half_width
     return found
 
 
@@ -243,9 +241,7 @@ def records_of(name: str) -> int:
 
 
 @pytest.mark.parametrize("name", PLAYS)
-def test_certified_answers_are_within_their_bounds_and_no_bound_is_refuted(
-    name: str, audit_size: AuditSize
-) -> None:
+def test_truths_lie_in_their_intervals_and_no_interval_is_refuted(name: str, audit_size: AuditSize) -> None:
     found = seen(PLAYS[name](), audit_size.rounds, records_of(name))
     allowed = int(binom.isf(FALSE_ALARM, audit_size.rounds, BETA))
     print(f"\n{name}: {found} of {audit_size.rounds:,} rounds; {allowed:,} may fail at beta {BETA}")
@@ -259,12 +255,12 @@ def test_every_mechanism_is_played() -> None:
 
 
 @pytest.mark.parametrize("name", ["multiplicative_weights", "equilibrium, analysts"])
-def test_bounds_of_tests_that_have_failed_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_intervals_of_tests_that_have_failed_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As they were once told: whatever the noise, with no less than no error at all."""
 
     def told(noisy: int, margin: int, _: object, records: int) -> int:
-        return bound_on_grid(max(0, noisy + margin + private_weights.SCORE_ROUNDING), records << SCORE_BITS)
+        return half_width_on_grid(max(0, noisy + margin + private_weights.SCORE_ROUNDING), records << SCORE_BITS)
 
     for module in ("multiplicative_weights.mechanism", "repair.analyst_repair"):
-        monkeypatch.setattr(f"equipoise_server.mechanisms.{module}.tested_bound", told)
+        monkeypatch.setattr(f"equipoise_server.mechanisms.{module}.tested_half_width", told)
     assert seen(PLAYS[name](), CATCHING, records_of(name)).refuted > 0
