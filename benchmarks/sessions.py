@@ -133,7 +133,7 @@ def table(attributes: int) -> NDArray[np.int64]:
 
 
 class Naive:
-    """The reference: plain NumPy floats, no bounds and no proofs."""
+    """The reference: plain NumPy floats, no intervals and no proofs."""
 
     def __init__(self, schema: Schema, histogram: NDArray[np.int64], parameters: OnlineParameters) -> None:
         self._columns = dict(

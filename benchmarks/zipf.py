@@ -35,8 +35,8 @@ from equipoise_server.randomness.stream import KeyedStream
 SIZES = {"a": 16, "b": 8, "c": 8, "d": 8, "e": 4, "f": 2}
 FORCED = ("updates=64", "threshold=0.06")  # coarser tests, so that more is certified for longer
 COLUMNS = (
-    *("answered by", "analysts", "largest error", "99th percentile", "mean", "promised bound"),
-    *("certified", "afresh", "uncertified", "outside their bound", "epsilon", "ms a statement"),
+    *("answered by", "analysts", "largest error", "99th percentile", "mean", "promised half-width"),
+    *("certified", "afresh", "uncertified", "outside their interval", "epsilon", "ms a statement"),
 )
 
 

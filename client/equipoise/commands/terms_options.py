@@ -67,7 +67,7 @@ class RoundOptions:
     unit: Unit = "query"
     beta: Beta = 0.05
     mechanism: Annotated[
-        str, typer.Option(help="A mechanism's name, or auto, which takes the one with the smallest promised error.")
+        str, typer.Option(help="A mechanism's name, or auto, which takes the one with the smallest promise.")
     ] = "auto"
     options: Annotated[str, typer.Option(help='Options of the mechanism, a JSON object: {"play": "sampled"}.')] = ""
     close: Annotated[

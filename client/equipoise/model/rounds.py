@@ -120,7 +120,7 @@ class PlanNumbers:
 
     @property
     def errors_are_parts_of(self) -> str:
-        """What errors and bounds are fractions of: statistics have ranges of their own, all else counts records."""
+        """What values are parts of: statistics have ranges of their own, all else counts records."""
         return "each statement's range" if self.mechanism == "low_sensitivity" else "the records"
 
 

@@ -4,16 +4,16 @@ The planner chooses by these rules, in this order:
 
 0. A plan within the limits below is preferred. An operator with more time or memory may force any other plan.
 1. The smallest `alpha`: the promised error, averaged over all queries of the round. Each certified answer counts
-   the largest bound, and as many answers as possible are uncertified. An uncertified answer has no promise and
+   the largest half-width, and as many answers as possible are uncertified. An uncertified answer has no promise and
    counts as 1, so no mechanism wins by certifying few answers. Where all answers are certified, `alpha` is the
-   error bound.
-2. The smallest error bound of the certified answers. This rule decides where no plan's `alpha` is informative.
-3. Where these bounds are not informative either, the smallest `alpha` itself, then the smallest bound itself.
+   half-width.
+2. The smallest half-width of the certified answers. This rule decides where no plan's `alpha` is informative.
+3. Where these are not informative either, the smallest `alpha` itself, then the smallest half-width itself.
 4. A plan without a cost to the analysts.
 5. The smaller `alpha`, then fewer predicted seconds, then the name.
 
 In rules 1 and 2 an error of `SAYS_NOTHING` or more counts as 1, because the constant answer 1/2 never has a larger
-error. An error within `NEAR` of the smallest counts as equal to it: error bounds are proven, not measured, so small
+error. An error within `NEAR` of the smallest counts as equal to it: half-widths are proven, not measured, so small
 differences between them say nothing about the real errors.
 """
 

@@ -1,11 +1,11 @@
-"""The plan of a session in epochs: epochs, targets, hypotheses, thresholds, noise and error bounds.
+"""The plan of a session in epochs: epochs, targets, hypotheses, thresholds, noise and half-widths.
 
 There are places for all statements that may come, so that every answer is certified. The session learns as much as
-the analysts' budget allows, which costs the data nothing. Where so many fresh answers leave no useful bound, there
-are fewer places: certified answers are useful then, but answers after the last epoch are not certified.
+the analysts' budget allows, which costs the data nothing. Where so many fresh answers leave no useful half-width,
+there are fewer places: certified answers are useful then, but answers after the last epoch are not certified.
 
 HRU Theorem 5.2 proves that fewer places are enough because of what is learnt, but not usefully for any size that a
-session may have: docs/session-mechanisms.md shows the resulting bounds.
+session may have: docs/session-mechanisms.md shows the resulting half-widths.
 
 How epochs, rates and hypotheses are chosen among what the analysts' budget allows rests on no promise: by the mean
 regret of multiplicative weights over the epochs and how far a hypothesis of so many records strays.
@@ -65,7 +65,7 @@ class Learning:
 
 
 def plan_epochs(setting: PublicParameters, session: Session) -> EpochParameters:
-    """Return the parameters with the smallest error bound. Raises `InvalidArgument` or `BudgetExhausted`."""
+    """Return the parameters with the smallest half-width. Raises `InvalidArgument` or `BudgetExhausted`."""
     check_session(setting, session)
     ending = ending_epsilon(setting)
     places, tried = session.statements, list[EpochParameters]()
@@ -128,7 +128,7 @@ def exponent_step(rate: float, target: int) -> int:
 
 
 def filled_in(setting: PublicParameters, session: Session, ending: Fraction, learning: Learning) -> EpochParameters:
-    """Tests, noise and bounds for a way of learning."""
+    """Tests, noise and half-widths for a way of learning."""
     scale, beta, options = session.scale, Fraction(setting.beta), setting.options
     cap = learning.target + learning.beyond
     positives = min(session.statements, learning.epochs * cap)

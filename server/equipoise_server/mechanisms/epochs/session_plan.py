@@ -1,4 +1,4 @@
-"""The plan of a session in epochs: its costs at all caps, its error bounds, time and memory."""
+"""The plan of a session in epochs: its costs at all caps, its half-widths, time and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan of `equilibrium`, from public facts: its parameters, both costs, and its error bound."""
+"""The plan of `equilibrium`, from public facts: its parameters, both costs, and its half-width."""
 
 from __future__ import annotations
 

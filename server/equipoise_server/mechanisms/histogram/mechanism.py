@@ -1,6 +1,6 @@
 """`histogram`: adds noise to every cell of the universe once, and computes every answer from the noisy cells.
 
-The identity strategy (Li, Hay, Rastogi, Miklau & McGregor 2010): its cost and its error bounds depend neither on
+The identity strategy (Li, Hay, Rastogi, Miklau & McGregor 2010): its cost and its half-widths depend neither on
 the number of queries nor on who asks them.
 """
 
@@ -41,7 +41,7 @@ class Histogram:
     and by `sqrt(2)` in L2. For the people in the table, up to the truncation of the samplers: discrete Laplace
     noise of scale `2 / epsilon` on each cell is epsilon-DP; discrete Gaussian noise of variance `v` costs `1 / v`
     in zCDP. For the analysts: nothing, for either unit; answers are functions of the noisy cells, which know no
-    query, and of the analyst's own workload. With probability `1 - beta` every answer is within its own bound
+    query, and of the analyst's own workload. With probability `1 - beta` every truth lies in its answer's interval
     (`sums_of_noise`): for a query that covers `c` of the `N` cells, one that grows with `c (1 - c / N)`. The plan
     promises the one at the largest support of any share, which is half of the cells where none is declared. Since
     all records are known to be `n`, what the noisy cells are too many or too few in sum is spread over them: of
@@ -52,7 +52,7 @@ class Histogram:
     fitted = False
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
-        """Plan a round with the noise distribution that has the smaller error bound. There are no options."""
+        """Plan a round with the noise distribution that has the smaller half-width. There are no options."""
         return plan_histogram(self.name, setting)
 
     def run(

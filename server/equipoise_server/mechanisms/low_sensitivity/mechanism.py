@@ -60,7 +60,7 @@ class LowSensitivity:
     answers have noise for that, rounding included (`scale_for`). Only tests and answers see the data: the list is
     public, and so is what a statement comes to on it. Learning never moves an exponent by more than a linear query
     would, so the analysts are charged alike. With probability `1 - beta` all certified answers are within their
-    bounds, whatever the candidates are; that they are learnt from in time is promised for no list.
+    half-widths, whatever the candidates are; that they are learnt from in time is promised for no list.
     """
 
     name = "low_sensitivity"

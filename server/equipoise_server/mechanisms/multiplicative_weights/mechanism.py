@@ -56,8 +56,8 @@ class MultiplicativeWeights:
     `s` what selections fall short by. A round whose selected statement errs by e brings the hypothesis closer to
     the data by at least `2 (e - 2 v)^2`, of log|X| at most (`hypothesis`), so the mean over all T hypotheses errs
     by at most `sqrt(log|X| / 2T) + 2 v + s`: the promise. The fitted answers are delivered where their own test
-    certifies no more than that, with what it certifies as their bound; otherwise the mean is, with the promise, as
-    it is where the test is seen to have failed (`tested_half_width`).
+    certifies no more than that, with what it certifies; otherwise the mean is, with the promise, as it
+    is where the test is seen to have failed (`tested_half_width`).
     """
 
     name = "multiplicative_weights"

@@ -32,7 +32,7 @@ class OnlinePrivate:
     answered afresh and every test's sign is theta-DP, both charged in full (`private_cost.data_parts`). For the
     analysts, and for sequences fixed in advance: replacing one statement changes what all others see by at most
     `private_cost.analyst_parts`. (Statements that were chosen by the answer to it would be replaced with it, and
-    are protected as so many.) With probability `1 - beta` all certified answers are within their bounds.
+    are protected as so many.) With probability `1 - beta` all truths lie in their intervals.
     """
 
     name = "online_private"

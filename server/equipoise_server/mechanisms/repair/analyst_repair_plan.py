@@ -1,4 +1,4 @@
-"""The plan of repair where the protected unit is a whole analyst: places, noise, bounds and costs."""
+"""The plan of repair where the protected unit is a whole analyst: places, noise, half-widths and costs."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def game_setting(setting: PublicParameters, places: RepairPlaces) -> PublicParam
 def plan_analyst_repair(
     setting: PublicParameters, threshold_error: float, places: RepairPlaces, rho: Fraction
 ) -> AnalystRepairParameters:
-    """Noise and bounds within `rho`.
+    """Noise and half-widths within `rho`.
 
     `threshold_error`: the synopsis error, as a fraction of the records, from which an analyst is worth a place.
     """
@@ -190,7 +190,7 @@ def places_truncation(places: RepairPlaces, size: Size) -> Fraction:
 def uncertified_queries(
     setting: PublicParameters, repairs: AnalystRepairParameters, game: GameParameters, size: Size
 ) -> int:
-    """At most how many queries can end uncertified after a game, with the confidence of the bounds.
+    """At most how many queries can end uncertified after a game, with the confidence of the intervals.
 
     Fewer than `s` analysts need a place where the threshold lies above the game's bound and the tests' noise.
     """

@@ -2,9 +2,9 @@
 
 Hardt, Ligett & McSherry (2012), Figure 1, with three changes: it starts from a public hypothesis instead of the
 uniform one; it publishes the mean of the later half of its hypotheses, for which an error can be proven
-(`weights_error`); and it ends with a noisy test of the largest error, from which the answers get a bound that does
-not rest on any worst case. Selection is an exact draw from the exponential mechanism; everything that decides an
-output is an integer or an elementwise product of doubles.
+(`weights_error`); and it ends with a noisy test of the largest error, from which the answers get a half-width that
+does not rest on any worst case. Selection is an exact draw from the exponential mechanism; everything that decides
+an output is an integer or an elementwise product of doubles.
 """
 
 from __future__ import annotations
@@ -124,17 +124,17 @@ def least_score(answers: NDArray[np.int64], records: int) -> int:
 
 
 def tested_half_width(noisy: int, margin: int, answers: NDArray[np.int64], records: int) -> int:
-    """The bound that a final test gives, in units of 2^-40; 1, which holds without any test, where the test failed.
+    """The half-width that a final test gives, in units of 2^-40; where the test failed 1, which holds without any.
 
     `noisy`: the largest score of the `answers`, int64[k], with the test's noise; `margin`: what that noise falls
     short of with a chance of at most `c` on either side.
 
-    Formal guarantee: but for a chance of `c` all answers are within this bound, and no bound is told that what is
+    Formal guarantee: but for a chance of `c` all answers are within this half-width, and none is told that what is
     published refutes. Proof. Let `S` be the true score. Where the noise is at least `-margin`, and it is not with a
     chance of at most `c`, `S <= noisy + margin`. That holds for small sums too, but as a statement about noise and
-    bound together: of the bounds that are as small, more than `c` may fail. And `S >= least_score`, so a smaller
-    sum proves that the noise was beyond its margin: with such sums all bounds would fail, and none is told. To look
-    is free, as `noisy` and `answers` may both be published, and it only takes from what can fail.
+    half-width together: of those that are as small, more than `c` may fail. And `S >= least_score`, so a smaller
+    sum proves that the noise was beyond its margin: with such sums all half-widths would fail, and none is told. To
+    look is free, as `noisy` and `answers` may both be published, and it only takes from what can fail.
     """
     highest = noisy + margin
     if highest < least_score(answers, records):

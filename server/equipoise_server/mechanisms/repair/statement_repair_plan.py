@@ -18,16 +18,16 @@ from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, Repa
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 
 REPAIR_PLACES = tuple(Fraction(1, parts) for parts in (50, 250, 1250, 10**12))  # of statements; at least 1
-DETECTION_SHARE = Fraction(3, 4)  # of the budget for repair: every certified bound carries the tests' noise
-SAYS_NOTHING = 1 << (GRID_BITS - 1)  # a bound of 1/2: the answer 1/2 keeps to it, whatever the truth
+DETECTION_SHARE = Fraction(3, 4)  # of the budget for repair: every certified half-width carries the tests' noise
+SAYS_NOTHING = 1 << (GRID_BITS - 1)  # a half-width of 1/2: the answer 1/2 keeps to it, whatever the truth
 
 
 def plan_statement_repair(setting: PublicParameters, threshold_error: float, rho: Fraction) -> RepairParameters:
-    """Cut-offs and noise within `rho`, and the bounds they give.
+    """Cut-offs and noise within `rho`, and the half-widths they give.
 
     `threshold_error`: the synopsis error, as a fraction of the records, from which repair is worth its place.
     Fewer statements get places, at least one each analyst, only where the budget for more of them is spread so
-    thinly that no bound says anything.
+    thinly that no interval says anything.
     """
     plans: list[RepairParameters] = []
     exhausted: BudgetExhausted | None = None
@@ -92,8 +92,8 @@ def _with_places(
 def choose_noise(setting: PublicParameters, rho: Fraction, chance: float) -> tuple[AnswerNoise, tuple[int, int]]:
     """Return the noise for statements that may cost `rho` each, and how far it reaches but for `chance` a count.
 
-    The law that reaches less far for a marginal, unless one is forced: Laplace only where few counts need a bound,
-    or a weak one. Predicates decide between equals.
+    The law that reaches less far for a marginal, unless one is forced: Laplace only where few counts need
+    an interval, or a weak one. Predicates decide between equals.
     """
 
     def reach(noise: AnswerNoise, l1_sensitivity: int) -> int:
@@ -101,9 +101,9 @@ def choose_noise(setting: PublicParameters, rho: Fraction, chance: float) -> tup
 
     forced = setting.options.get("answers")
     noises = [kind.within(rho) for kind in NOISES if forced in (None, kind.name)]
-    bounds = [(reach(noise, 1), reach(noise, 2)) for noise in noises]
-    best = min(range(len(noises)), key=lambda index: bounds[index][::-1])
-    return noises[best], bounds[best]
+    half_widths = [(reach(noise, 1), reach(noise, 2)) for noise in noises]
+    best = min(range(len(noises)), key=lambda index: half_widths[index][::-1])
+    return noises[best], half_widths[best]
 
 
 def repair_data_cost(repairs: RepairParameters, size: Size) -> tuple[list[PrivacyEvent], Fraction]:
