@@ -130,7 +130,7 @@ class Told:
     """What a custodian does and says of one round; the fields of items by the item's name replace the honest ones.
 
     `statements`: None where the analyst submits nothing. `end`: "released", or where the round was aborted: "open",
-    "sealed", "running". `values`, `methods`, `bounds`: what is delivered for some queries instead. `place`: of the
+    "sealed", "running". `values`, `methods`, `lows`, `highs`: what is told of some queries instead. `place`: of the
     analyst's items in a record. `slots`: of the statements, where the round is a session; then `live` are values
     that were told of some queries instead of those that are delivered, and `turn_seconds` and `length` its terms.
     `promised`: what receipts promise instead of what is on record.

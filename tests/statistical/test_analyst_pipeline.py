@@ -1,4 +1,4 @@
-"""The whole `equilibrium` with whole analysts protected: synopsis, tests, places, answers and bounds together.
+"""The whole `equilibrium` with whole analysts protected: synopsis, tests, places, answers and intervals together.
 
 The exact law on neighbouring data and on neighbouring workloads, against what is charged; and a sample of the
 shipped run against that law.

@@ -1,4 +1,4 @@
-"""`histogram`, enumerated: what a record shows in the noisy cells, and what is charged; its bounds; and faults."""
+"""`histogram`, enumerated: what a record shows in noisy cells, and what is charged; its half-widths; and faults."""
 
 from __future__ import annotations
 

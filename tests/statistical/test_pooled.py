@@ -83,7 +83,7 @@ def test_the_votes_cost_one_analyst_what_is_charged_and_not_much_less(unit: str,
 
 @pytest.mark.parametrize("unit", ["query", "analyst"])
 def test_everything_that_others_see_of_an_analyst_keeps_to_its_charge(unit: str) -> None:
-    """The whole run, once for every outcome of the votes' noise: synopsis, a's answers and bounds."""
+    """The whole run, once for every outcome of the votes' noise: synopsis, a's answers and intervals."""
     one, other = changed_question(unit, ANALYST)
     ours, theirs = (each.seen_law("a", NEGLIGIBLE) for each in (one, other))
     assert len(ours) > 5
@@ -246,7 +246,7 @@ def test_the_mutant_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
         assert not mutant.check()
 
 
-# Audits of whole runs, and how often bounds hold.
+# Audits of whole runs, and how often intervals hold.
 
 
 LEVEL = 1e-6 / 2  # a false alarm in all, divided over the audits here

@@ -51,12 +51,12 @@ def test_noise_reads_back(noise: AnswerNoise) -> None:
 
 def test_the_law_that_reaches_less_far_is_chosen() -> None:
     setting = instance().setting
-    noise, bounds = choose_noise(setting, Fraction(1, 10**4), 1e-6)
+    noise, half_widths = choose_noise(setting, Fraction(1, 10**4), 1e-6)
     assert isinstance(noise, GaussianNoise)
     forced, larger = choose_noise(replace(setting, options={"answers": "laplace"}), Fraction(1, 10**4), 1e-6)
     assert isinstance(forced, LaplaceNoise)
-    assert bounds[0] < larger[0]
-    assert bounds[1] < larger[1]
+    assert half_widths[0] < larger[0]
+    assert half_widths[1] < larger[1]
     # Where a bound need hold for hardly more than half of the answers, Laplace noise reaches less far.
     assert isinstance(choose_noise(setting, Fraction(1, 10**4), 0.6)[0], LaplaceNoise)
 

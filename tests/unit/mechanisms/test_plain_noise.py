@@ -105,19 +105,19 @@ def test_the_histogram_s_law_is_the_one_that_promises_less() -> None:
 def test_a_query_s_half_width_grows_with_what_it_covers_up_to_half_and_falls_again() -> None:
     given = setting(*TABLES)
     plan = Histogram().plan(given)
-    bounds = half_widths_of(HistogramParameters.from_json(plan.parameters), np.arange(1001), given)
-    assert np.array_equal(bounds, bounds[::-1])
-    assert (np.diff(bounds[:501]) >= 0).all()
-    assert bounds[500] == plan.max_half_width * 2**GRID_BITS
-    assert bounds[1] < bounds[500] / 4
+    widths = half_widths_of(HistogramParameters.from_json(plan.parameters), np.arange(1001), given)
+    assert np.array_equal(widths, widths[::-1])
+    assert (np.diff(widths[:501]) >= 0).all()
+    assert widths[500] == plan.max_half_width * 2**GRID_BITS
+    assert widths[1] < widths[500] / 4
     # Where less is declared, that is what is promised; no more than half of the universe can be.
     narrow = tuple(replace(share, support=200 // place) for place, share in enumerate(TABLES, start=1))
-    assert Histogram().plan(setting(*narrow)).max_half_width * 2**GRID_BITS == bounds[200]
+    assert Histogram().plan(setting(*narrow)).max_half_width * 2**GRID_BITS == widths[200]
     for support in (0, 500, 1000):
         wide = (*narrow, replace(TABLES[0], support=support))
         assert Histogram().plan(setting(*wide[1:])).max_half_width == plan.max_half_width
     # A query on nobody, and its complement: half a record for rounding to whole ones.
-    assert bounds[0] <= (1 << GRID_BITS) // 100_000 + 2
+    assert widths[0] <= (1 << GRID_BITS) // 100_000 + 2
 
 
 def test_histogram_answers_say_how_they_were_made() -> None:

@@ -1,4 +1,4 @@
-"""Noise that is drawn is the noise that was proven: its rate, its streams, and the chances that bounds rest on."""
+"""Noise that is drawn is the noise that was proven: its rate, its streams, and chances that intervals rest on."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_small_databases_keep_their_promise_to_all_analysts_at_once(analysts: in
 
 
 @pytest.mark.parametrize("analysts", [2, 30])
-def test_a_certified_bound_holds_for_the_tests_of_all_statements_at_once(analysts: int) -> None:
+def test_a_certified_half_width_holds_for_the_tests_of_all_statements_at_once(analysts: int) -> None:
     """However what is between threshold and bound is split between a test's noise and its threshold's."""
     setting = crowd(analysts, 100)
     parameters = plan_statement_repair(setting, 0.05, Fraction(1, 10))

@@ -1,4 +1,4 @@
-"""Noise of sessions: its scale, its streams, and the rounding that their bounds cover."""
+"""Noise of sessions: its scale, its streams, and the rounding that their half-widths cover."""
 
 from __future__ import annotations
 

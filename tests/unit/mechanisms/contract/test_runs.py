@@ -1,4 +1,4 @@
-"""What holds for what every mechanism delivers: within bounds, replayable, and nobody's business but one's own."""
+"""What holds for what every mechanism delivers: in intervals, replayable, and nobody's business but one's own."""
 
 from __future__ import annotations
 
