@@ -13,13 +13,16 @@ from equipoise.accounting import ApproximateDpEvent, PureDpEvent, events_from_js
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal
+from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.histogram.mechanism import METHOD, Histogram
 from equipoise_server.mechanisms.histogram.plan import BEYOND, HistogramParameters, half_widths_of
 from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN, LAPLACE, IndependentNoise
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
-from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, Mechanism, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import LaplaceNoise
 from equipoise_server.mechanisms.projection.mechanism import Projection
 
@@ -40,6 +43,25 @@ def test_tables_cost_tables_and_not_cells() -> None:
         noises = [NoiseParameters.from_json(plan.parameters).noise for plan in plans]
         assert noises[0] == noises[1]
         assert 1 < plans[1].max_half_width / plans[0].max_half_width < 1.5
+
+
+@pytest.mark.parametrize("mechanism", [LAPLACE, GAUSSIAN, Histogram()], ids=lambda each: each.name)
+def test_a_table_of_empty_cells_sums_to_one(mechanism: Mechanism) -> None:
+    """999 of 1,000 cells are empty: cut at 0, they would add some twenty standard deviations of their sum."""
+    workload = compile_workload([Marginal(("a", "b"))], Schema.from_json('{"a": 40, "b": 25}'))
+    counts = np.zeros(1000, dtype=np.int64)
+    counts[7] = 50_000
+    given = setting(Share("ana", 1, 1000, 2, 1))
+    data = DenseCounts(counts, workload.schema_sizes)
+    outcome = mechanism.run(given, mechanism.plan(given), data, {"ana": workload}, bytes(32), lambda *_: None)
+    answers = outcome.answers["ana"]
+    deviation = float(answers.standard_errors[0]) * 1000**0.5
+    assert abs(int(answers.values.sum()) - (1 << GRID_BITS)) < 5 * deviation
+    assert (answers.values < 0).sum() > 300
+    assert answers.lows.min() == 0
+    # As large as the noise is: standard errors are neither half nor twice what answers err by.
+    spread = float(np.std(answers.values - (counts << GRID_BITS) // 50_000))
+    assert 0.8 < spread / float(answers.standard_errors.mean()) < 1.2
 
 
 def test_predicates_cost_half_of_what_tables_do_where_they_are_declared() -> None:
