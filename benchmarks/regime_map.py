@@ -22,7 +22,8 @@ import numpy as np
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise_server.mechanisms.interface import PublicParameters
-from equipoise_server.mechanisms.planner import Candidate, choose, compare, said
+from equipoise_server.mechanisms.choice import Candidate, by_promise, choose, said
+from equipoise_server.mechanisms.planner import compare
 from equipoise_server.mechanisms.registry import MECHANISMS
 
 ATTRIBUTES, CELLS = (12,) * 6, 12**3
@@ -123,11 +124,11 @@ def figures_of(panel: Panel, records: int, queries: int) -> tuple[str, float, fl
     """The chosen mechanism, its alpha and promise, whether it says anything, and the row."""
     setting = panel.setting(records, queries)
     candidates = [replace(each, beyond="") for each in compare(setting, MECHANISMS).candidates]
-    best = choose(candidates)
+    best = choose(candidates, by_promise)
     if best is None or best.plan is None:
         raise SystemExit(f"{panel.title}: no mechanism has a plan for {records:,} records and {queries:,} queries")
-    promise = best.plan.error_bound
-    other = choose([each for each in candidates if each is not best])
+    promise = best.plan.max_half_width
+    other = choose([each for each in candidates if each is not best], by_promise)
     figures = (panel.title, f"{records:,}", f"{setting.queries:,}", best.mechanism, told(best.alpha), told(promise))
     row = f"| {' | '.join((*figures, *((other.mechanism, told(other.alpha)) if other else ('none', ''))))} |"
     return best.mechanism, best.alpha, promise, says(best), row
@@ -135,7 +136,7 @@ def figures_of(panel: Panel, records: int, queries: int) -> tuple[str, float, fl
 
 def says(best: Candidate) -> bool:
     """Whether the plan promises anything to anybody."""
-    return best.plan is not None and said(best.plan.error_bound) < 1
+    return best.plan is not None and said(best.plan.max_half_width) < 1
 
 
 def told(error: float) -> str:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-
 from battery import Case, battery
+
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise_lab.simulation.task import Task, seed_bytes
@@ -105,13 +105,19 @@ def measured(task: Task, setting: PublicParameters, mechanism: str, repeat: int)
         outcome = MECHANISMS[mechanism].run(
             setting, plan, task.data, task.workloads, seed_bytes(seed), lambda *_: None
         )
-        errors = np.concatenate([np.abs(outcome.answers[who].values * 2.0**-40 - own) for who, own in truth.items()])
+        errors = np.concatenate(
+            [np.abs(outcome.answers[who].values * 2.0**-40 - own) for who, own in truth.items()]
+        )
         means.append(float(errors.mean()))
         largest.append(float(errors.max()))
     took = (time.perf_counter() - begun) / repeat
     return Run(
-        mechanism, getattr(plan, "expected_error", math.nan), plan.error_bound,
-        float(np.mean(means)), float(np.mean(largest)), took,
+        mechanism,
+        plan.expected_error,
+        plan.max_half_width,
+        float(np.mean(means)),
+        float(np.mean(largest)),
+        took,
     )
 
 

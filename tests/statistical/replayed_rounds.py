@@ -11,6 +11,7 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+from harness.answers import to_bytes
 from harness.instance import SEED, Instance, instance, silent
 
 from equipoise.accounting import Cost
@@ -37,7 +38,7 @@ def rounds() -> dict[str, Instance]:
 
 def outcome_of(case: Instance, parameters: str) -> Outcome:
     """What a round delivers, from its public parameters."""
-    plan = MechanismPlan("equilibrium", parameters, Cost(), None, 1.0, 0, 0.0, 0)
+    plan = MechanismPlan("equilibrium", parameters, Cost(), None, 1.0, 0, 0.0, 0, 1.0)
     return mechanism("equilibrium").run(
         case.setting, plan, DenseCounts(case.histogram, case.setting.attributes), case.workloads, SEED, silent
     )
@@ -47,8 +48,7 @@ def digest(outcome: Outcome) -> str:
     """Of every byte that a round delivers."""
     everything = hashlib.sha256(outcome.synopsis.cells.tobytes())
     for name, answers in sorted(outcome.answers.items()):
-        everything.update(name.encode() + answers.values.tobytes() + answers.methods.tobytes())
-        everything.update(answers.bounds.tobytes())
+        everything.update(name.encode() + to_bytes(answers))
     return everything.hexdigest()
 
 

@@ -62,7 +62,7 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
 def taken(declared: Fraction) -> list[CompiledStatistic]:
     """The statements that a session of this declared sensitivity takes."""
     text = LowSensitivityParameters(declared, RECORDS, parameters_of(declared)).to_json()
-    plan, some = MechanismPlan(MECHANISM.name, text, Cost(), Cost(), 1.0, 0, 0.0, 0), []
+    plan, some = MechanismPlan(MECHANISM.name, text, Cost(), Cost(), 1.0, 0, 0.0, 0, 1.0), []
     for statement in ALL:
         try:
             MECHANISM.check_statement(plan, statement)

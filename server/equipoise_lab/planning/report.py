@@ -18,13 +18,10 @@ from equipoise_lab.planning.request import in_words
 from equipoise_lab.simulation.simulate import analyst_pair
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.interface import PublicParameters
-from equipoise_server.mechanisms.planner import Candidate, Comparison
+from equipoise_server.mechanisms.choice import Candidate
+from equipoise_server.mechanisms.planner import Comparison, why
 
-RULE = (
-    "smallest alpha (within 5 % counts as equal, 1/2 or more as saying nothing), then smallest promise to "
-    "certified answers, then nothing charged to analysts, then alpha and seconds; plans beyond the limits last"
-)
-COLUMNS = ("alpha", "promise", "no bound", "eps_A", "time", "memory")
+COLUMNS = ("expected", "alpha", "promise", "no interval", "eps_A", "time", "memory")
 MAX_PARAMETERS = 400  # characters shown to people; JSON has all
 
 
@@ -45,7 +42,7 @@ def as_json(setting: PublicParameters, comparison: Comparison, accepted: Accepta
         "analyst_budget": asdict(setting.analyst_budget) if setting.protects_analysts else None,
         "mechanisms": [_fields(candidate, setting) for candidate in comparison.candidates],
         "choice": None if comparison.chosen is None else comparison.chosen.mechanism,
-        "rule": RULE,
+        "why": why(comparison) or None,
         "accounts": [
             asdict(charge) | {"rounds": rounds}
             for charge, rounds in zip(accepted.charges, accepted.rounds, strict=True)
@@ -66,8 +63,9 @@ def _fields(candidate: Candidate, setting: PublicParameters) -> dict[str, object
         return fields
     on_data, on_analysts = data_pair(plan, setting), analyst_pair(plan, setting)
     return fields | {
+        "expected_error": plan.expected_error,
         "alpha": candidate.alpha,
-        "error_bound": plan.error_bound,
+        "max_half_width": plan.max_half_width,
         "max_uncertified": plan.max_uncertified,
         "seconds": plan.seconds,
         "memory_bytes": plan.memory_bytes,
@@ -109,8 +107,9 @@ def _accepted(accepted: Acceptance) -> Iterator[tuple[str, str]]:
 
 def _cells(candidate: Candidate, plan: MechanismPlan, setting: PublicParameters) -> Iterator[str]:
     on_analysts = analyst_pair(plan, setting)
+    yield f"{plan.expected_error:.2g}"
     yield _error(candidate.alpha)
-    yield _error(plan.error_bound)
+    yield _error(plan.max_half_width)
     yield f"{min(1.0, plan.max_uncertified / setting.queries):.2%}" if plan.max_uncertified else "none"
     yield "-" if on_analysts is None else f"{on_analysts.epsilon:.3g}"
     yield _duration(plan.seconds)
@@ -128,9 +127,10 @@ def _lines(setting: PublicParameters, comparison: Comparison) -> Iterator[tuple[
             yield "cannot", f"{candidate.mechanism}: {_why_not(candidate)}"
         elif candidate.beyond:
             yield "beyond", f"{candidate.mechanism}: {candidate.beyond}"
-    yield "alpha", "what an answer is said to err by at most, on average; one without a bound counts as 1"
-    yield "promise", "the largest bound of an answer that has one"
-    yield "no bound", "the part of the answers that may end uncertified, at most"
+    yield "expected", "the mean error over all queries that is expected; no promise rests on it"
+    yield "alpha", "what an answer is said to err by at most, on average; one without an interval counts as 1"
+    yield "promise", "the largest half-width of an interval"
+    yield "no interval", "the part of the answers that may end uncertified, at most"
     if setting.protects_analysts:
         yield "eps_A", f"what the round costs an analyst, of {setting.analyst_budget.epsilon:g}"
     else:
@@ -142,7 +142,7 @@ def _lines(setting: PublicParameters, comparison: Comparison) -> Iterator[tuple[
     if len(parameters) > MAX_PARAMETERS:
         parameters = f"{parameters[:MAX_PARAMETERS]}... (all of them with --json)"
     yield "chosen", comparison.chosen.mechanism
-    yield "by", RULE
+    yield "because", why(comparison)
     yield "parameters", parameters
 
 

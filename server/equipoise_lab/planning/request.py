@@ -16,7 +16,8 @@ from equipoise_lab.simulation.session_simulate import of_session
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.interface import SessionMechanism
 from equipoise_server.mechanisms.planner import Comparison, Report, compare
-from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism
+from equipoise_server.mechanisms.choice import by_expected_error, by_promise
+from equipoise_server.mechanisms.registry import AUTO, AUTO_BY_PROMISE, MECHANISMS, SESSION_MECHANISMS, mechanism
 
 MAX_ANALYSTS = 1 << 17  # whose shares are planned for one by one
 
@@ -82,7 +83,8 @@ class PlanRequest:
     mechanism: Annotated[
         str,
         typer.Option(
-            help="The mechanism to plan, of rounds or of sessions; auto compares all mechanisms of rounds."
+            help="The mechanism to plan, of rounds or of sessions; auto compares all mechanisms of "
+            "rounds by their expected errors, auto_by_promise by what they promise."
         ),
     ] = "auto"
     length: Annotated[
@@ -169,8 +171,10 @@ def compared(request: PlanRequest, setting: PublicParameters, report: Report) ->
     try:
         if request.session is not None:
             return compare(setting, {request.mechanism: request.session}, report)
-        forced = {} if request.mechanism == "auto" else {request.mechanism: mechanism(request.mechanism)}
-        return compare(setting, forced or MECHANISMS, report)
+        rule = by_promise if request.mechanism == AUTO_BY_PROMISE.name else by_expected_error
+        if request.mechanism in (AUTO.name, AUTO_BY_PROMISE.name):
+            return compare(setting, MECHANISMS, report, rule)
+        return compare(setting, {request.mechanism: mechanism(request.mechanism)}, report, rule)
     except (InvalidArgument, BudgetExhausted) as error:
         raise in_words(error) from None
 

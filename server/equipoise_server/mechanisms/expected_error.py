@@ -16,6 +16,7 @@ from collections.abc import Callable
 from equipoise.model.rounds import Share
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import NoiseDistribution
+from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
 # Of a fit to `m` tables of `c` cells each, with noise of deviation s: FIT m^TABLES_POWER (c s)^CELLS_POWER.
@@ -41,7 +42,9 @@ def variance_of(law: NoiseDistribution) -> float:
     """Return the variance of integer noise; that of the Gaussian law is the continuous law's."""
     if isinstance(law, DiscreteLaplace):
         return 1 / (2 * math.sinh(float(law.rate) / 2) ** 2)
-    return float(law.variance)
+    if isinstance(law, DiscreteGaussian):
+        return float(law.variance)
+    raise TypeError(f"the variance of {law} is not known")
 
 
 def gaussian_mean(variance: float) -> float:
@@ -75,10 +78,9 @@ def fitted_error(deviation: float, share: Share) -> float:
 def fitted_part(deviation: float, statements: float, queries: float) -> float:
     """Return the part of the noise that a fit leaves; above 1 where the fit stops before it reaches the noise."""
     if queries <= statements:
-        return min(1.0, (queries / FEW) ** PREDICATES_POWER)
+        return min(1.0, math.pow(queries / FEW, PREDICATES_POWER))
     cells = queries / statements
-    part: float = FIT * statements**TABLES_POWER * (cells * deviation) ** CELLS_POWER
-    return part
+    return FIT * math.pow(statements, TABLES_POWER) * math.pow(cells * deviation, CELLS_POWER)
 
 
 def summed_cells(share: Share, universe: int) -> float:

@@ -1,20 +1,6 @@
-"""The planner: asks every mechanism for its plan of a round, and chooses one. It uses public facts only.
+"""The planner: asks every mechanism for its plan of a round, and chooses one by the rules of `choice`.
 
-The planner chooses by these rules, in this order:
-
-0. A plan within the limits below is preferred. An operator with more time or memory may force any other plan.
-1. The smallest `alpha`: the promised error, averaged over all queries of the round. Each certified answer counts
-   the largest bound, and as many answers as possible are uncertified. An uncertified answer has no promise and
-   counts as 1, so no mechanism wins by certifying few answers. Where all answers are certified, `alpha` is the
-   error bound.
-2. The smallest error bound of the certified answers. This rule decides where no plan's `alpha` is informative.
-3. Where these bounds are not informative either, the smallest `alpha` itself, then the smallest bound itself.
-4. A plan without a cost to the analysts.
-5. The smaller `alpha`, then fewer predicted seconds, then the name.
-
-In rules 1 and 2 an error of `SAYS_NOTHING` or more counts as 1, because the constant answer 1/2 never has a larger
-error. An error within `NEAR` of the smallest counts as equal to it: error bounds are proven, not measured, so small
-differences between them say nothing about the real errors.
+It uses public facts only.
 """
 
 from __future__ import annotations
@@ -23,49 +9,32 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.checking import check_setting
+from equipoise_server.mechanisms.choice import NEAR, Candidate, Refusal, Rule, by_expected_error, by_promise, choose
 from equipoise_server.mechanisms.interface import Mechanism, OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.online.interface import SessionMechanism
 
 MAX_SECONDS = 3600.0  # predicted, on one ordinary core
 MAX_MEMORY = 16 * 2**30  # bytes
-NEAR = 0.05
-SAYS_NOTHING = 0.5
 
-Refusal = InvalidArgument | BudgetExhausted
 Report = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One mechanism's plan, or the refusal where it has none.
-
-    `alpha`: as in the rules above; 1 where there is no plan. `beyond`: in words, the limit that the plan exceeds;
-    empty where it exceeds none.
-    """
-
-    mechanism: str
-    plan: MechanismPlan | None
-    refusal: Refusal | None
-    alpha: float = 1.0
-    beyond: str = ""
 
 
 @dataclass(frozen=True)
 class Comparison:
     """The candidates of all mechanisms, in the order in which they were asked, and the chosen one.
 
-    `chosen` is None where no mechanism has a plan.
+    `chosen` is None where no mechanism has a plan. `rule`: by which it was chosen.
     """
 
     candidates: tuple[Candidate, ...]
     chosen: Candidate | None
+    rule: Rule
 
     @property
     def plan(self) -> MechanismPlan:
@@ -79,6 +48,7 @@ def compare(
     setting: PublicParameters,
     mechanisms: Mapping[str, Mechanism | SessionMechanism],
     report: Report = lambda name: None,
+    rule: Rule | None = None,
 ) -> Comparison:
     """Ask every mechanism for its plan, and choose one.
 
@@ -86,6 +56,7 @@ def compare(
         setting: the public parameters of the round.
         mechanisms: the mechanisms to compare, by name.
         report: called with each mechanism's name before that mechanism is asked.
+        rule: by which one is chosen; the expected error where it is None.
 
     Returns:
         All plans and refusals, and the choice. A refusal by a mechanism is not raised.
@@ -99,37 +70,40 @@ def compare(
     for name, planned in mechanisms.items():
         report(name)
         candidates.append(_candidate(planned, setting))
-    return Comparison(tuple(candidates), choose(candidates))
+    rule = rule or by_expected_error
+    return Comparison(tuple(candidates), choose(candidates, rule), rule)
 
 
-def choose(candidates: Sequence[Candidate]) -> Candidate | None:
-    """Return the best candidate by the rules above; None where no candidate has a plan."""
-    feasible = [(candidate, candidate.plan) for candidate in candidates if candidate.plan is not None]
-    if not feasible:
-        return None
-    left = [(candidate, plan) for candidate, plan in feasible if not candidate.beyond] or feasible
-    least = min(said(candidate.alpha) for candidate, _ in left)
-    left = [(candidate, plan) for candidate, plan in left if said(candidate.alpha) <= least * (1 + NEAR)]
-    least = min(said(plan.error_bound) for _, plan in left)
-    left = [(candidate, plan) for candidate, plan in left if said(plan.error_bound) <= least * (1 + NEAR)]
+def why(comparison: Comparison) -> str:
+    """Say in one sentence why the chosen mechanism won; empty where none has a plan."""
+    chosen = comparison.chosen
+    if chosen is None or chosen.plan is None:
+        return ""
+    others = [each for each in comparison.candidates if each.plan is not None and each is not chosen]
+    other = choose(others, comparison.rule)
+    if other is None or other.plan is None:
+        return f"{chosen.mechanism} is the only mechanism that can serve this round."
+    if other.beyond and not chosen.beyond:
+        return f"Of all plans within the limits of time and memory, only that of {chosen.mechanism} can serve."
+    if comparison.rule is by_promise:
+        return (
+            f"{chosen.mechanism} promises {_figure(chosen.plan.max_half_width)} (alpha {_figure(chosen.alpha)}); "
+            f"{other.mechanism}, the next, {_figure(other.plan.max_half_width)} (alpha {_figure(other.alpha)})."
+        )
+    expected = f"{chosen.mechanism} is expected to err by {_figure(chosen.plan.expected_error)} in the mean"
+    near = other.plan.expected_error <= chosen.plan.expected_error * (1 + NEAR)
+    tie = "; that counts as equal, and the promise, the cost to the analysts and the time decide" if near else ""
+    return f"{expected}, {other.mechanism}, the next, by {_figure(other.plan.expected_error)}{tie}."
 
-    def order(pair: tuple[Candidate, MechanismPlan]) -> tuple[tuple[float, ...], bool, float, float, str]:
-        candidate, plan = pair
-        unsaid = (candidate.alpha, plan.error_bound) if least == said(SAYS_NOTHING) else ()
-        return unsaid, plan.analyst_cost not in (None, Cost()), candidate.alpha, plan.seconds, candidate.mechanism
 
-    return min(left, key=order)[0]
+def _figure(error: float) -> str:
+    return f"{error:.3g}"
 
 
 def alpha(plan: MechanismPlan, setting: PublicParameters) -> float:
     """Return the promised error averaged over all queries of the round, as a fraction of the records (rule 1)."""
     unsaid = min(1.0, plan.max_uncertified / setting.queries)
-    return unsaid + (1 - unsaid) * min(1.0, plan.error_bound)
-
-
-def said(error: float) -> float:
-    """Return the error as rules 1 and 2 count it: 1 where it is `SAYS_NOTHING` or more."""
-    return error if error < SAYS_NOTHING else 1.0
+    return unsaid + (1 - unsaid) * min(1.0, plan.max_half_width)
 
 
 def beyond_limits(plan: MechanismPlan, setting: PublicParameters) -> str:
@@ -146,15 +120,16 @@ def beyond_limits(plan: MechanismPlan, setting: PublicParameters) -> str:
 
 @dataclass(frozen=True)
 class Auto:
-    """The mechanism `auto`: plans with the mechanism that the planner chooses, and runs that mechanism."""
+    """The mechanisms `auto` and `auto_by_promise`: plan with the mechanism that the rule chooses, and run that."""
 
     mechanisms: Mapping[str, Mechanism]
-    name: str = "auto"
+    name: str
+    rule: Rule
     fitted: ClassVar[bool] = False  # a round is planned, run and replayed under the name of its own mechanism
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
         """Return the chosen mechanism's plan, under that mechanism's name. Raises where no mechanism has a plan."""
-        return compare(setting, self.mechanisms).plan
+        return compare(setting, self.mechanisms, rule=self.rule).plan
 
     def run(
         self,

@@ -19,7 +19,7 @@ SETTING = PublicParameters(
     100, 8, (Share("ann", 2, 3),), "query", Budget(1.0, 1e-6), Budget(2.0, 1e-6), 0.05, {"rounds": 3}, (2, 4)
 )
 ASKED = {"bob": b"other", "ann": b"alike"}
-PLAN = MechanismPlan("gaussian", "{}", Cost(rho=7), Cost(epsilon=3), 0.25, 1, 2.0, 3)
+PLAN = MechanismPlan("gaussian", "{}", Cost(rho=7), Cost(epsilon=3), 0.25, 1, 2.0, 3, 0.125)
 
 
 def test_it_is_computed_as_documented() -> None:
@@ -43,7 +43,7 @@ def test_it_is_computed_as_documented() -> None:
         "analyst_cost": cost | {"epsilon": 3},
         "data_events": '{"events":[]}',
         "analyst_events": '{"events":[]}',
-        "error_bound": 0.25,
+        "max_half_width": 0.25,
         "max_uncertified": 1,
         "seconds": 2.0,
         "memory_bytes": 3,

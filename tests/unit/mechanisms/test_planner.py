@@ -19,17 +19,23 @@ from equipoise.model.rounds import MechanismPlan, Share
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.choice import (
+    NEAR,
+    Candidate,
+    Rule,
+    by_expected_error,
+    by_promise,
+    choose,
+    said,
+)
 from equipoise_server.mechanisms.planner import (
     MAX_MEMORY,
     MAX_SECONDS,
-    NEAR,
-    Candidate,
     Comparison,
     alpha,
     beyond_limits,
-    choose,
     compare,
-    said,
+    why,
 )
 from equipoise_server.mechanisms.registry import MECHANISMS, mechanism
 
@@ -61,15 +67,15 @@ ROUND = setting(4, 50, 1000)
 
 def plan(promised: float, uncertified: int = 0, name: str = "a", **changes: object) -> MechanismPlan:
     """A plan of this promise, for `ROUND` of 4,000 queries."""
-    return replace(MechanismPlan(name, "{}", PAID, Cost(), promised, uncertified, 1.0, 1), **changes)  # type: ignore[arg-type]
+    return replace(MechanismPlan(name, "{}", PAID, Cost(), promised, uncertified, 1.0, 1, 1.0), **changes)  # type: ignore[arg-type]
 
 
 def candidate(made: MechanismPlan) -> Candidate:
     return Candidate(made.mechanism, made, None, alpha(made, ROUND), beyond_limits(made, ROUND))
 
 
-def chosen(*plans: MechanismPlan) -> str:
-    best = choose([candidate(each) for each in plans])
+def chosen(*plans: MechanismPlan, rule: Rule = by_promise) -> str:
+    best = choose([candidate(each) for each in plans], rule)
     assert best is not None
     return best.mechanism
 
@@ -101,6 +107,19 @@ def test_between_near_equals_the_analysts_pay_nothing_then_time_and_name_decide(
     assert chosen(plan(0.1, 0, "b"), plan(0.1, 0, "a")) == "a"
 
 
+def test_the_expected_error_decides_then_the_promise_then_the_analysts_then_time() -> None:
+    def won(*plans: MechanismPlan) -> str:
+        return chosen(*plans, rule=by_expected_error)
+
+    assert won(plan(0.9, 4000, "errs less", expected_error=0.001), plan(0.01, 0, "promises", expected_error=0.002)) == (
+        "errs less"
+    )
+    near = 0.001 * (1 + NEAR / 2)
+    assert won(plan(0.2, 0, "a", expected_error=0.001), plan(0.1, 0, "b", expected_error=near)) == "b"
+    assert won(plan(0.1, 0, "a", analyst_cost=PAID), plan(0.1 * (1 + NEAR / 2), 0, "b")) == "b"
+    assert won(plan(0.1, 0, "a", seconds=2.0), plan(0.1, 0, "b")) == "b"
+
+
 def test_plans_beyond_a_limit_come_last() -> None:
     slow, large = {"seconds": MAX_SECONDS * 2}, {"memory_bytes": MAX_MEMORY + 1}
     for beyond in (slow, large, {"seconds": math.nan}):
@@ -120,6 +139,7 @@ def plans(draw: st.DrawFn) -> list[MechanismPlan]:
             draw(st.sampled_from([0, 0, 40, 3900, 4000])),
             f"mechanism-{number}",
             seconds=draw(st.sampled_from([1.0, 2.0, 1e9])),
+            expected_error=draw(st.one_of(st.floats(1e-9, 1), st.sampled_from([0.01, 0.0102]))),
             analyst_cost=draw(st.sampled_from([None, Cost(), PAID])),
         )
         for number in range(draw(st.integers(1, 7)))
@@ -131,11 +151,25 @@ def test_no_feasible_plan_is_better_by_the_rule_and_their_order_means_nothing(
     made: list[MechanismPlan], shuffled: Random
 ) -> None:
     candidates = [candidate(each) for each in made]
-    best = choose(candidates)
+    best = choose(candidates, by_promise)
     assert best is not None
+    expected = choose(candidates, by_expected_error)
     shuffled.shuffle(candidates)
-    assert choose(candidates) == best
+    assert choose(candidates, by_promise) == best
+    assert choose(candidates, by_expected_error) == expected
+    assert_none_is_expected_to_err_less(expected, candidates)
     assert_none_is_better(best, candidates)
+
+
+def assert_none_is_expected_to_err_less(best: Candidate | None, candidates: Sequence[Candidate]) -> None:
+    """Within the limits, but for plans that count as equal."""
+    assert best is not None
+    assert best.plan is not None
+    for other in candidates:
+        if other.plan is None or (other.beyond and not best.beyond):
+            continue
+        assert best.beyond == "" or other.beyond
+        assert best.plan.expected_error <= other.plan.expected_error * (1 + NEAR)
 
 
 def assert_none_is_better(best: Candidate, candidates: Sequence[Candidate]) -> None:
@@ -147,13 +181,13 @@ def assert_none_is_better(best: Candidate, candidates: Sequence[Candidate]) -> N
         assert best.beyond == "" or other.beyond
         assert said(best.alpha) <= said(other.alpha) * (1 + NEAR)
         if said(other.alpha) == said(best.alpha) == 1:
-            assert said(best.plan.error_bound) <= said(other.plan.error_bound) * (1 + NEAR)
+            assert said(best.plan.max_half_width) <= said(other.plan.max_half_width) * (1 + NEAR)
 
 
 WINNERS = (
     (setting(1000, 5, 7450, unit="analyst"), {"pooled"}),
     (setting(100, 5, 7450), {"pooled"}),
-    (setting(20, 5, 7450), {"gaussian", "projection"}),
+    (setting(10, 5, 7450), {"gaussian", "projection"}),
     (setting(3, 10, 10, universe_size=24, attributes=(2, 3, 4)), set(MECHANISMS)),
     (setting(30, 40_000, 40_000, universe_size=2**26, attributes=()), {"equilibrium"}),
 )
@@ -166,7 +200,12 @@ def test_the_choice_among_the_real_mechanisms(case: PublicParameters, names: set
     assert [each.mechanism for each in found.candidates] == list(MECHANISMS)
     assert found.chosen is not None
     assert found.chosen.mechanism in names
-    assert_none_is_better(found.chosen, found.candidates)
+    assert_none_is_expected_to_err_less(found.chosen, found.candidates)
+    assert found.chosen.mechanism in why(found)
+    promised = compare(case, MECHANISMS, rule=by_promise)
+    assert promised.chosen is not None
+    assert_none_is_better(promised.chosen, promised.candidates)
+    assert mechanism("auto_by_promise").plan(case) == promised.plan
     for each in found.candidates:
         if each.plan is not None:
             assert each.plan == MECHANISMS[each.mechanism].plan(case)
@@ -223,6 +262,6 @@ def test_different_refusals_are_told_together() -> None:
         Candidate("three", None, InvalidArgument("options.luck", "unknown")),
     )
     with pytest.raises(InvalidArgument) as caught:
-        _ = Comparison(refused, None).plan
+        _ = Comparison(refused, None, by_promise).plan
     expected = "mechanism: none can serve this: one: universe_size: is too large; two: data_budget: too little"
     assert caught.value.message == expected

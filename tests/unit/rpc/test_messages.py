@@ -23,7 +23,9 @@ from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rpc.shown_rounds import shown_plan, shown_to_analyst, shown_to_operator
 
 TIME = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
-PLAN = MechanismPlan("equilibrium", '{"s":3}', Cost(rho=10**10), Cost(epsilon=10**12, delta=5), 0.1, 2, 3.5, 10**9)
+PLAN = MechanismPlan(
+    "equilibrium", '{"s":3}', Cost(rho=10**10), Cost(epsilon=10**12, delta=5), 0.1, 2, 3.5, 10**9, 0.01
+)
 TERMS = Terms(
     "flights",
     (Share("alice", 1, 2), Share("bob", 3, 4, 5, 6)),

@@ -1,4 +1,4 @@
-"""The plan of a session in epochs: its costs at all caps, its error bounds, time and memory."""
+"""The plan of a session in epochs: its costs at all caps, its half-widths, time and memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def session_plan(
         parameters,
         data_parts(setting, session, parameters),
         analyst_parts(setting, session, parameters) if setting.protects_analysts else (),
-        error_bound=promised(parameters),
+        max_half_width=promised(parameters),
         expected_error=EXPECTED_PART * promised(parameters),
         max_uncertified=uncertified_cells(setting, session, parameters),
         seconds=tested + parameters.epochs * drawn + counted,

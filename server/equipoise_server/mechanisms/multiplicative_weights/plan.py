@@ -27,7 +27,7 @@ SELECT_SHARE = Fraction(1, 8)  # of one analyst's budget
 CERTIFY_SHARE = Fraction(1, 8)
 USUAL_ROUNDS = 24  # where no number of rounds proves anything useful
 USEFUL = 0.25  # an error that is worth proving
-TIMES_PROJECTION = 1.6  # between 1.1 and 2.6 times `projection`'s mean error on tables of Adult and binary attributes
+TIMES_PROJECTION = 1.6  # times `projection`'s mean error: 1.1 to 2.6 on tables of Adult and binary attributes
 MAX_ROUNDS = 512
 UPWARD = 1 + 1e-9
 
@@ -38,7 +38,7 @@ class WeightsParameters(Parameters):
 
     `select_epsilon`: of one selection; `noise`: of one measured statement; `certify_epsilon`: of the final test.
     `reach`: in units of 2^-40, how far measured fractions may be from the truth. `proven`: the error of the mean
-    hypothesis, 2^40 where it says nothing. `margin`: score units added to a tested error so that it bounds the
+    hypothesis, 2^40 where it says nothing. `margin`: score units added to a tested error so that it is at least the
     true one.
     """
 
@@ -47,7 +47,7 @@ class WeightsParameters(Parameters):
     noise: GaussianNoise = key("noise", GAUSSIAN_NOISE)
     certify_epsilon: Fraction = key("certify_epsilon", FRACTION)
     reach: int = key("reach", COUNT)
-    proven: int = key("proven_bound", COUNT)
+    proven: int = key("proven_half_width", COUNT)
     margin: int = key("margin", INTEGER)
 
     @property
