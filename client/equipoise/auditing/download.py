@@ -39,15 +39,18 @@ def download(auditor: Auditor, earlier: bytes | None = None, own: AuditorLog | N
     rounds = tuple(map(_listed_round, auditor.rounds()))
     given_up = time.monotonic() + PATIENCE_SECONDS
     while True:
-        checkpoint, leaves, records = _log(auditor)
+        checkpoint, leaves, records = read_log(auditor)
         if not _lags(rounds, leaves, records, now) or time.monotonic() > given_up:
             break
         time.sleep(PAUSE_SECONDS)
     return Archive(now, checkpoint, earlier, leaves, records, rounds, tuple(auditor.journal()), own or AuditorLog())
 
 
-def _log(auditor: Auditor) -> tuple[bytes, tuple[bytes, ...], tuple[RecordOpening, ...]]:
-    """As far as the checkpoint goes: the log may have grown since it was given."""
+def read_log(auditor: Auditor) -> tuple[bytes, tuple[bytes, ...], tuple[RecordOpening, ...]]:
+    """Returns the newest checkpoint, a signed note, with the leaves and records as far as it goes.
+
+    Nothing is checked: whether the custodian has signed it, and whether the leaves are what it says.
+    """
     checkpoint = auditor.checkpoint()
     # Only as far as it says; whether it may say so, the checks find out.
     size = claimed(checkpoint).size
