@@ -40,6 +40,8 @@ class Promises:
     facts: dict[Fact, tuple[object, ...]] = field(default_factory=dict)  # one of these is so
     streams: dict[tuple[str, str], str] = field(default_factory=dict)  # digests by round and analyst
     answers: list[Answered] = field(default_factory=list)
+    sessions: set[str] = field(default_factory=set)  # rounds that are sessions
+    receipts: dict[tuple[str, str, int], bytes] = field(default_factory=dict)  # by session, analyst and sequence
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def reached(self, round_id: str, state: RoundState) -> None:
@@ -52,6 +54,11 @@ class Promises:
         digest = stream_digest(columns)
         with self.lock:
             assert self.streams.setdefault((round_id, analyst), digest) == digest, "answered twice"
+
+    def answered(self, session_id: str, analyst: str, sequence: int, receipt: bytes) -> None:
+        """A statement of a session was answered, which must be as before: its receipt covers all that was said."""
+        with self.lock:
+            assert self.receipts.setdefault((session_id, analyst, sequence), receipt) == receipt, "answered twice"
 
     @contextmanager
     def asking(self, fact: Fact, value: object) -> Iterator[None]:
@@ -74,14 +81,24 @@ class Promises:
         return [
             round_id
             for round_id, told in self.states.items()
-            if told & CHARGED or (RoundState.SEALED in told and round_id not in self.may_abort)
+            if round_id in self.sessions
+            or told & CHARGED
+            or (RoundState.SEALED in told and round_id not in self.may_abort)
         ]
 
     def as_of_now(self) -> Promises:
         """A copy that does not change."""
         with self.lock:
             states = {round_id: set(told) for round_id, told in self.states.items()}
-            return Promises(self.opens, states, set(self.may_abort), dict(self.facts), dict(self.streams))
+            return Promises(
+                self.opens,
+                states,
+                set(self.may_abort),
+                dict(self.facts),
+                dict(self.streams),
+                sessions=set(self.sessions),
+                receipts=dict(self.receipts),
+            )
 
 
 def stream_digest(columns: Iterable[ResultColumns]) -> str:
