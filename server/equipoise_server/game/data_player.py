@@ -26,11 +26,12 @@ VALUE_COST = 0.25  # of one kept action at one proposed record
 
 
 class MultiplicativeWeights:
-    """MW over the records of a workload's universe: record x has weight start(x) exp(eta * (sum of its gains so far)).
+    """MW over the records of a workload's universe: `start(x) exp(eta * (sum of gains of x so far))` weighs x.
 
     Gains are integers, in whatever unit; the log-weights are `start + (potential >> drop_bits) * step` in units of
-    2^-48, so that eta is `step 2^-48` for each `2^drop_bits` of gains. `start` is 0 for the uniform distribution. Gains come for the whole universe
-    (`gain`) or as a sum of a few queries (`gain_queries`), which is what may be kept aside.
+    2^-48, so that eta is `step 2^-48` for each `2^drop_bits` of gains. `start` is 0 for the uniform distribution.
+    Gains come for the whole universe (`gain`) or as a sum of a few queries (`gain_queries`), which is what may be
+    kept aside.
 
     Regret. Let the gains g_t of round t differ by at most 1 between records, p_t be the law that `draw` draws
     from in round t, and p any distribution on the records. Then, whatever the gains, even if they depend on all

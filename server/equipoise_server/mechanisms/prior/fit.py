@@ -12,10 +12,10 @@ the cells' `l` have been so far, the dual is improved by the solution `l` of
 
     a exp(l) + strength v (t + l) = y,    cell by cell.
 
-Proof that no step makes the dual worse: the dual is `log sum_c a_c exp(l_c) - sum_c l_c y_c
-+ strength sum_c v (t_c + l_c)^2 / 2` up to constants, convex, and as `log z <= z - 1`, replacing the logarithm gives an upper bound that is
-exact at `l = 0` and splits into cells; the equation says that its derivative vanishes. Without noise this is
-iterative proportional fitting (Deming & Stephan 1940).
+Proof that no step makes the dual worse: the dual is `log sum_c a_c exp(l_c) - sum_c l_c y_c + strength sum_c v
+(t_c + l_c)^2 / 2` up to constants, and convex. As `log z <= z - 1`, replacing the logarithm gives an upper
+bound that is exact at `l = 0` and splits into cells; the equation says that its derivative vanishes. Without
+noise this is iterative proportional fitting (Deming & Stephan 1940).
 
 It sees noisy tables and public variances only: post-processing.
 """
