@@ -41,9 +41,9 @@ def _promising(changed: Callable[[Promise], Promise]) -> None:
         _exchange(module, "recorded_promise", lambda *told: changed(step_records.recorded_promise(*told)))
 
 
-def a_smaller_error_than_on_record() -> Seeds:
-    """Receipts promise half the error that the round's opening has put on record."""
-    _promising(lambda promise: replace(promise, error_bound=promise.error_bound / 2))
+def a_smaller_half_width_than_on_record() -> Seeds:
+    """Receipts promise half the largest half-width that the round's opening has put on record."""
+    _promising(lambda promise: replace(promise, max_half_width=promise.max_half_width / 2))
     return None
 
 

@@ -24,7 +24,7 @@ from equipoise_server.transparency import keys
     ("lie", "words"),
     [
         ("nothing", ""),
-        ("a_smaller_error_than_on_record", "the receipt promises the error bound"),
+        ("a_smaller_half_width_than_on_record", "the receipt promises the max half width"),
         ("another_record_than_on_record", "the receipt promises the opened root"),
     ],
 )
