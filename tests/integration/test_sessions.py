@@ -28,7 +28,7 @@ from equipoise.errors import (
     WrongState,
 )
 from equipoise.model.accounts import Budget
-from equipoise.model.results import ResultColumns
+from equipoise.model.results import Answers, ResultColumns
 from equipoise.model.rounds import Ending, RoundState, SessionTerms, Share, Terms
 from equipoise.model.times import to_microseconds
 from equipoise.profile.receipt_store import read_session_receipt
@@ -65,11 +65,8 @@ def on_sqlite(tmp_path: Path) -> Iterator[Bench]:
 
 
 def columns(chunks: Sequence[ResultColumns]) -> list[list[int]]:
-    """Values, ways and bounds of some messages together."""
-    return [
-        [int(number) for chunk in chunks for number in getattr(chunk, name)]
-        for name in ("values", "methods", "bounds")
-    ]
+    """All columns of some messages together."""
+    return [column.tolist() for column in Answers.join(chunk.answers for chunk in chunks).columns]
 
 
 def test_a_session_is_charged_when_it_opens_and_released_as_it_was_answered(bench: Bench) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import structlog
 
 from equipoise.errors import DataLoss, Unavailable
+from equipoise.model.results import Answers
 from equipoise_server.computation.session import Question, SessionJob
-from equipoise_server.mechanisms.interface import Answers
 from equipoise_server.workers.process import AMONG_CALLS, Failed, start
 from equipoise_server.workers.session_worker import Reply, serve_session
 

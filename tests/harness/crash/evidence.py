@@ -52,8 +52,8 @@ class Audits:
 
     def audit(self) -> None:
         """Everything on record is in order, and nothing is missing that clients were told of before."""
-        told = self.promises.as_of_now()
-        released = {round_id for round_id, states in told.states.items() if RoundState.RELEASED in states}
+        # A release enters the log at its release time, from which on results are read.
+        released = {round_id for round_id, _ in self.promises.as_of_now().streams}
         stores = [ReceiptStore(self.profiles / name) for name in self.names]
         receipts = [found for round_id in released for kept in stores if (found := kept.newest(round_id))]
         profile = self.server.state / "profiles" / "auditor"
@@ -61,8 +61,10 @@ class Audits:
         archive = caller.ask(lambda it: download(it, own=own_acts(profile)))
         caller.close()
         audit = verify(archive, read_log_keys(profile / LOG_KEYS), self.seen, receipts)
-        assert [f"{each.number}: {each.detail}" for each in audit.checks if each.outcome is Outcome.FAILED] == []
+        failed = [f"{each.number}: {each.detail}" for each in audit.checks if each.outcome is Outcome.FAILED]
+        assert failed == [], failed
         assert audit.recorded is not None
-        assert {audit.recorded.rounds[round_id].state for round_id in released} <= {RoundState.RELEASED.value}
+        states = {round_id: audit.recorded.rounds[round_id].state for round_id in released}
+        assert set(states.values()) <= {RoundState.RELEASED.value}, states
         self.seen.append(archive.checkpoint)
         self.audits += 1

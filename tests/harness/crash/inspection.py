@@ -84,8 +84,7 @@ class Inspection:
             for row, record in zip(rows, round_records(connection, query), strict=True):
                 outcome = compute_round(_job(deployment, connection, row, record), lambda *_: None)
                 expected = {
-                    name: list(results_to_chunks(row.id, answers.values, answers.methods, answers.bounds))
-                    for name, answers in outcome.answers.items()
+                    name: list(results_to_chunks(row.id, answers)) for name, answers in outcome.answers.items()
                 }
                 assert _chunks(connection, row.run_id) == expected
                 kept = connection.execute(select(synopses.c.cells).where(synopses.c.run_id == row.run_id))

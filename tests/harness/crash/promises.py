@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from harness.answers import to_bytes
+
 from equipoise.errors import WrongState
 from equipoise.model.results import ResultColumns
 from equipoise.model.rounds import RoundState
@@ -105,8 +107,7 @@ def stream_digest(columns: Iterable[ResultColumns]) -> str:
     """SHA-256 of everything that a stream says."""
     digest = hashlib.sha256()
     for part in columns:
-        said = (part.round_id, part.sequence, part.first_query, len(part.values), part.last)
+        said = (part.round_id, part.sequence, part.first_query, len(part.answers), part.last)
         digest.update(repr(said).encode())
-        for column in (part.values, part.methods, part.bounds):
-            digest.update(column.tobytes())
+        digest.update(to_bytes(part.answers))
     return digest.hexdigest()

@@ -7,13 +7,14 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-import numpy as np
+from harness.answers import flat
 from harness.crash.callers import ANALYSTS
 from harness.crash.clients import ANALYST_BUDGET, DATA_BUDGET, WORKLOADS, Table
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.session_stream import StatementAnswer
 from equipoise.errors import WrongState
+from equipoise.model.results import Answers
 from equipoise.model.rounds import Ending, RoundState, SessionTerms, Share, Terms
 from equipoise.queries.statements import Statement
 
@@ -122,6 +123,5 @@ class SessionTable(Table):
             return
         released = self.analysts[name].ask(lambda it: it.results(session_id))
         self.promises.read(session_id, name, self.analysts[name].ask(lambda it: list(it.stream(session_id))))
-        for column in ("values", "methods", "bounds"):
-            told = np.concatenate([getattr(each, column) for each in answers])
-            assert (getattr(released, column)[: len(told)] == told).all(), (session_id, name, column)
+        told = Answers.join(each.answers for each in answers)
+        assert flat(released.answers[: len(told)]) == flat(told), (session_id, name)

@@ -21,7 +21,7 @@ from harness.crash.promises import Promises
 from harness.server_process import running
 from harness.soak.identities import ComingsAndGoings
 from harness.soak.interactive import SessionTable
-from harness.soak.measures import Point, Sample, points, sample
+from harness.soak.measures import MEASURES, Point, Sample, points, sample, slope
 from harness.soak.restless import RestlessAnalyst, RestlessOperator
 
 RESTLESS = ("dan", "eve")
@@ -29,6 +29,7 @@ REVOKED = "fay"  # again and again
 UNITS = ("query", "analyst")
 SAMPLE_SECONDS = 1.0
 PRINT_SECONDS = 60.0
+GROWTH_MINUTES = 10
 
 SCRIPT = """
 import asyncio, pathlib, sys
@@ -107,6 +108,7 @@ class Soak:
         self._audits = Audits(server, profiles, self._promises, (*steady, REVOKED))
         self._clients: list[Future[None]] = []
         self._begun = self._told = time.monotonic()
+        self._minutes = 0
 
     @property
     def rounds(self) -> int:
@@ -191,6 +193,9 @@ class Soak:
             if time.monotonic() > self._told + PRINT_SECONDS:
                 self._told += PRINT_SECONDS
                 self._tell(samples[-1])
+                self._minutes += 1
+                if self._minutes % GROWTH_MINUTES == 0:
+                    tell_growth("this life so far", points(ages, samples))
             time.sleep(SAMPLE_SECONDS)
         return ages, samples
 
@@ -202,6 +207,17 @@ class Soak:
             f"{self._identities.revoked} revocations, {self._audits.audits} audits",
             flush=True,
         )
+
+
+def tell_growth(name: str, *lives: Sequence[Point]) -> list[tuple[str, str, str]]:
+    """Prints how fast everything grows in an hour; what grows faster than is allowed."""
+    grown = []
+    for measure in MEASURES:
+        found = slope(lives, measure)
+        print(f"  {measure:12} {name:36} {found}", flush=True)
+        if found.exceeds(ALLOWED[measure]):
+            grown.append((measure, name, str(found)))
+    return grown
 
 
 def _another(drawn: random.Random) -> random.Random:

@@ -15,8 +15,7 @@ import random
 from pathlib import Path
 
 import pytest
-from harness.soak.measures import MEASURES, slope
-from harness.soak.soaking import ALLOWED, LIVES, Life, RestartedServer, Soak
+from harness.soak.soaking import LIVES, Life, RestartedServer, Soak, tell_growth
 
 from equipoise_lab.demo.process import free_address
 from equipoise_server.admin.checks import check_state
@@ -33,18 +32,11 @@ def test_a_server_neither_grows_nor_breaks_a_promise(
     lives = soak.live([Life(soak_seconds * life.seconds, life.ending) for life in LIVES])
 
     print(f"{soak.rounds} rounds, {soak.calls} calls; growth in an hour:")
-    everything = [point for life in lives for point in life]
-    grown = []
-    for measure in MEASURES:
-        alike = slope(lives, measure)
-        for name, found in (
-            *((f"life {number}", slope([life], measure)) for number, life in enumerate(lives, start=1) if life),
-            ("all lives, each from its own level", alike),
-            ("the run as a whole", slope([everything], measure)),
-        ):
-            print(f"  {measure:12} {name:36} {found}", flush=True)
-            if found.exceeds(ALLOWED[measure]):
-                grown.append((measure, name, str(found)))
+    grown = [
+        each for number, life in enumerate(lives, start=1) if life for each in tell_growth(f"life {number}", life)
+    ]
+    grown += tell_growth("all lives, each from its own level", *lives)
+    grown += tell_growth("the run as a whole", [point for life in lives for point in life])
     assert grown == []
     assert soak.compare() == soak.rounds > 0
     check_state(server.state)
