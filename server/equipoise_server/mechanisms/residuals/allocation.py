@@ -296,11 +296,11 @@ class Uses:
 
     def total(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what each residual's variance adds to the weighted sum over sets: float64[residuals]."""
-        return np.bincount(self.residual, self.amount * weights[self.place], self.residuals)
+        return np.bincount(self.residual, self.amount * weights[self.place], self.residuals).astype(np.float64)
 
     def variances(self, spread: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mean variance of each set: float64[sets]."""
-        return np.bincount(self.place, self.amount * spread[self.residual], len(self.sets))
+        return np.bincount(self.place, self.amount * spread[self.residual], len(self.sets)).astype(np.float64)
 
 
 def _strengths(basis: AxisBasis, ordered: bool, asked: Asked) -> NDArray[np.float64]:

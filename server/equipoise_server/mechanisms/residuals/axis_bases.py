@@ -100,7 +100,7 @@ class Centred:
         return (slice(0, self.size),)
 
     def analyse(self, table: Table, place: int) -> Table:
-        return self.size * table - table.sum(axis=place, keepdims=True, dtype=table.dtype)
+        return np.asarray(self.size * table - table.sum(axis=place, keepdims=True, dtype=table.dtype))
 
     def restore(self, numbers: Table, place: int) -> Table:
         """Centre the numbers once more, as their noise is not centred: `m sum + (m y - sum(y))`, over `m^2`."""
