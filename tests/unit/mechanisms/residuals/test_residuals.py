@@ -15,7 +15,7 @@ from equipoise.accounting.residuals import diagonal
 from equipoise.errors import BudgetExhausted, InvalidArgument, VerificationFailed
 from equipoise.records.codec import codec_of
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.residuals import allocation
+from equipoise_server.mechanisms.residuals import allocation_terms
 from equipoise_server.mechanisms.residuals.allocation import least_largest, least_summed
 from equipoise_server.mechanisms.residuals.axis_bases import AxisBasis, Centred
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
@@ -141,7 +141,7 @@ def root_mean_squared_error(sizes: tuple[int, ...], ways: tuple[int, ...]) -> fl
     family = ResidualFamily.closed(sizes, itertools.combinations(range(len(sizes)), max(ways)))
     asked = [axes for axes in family.sets if len(axes) in ways]
     cells = {axes: float(math.prod(sizes[axis] for axis in axes)) for axes in asked}
-    use = allocation.Uses.of(family, cells, "cells").total(np.array(list(cells.values())))
+    use = allocation_terms.Uses.of(family, cells, "cells").total(np.array(list(cells.values())))
     diagonals = np.array([diagonal(sizes, family.is_ordered, residual) for residual in family.residuals])
     everybody = sum(1 / size for size in cells.values()) + (0 in ways)
     total = math.sqrt(everybody) + float(np.sqrt(diagonals * use).sum())
@@ -170,7 +170,7 @@ def test_an_allocation_spends_its_rho_and_comes_near_the_bound(monkeypatch: pyte
         assert allocated.bound <= allocated.value <= allocated.bound * 1.003
     # Weights on the worst pairs are worth something: the diagonals alone give more variance at the same cost.
     weighed = least_summed(family, rho).value
-    monkeypatch.setattr(allocation, "MAX_WEIGHED_TYPES", 0)
+    monkeypatch.setattr(allocation_terms, "MAX_WEIGHED_TYPES", 0)
     plain = least_summed(family, rho)
     assert weighed < 0.97 * plain.value
     assert plain.bound == 0
