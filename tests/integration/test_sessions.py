@@ -421,3 +421,22 @@ def test_an_attachment_and_its_statements_read_the_share_of_one_analyst_alone(on
         own = [sql for sql in of_shares if "shares.analyst = " in sql]
         assert own
         assert len(of_shares) - len(own) == (number == 0)
+
+
+def test_a_stopped_worker_holds_its_session_only_for_a_public_time(on_sqlite: Bench) -> None:
+    bench = on_sqlite
+    bench.worker_idle_seconds = 2
+    bench.restart()
+    session_id = bench.sessions.open(ONLINE, "open", "olga").id
+    charged = bench.charged()
+    told = ask_all(bench, session_id)
+    process_id = bench.sessions.loops.process_id(session_id)
+    assert process_id is not None
+    stream = attached(bench, "ann", session_id)
+    os.kill(process_id, signal.SIGSTOP)
+    with pytest.raises(Unavailable):
+        ask(stream, 4, COLOUR == "green")
+    stream = attached(bench, "ann", session_id)
+    assert stream.stored(0, 10) == told["ann"]
+    assert ask(stream, 4, COLOUR == "green").sequence == 4
+    assert bench.charged() == charged

@@ -72,7 +72,8 @@ class SessionLoops:
             self._guard.advance(self._context.store)
             session = read_open_session(self._context, record)
             journal = AnswerJournal(session, self._context, self._guard.count)
-            self._loops[session_id] = started = SessionLoop(session, journal, self._context.clock)
+            started = SessionLoop(session, journal, self._context.clock, self._context.worker_idle_seconds)
+            self._loops[session_id] = started
             return started
 
     def has_room_for_turns(self) -> bool:
