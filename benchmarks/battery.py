@@ -45,13 +45,9 @@ def battery(table: Path, schema_file: Path) -> Iterator[Case]:
     schema = Schema.from_json(schema_file.read_text(encoding="utf-8"))
     adult = source_at(table).counts(schema)
     for analysts, tables in ((1, 35), (20, 5), (35, 1), (100, 5), (1000, 5)):
-        yield Case(
-            f"Adult, tables, {analysts:,} analysts", partial(tables_of, schema, adult, analysts, tables)
-        )
+        yield Case(f"Adult, tables, {analysts:,} analysts", partial(tables_of, schema, adult, analysts, tables))
     for count in (2_000, 20_000, 1_000_000):
-        yield Case(
-            f"Adult, {count:,} predicates", partial(asked_by_ten, schema, adult, count)
-        )
+        yield Case(f"Adult, {count:,} predicates", partial(asked_by_ten, schema, adult, count))
     yield Case("Adult, 5,000 ranges", lambda: dealt(schema, adult, ranges(schema, 5_000), 10))
     yield Case("Adult, 5,000 conjunctions of 7", lambda: dealt(schema, adult, predicates(schema, 5_000, 7), 10))
     yield Case("binary, all triples, 1 analyst", lambda: binary_triples(1))
@@ -145,4 +141,3 @@ def _task(schema: Schema, data: Counts, statements: dict[str, tuple[Statement, .
     return Task.filling_shares(
         schema, data, {who: compile_workload(own, schema) for who, own in statements.items()}
     )
-

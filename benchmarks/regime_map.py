@@ -21,8 +21,8 @@ import numpy as np
 
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
-from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.choice import Candidate, by_promise, choose, said
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.planner import compare
 from equipoise_server.mechanisms.registry import MECHANISMS
 

@@ -67,8 +67,11 @@ class RoundOptions:
     unit: Unit = "query"
     beta: Beta = 0.05
     mechanism: Annotated[
-        str, typer.Option(help="A mechanism's name; auto takes the one with the smallest expected error, auto_by_promise the one with "
-            "the smallest promise.")
+        str,
+        typer.Option(
+            help="A mechanism's name; auto takes the one with the smallest expected error, auto_by_promise "
+            "the one with the smallest promise."
+        ),
     ] = "auto"
     options: Annotated[str, typer.Option(help='Options of the mechanism, a JSON object: {"play": "sampled"}.')] = ""
     close: Annotated[

@@ -29,8 +29,8 @@ may be, when a reader takes nothing for a minute. All of those are UNAVAILABLE.
 Names of analysts: 1 to 63 letters, digits, `.`, `_` and `-` of ASCII, a letter or digit at both ends; no two
 differ in case only. Identifiers of rounds and sessions are 32 hexadecimal digits.
 
-Mechanisms of rounds: "auto", or "equilibrium", "pooled", "laplace", "gaussian", "histogram", "small_db",
-"projection", "multiplicative_weights"; of sessions: "online", "online_private", "low_sensitivity". Their options
+Mechanisms of rounds: "auto", "auto_by_promise", or "equilibrium", "pooled", "laplace", "gaussian", "histogram",
+"small_db", "projection", "multiplicative_weights"; of sessions: "online", "online_private", "low_sensitivity". Their options
 are described in docs/mechanisms/README.md and docs/session-mechanisms.md.
 
 Limits. One message has at most 4 MiB, a workload 64 MiB, a statement of a workload 1 MiB and of a session 64
@@ -1085,7 +1085,7 @@ class RoundTerms(_message.Message):
     beta: _builtins.float
     """The probability with which any answer of the round may lie outside its interval."""
     mechanism: _builtins.str
-    """"auto", or a mechanism's name."""
+    """"auto" (the smallest expected error), "auto_by_promise" (the smallest promise), or a mechanism's name."""
     options: _builtins.str
     """Options of the mechanism as a JSON object, such as {"play": "sampled"}; empty for none, and where a round is
     shown: its plan says what became of them.

@@ -17,8 +17,8 @@ from equipoise_lab.planning.acceptance import Acceptance
 from equipoise_lab.planning.request import in_words
 from equipoise_lab.simulation.simulate import analyst_pair
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.choice import Candidate
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.planner import Comparison, why
 
 COLUMNS = ("expected", "alpha", "promise", "no interval", "eps_A", "time", "memory")

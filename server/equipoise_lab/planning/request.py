@@ -13,10 +13,10 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.rounds import Share
 from equipoise_lab.options import MAX_SHOWN, Forced, Guarantees, Unit, forced_options, in_words_of_options
 from equipoise_lab.simulation.session_simulate import of_session
+from equipoise_server.mechanisms.choice import by_expected_error, by_promise
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.interface import SessionMechanism
 from equipoise_server.mechanisms.planner import Comparison, Report, compare
-from equipoise_server.mechanisms.choice import by_expected_error, by_promise
 from equipoise_server.mechanisms.registry import AUTO, AUTO_BY_PROMISE, MECHANISMS, SESSION_MECHANISMS, mechanism
 
 MAX_ANALYSTS = 1 << 17  # whose shares are planned for one by one

@@ -18,7 +18,6 @@ from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan, Share
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.datasets.universe import MAX_UNIVERSE
-from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.choice import (
     NEAR,
     Candidate,
@@ -28,6 +27,7 @@ from equipoise_server.mechanisms.choice import (
     choose,
     said,
 )
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.planner import (
     MAX_MEMORY,
     MAX_SECONDS,
@@ -111,9 +111,9 @@ def test_the_expected_error_decides_then_the_promise_then_the_analysts_then_time
     def won(*plans: MechanismPlan) -> str:
         return chosen(*plans, rule=by_expected_error)
 
-    assert won(plan(0.9, 4000, "errs less", expected_error=0.001), plan(0.01, 0, "promises", expected_error=0.002)) == (
-        "errs less"
-    )
+    assert won(
+        plan(0.9, 4000, "errs less", expected_error=0.001), plan(0.01, 0, "promises", expected_error=0.002)
+    ) == ("errs less")
     near = 0.001 * (1 + NEAR / 2)
     assert won(plan(0.2, 0, "a", expected_error=0.001), plan(0.1, 0, "b", expected_error=near)) == "b"
     assert won(plan(0.1, 0, "a", analyst_cost=PAID), plan(0.1 * (1 + NEAR / 2), 0, "b")) == "b"
