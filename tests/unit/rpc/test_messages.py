@@ -32,6 +32,7 @@ TERMS = Terms(
     options={"play": "sampled"},
 )
 ROUND = RoundRecord(
+    account="flights",
     id="r1",
     terms=TERMS,
     state=RoundState.RELEASED,
