@@ -76,8 +76,7 @@ def test_what_is_spent_for_one_lowers_what_the_others_have_left(bench: Bench) ->
         assert bench.rounds.opening.charges(terms, plan)[0].account == "data/shop"
         round_id = bench.sealed(terms)
         assert bench.on_data().committed == Cost(divergence=number * cost.divergence, delta=number * cost.delta)
-        with bench.store.read() as connection:
-            charged = {entry.account for entry in bench.rounds.budgets.journal()[0] if entry.round_id == round_id}
+        charged = {entry.account for entry in bench.rounds.budgets.journal()[0] if entry.round_id == round_id}
         assert charged == {"data/shop", "analyst/shop/query/ann", "analyst/shop/query/bob"}
     shown = [bench.rounds.budgets.accounts(name) for name in ("shop", "later", "latest")]
     assert shown[0] == shown[1] == shown[2]
@@ -201,7 +200,7 @@ def test_only_the_first_table_of_a_server_needs_no_answer(tmp_path: Path) -> Non
         else:
             with store.write() as connection:
                 assert write_off(connection, None, Finding.MISSING, now) == []
-            with pytest.raises(InvalidArgument, match="^people: must say whose people"):
+            with pytest.raises(InvalidArgument, match=r"^people: must say whose people"):
                 tables.register("shop", "shop.csv", SCHEMA, CAP, CAP, "once")
             assert tables.register("shop", "shop.csv", SCHEMA, CAP, CAP, "once", people="new").account == "shop"
         store.close()

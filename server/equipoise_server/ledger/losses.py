@@ -20,7 +20,6 @@ from equipoise_server.ledger.caps import MAX_AMOUNT, saturated
 from equipoise_server.storage.tables.ledger import accounts
 from equipoise_server.storage.tables.round import datasets
 
-
 SHARED = "shared"  # the field of a write-off's first entry that says which accounts lost datasets had shared
 
 
