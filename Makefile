@@ -52,9 +52,10 @@ crash-full: $(VENV)/test.stamp  ## 300 random kills on each store: about half an
 
 MINUTES ?= 30
 STORE ?= sqlite
+PULSE ?= 0
 
 soak: $(VENV)/test.stamp  ## a real server used for MINUTES (30) on STORE (sqlite, postgresql) must not grow
-	$(BIN)/python -m pytest tests/hostile/soak/test_soak.py -s --soak-minutes $(MINUTES) --soak-store $(STORE)
+	$(BIN)/python -m pytest tests/hostile/soak/test_soak.py -s --soak-minutes $(MINUTES) --soak-store $(STORE) --soak-pulse $(PULSE)
 
 load: $(VENV)/test.stamp  ## 1,000 unread streams, 10,000 cancelled ones, floods of submits, on a real server: minutes
 	$(BIN)/python -m pytest tests/hostile/load -s --unread 1000 --cancelled 10000

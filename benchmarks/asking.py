@@ -106,11 +106,11 @@ def ask(
         )
     print(f"  median over the reference's: {float(np.median(seconds)) / reference:.1f}")
     errors = [abs(each.results.values - its).max() for each, its in zip(answers, truths, strict=True)]
-    bounds = [each.results.bounds.max() for each in answers]
-    certified = [(error, bound) for error, bound in zip(errors, bounds, strict=True) if np.isfinite(bound)]
-    beyond = sum(error > bound for error, bound in certified)
-    largest, promised = np.max(certified, axis=0)
-    print(f"  {len(certified):,} certified, {beyond} beyond their bound; error {largest:.4f}, bound {promised:.4f}")
+    beyond = sum(each.results.answers.misses(its).any() for each, its in zip(answers, truths, strict=True))
+    widths = [(each.results.highs - each.results.lows).max() / 2 for each in answers]
+    certified = [each for each in zip(errors, widths, strict=True) if np.isfinite(each[1])]
+    largest, widest = np.max(certified, axis=0)
+    print(f"  {len(certified):,} certified, {beyond} truths outside; error {largest:.4f}, half-width {widest:.4f}")
 
 
 def way(answer: StatementAnswer) -> str:

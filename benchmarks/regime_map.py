@@ -126,7 +126,7 @@ def figures_of(panel: Panel, records: int, queries: int) -> tuple[str, float, fl
     best = choose(candidates)
     if best is None or best.plan is None:
         raise SystemExit(f"{panel.title}: no mechanism has a plan for {records:,} records and {queries:,} queries")
-    promise = best.plan.error_bound
+    promise = best.plan.max_half_width
     other = choose([each for each in candidates if each is not best])
     figures = (panel.title, f"{records:,}", f"{setting.queries:,}", best.mechanism, told(best.alpha), told(promise))
     row = f"| {' | '.join((*figures, *((other.mechanism, told(other.alpha)) if other else ('none', ''))))} |"
@@ -135,7 +135,7 @@ def figures_of(panel: Panel, records: int, queries: int) -> tuple[str, float, fl
 
 def says(best: Candidate) -> bool:
     """Whether the plan promises anything to anybody."""
-    return best.plan is not None and said(best.plan.error_bound) < 1
+    return best.plan is not None and said(best.plan.max_half_width) < 1
 
 
 def told(error: float) -> str:

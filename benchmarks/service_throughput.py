@@ -164,7 +164,7 @@ def submit_often(round_id: str, times: int, profile: Path) -> list[float]:
 def read(round_id: str, profile: Path) -> list[float]:
     """How many answers the analyst's stream holds."""
     with Client.from_profile(profile) as client:
-        return [float(sum(len(columns.values) for columns in client.stream(round_id)))]
+        return [float(sum(len(columns.answers) for columns in client.stream(round_id)))]
 
 
 def latencies(seconds: Sequence[float]) -> str:

@@ -20,14 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.model.accounts import Budget
-from equipoise.model.results import AnswerMethod
+from equipoise.model.results import AnswerMethod, Answers
 from equipoise.model.rounds import Share
+from equipoise.queries.fixed_point import ONE
 from equipoise.queries.predicates import AllOf, Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledStatement, compile_single
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.interface import Answers, PublicParameters
+from equipoise_server.mechanisms.answers import answers_within
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS
 from equipoise_server.mechanisms.online.mechanism import Online
 from equipoise_server.mechanisms.online.parameters import OnlineParameters
@@ -65,7 +67,7 @@ def main() -> None:
     plan = Online().plan(setting)
     parameters = OnlineParameters.from_json(plan.parameters)
     print(f"|X| = {schema.universe_size:,}, {len(compiled):,} statements, {RECORDS:,} records, epsilon 1")
-    print(f"{parameters.updates} updates; certified answers are promised to be within {plan.error_bound:.4f}")
+    print(f"{parameters.updates} updates; certified answers are promised to be within {plan.max_half_width:.4f}")
     session = Online().start(setting, plan, DenseCounts(histogram), bytes(32))
     ours = timed(session.answer, compiled)
     report("equipoise", ours)
@@ -131,7 +133,7 @@ def table(attributes: int) -> NDArray[np.int64]:
 
 
 class Naive:
-    """The reference: plain NumPy floats, no bounds and no proofs."""
+    """The reference: plain NumPy floats, no intervals and no proofs."""
 
     def __init__(self, schema: Schema, histogram: NDArray[np.int64], parameters: OnlineParameters) -> None:
         self._columns = dict(
@@ -185,9 +187,9 @@ def cells_of(statement: Statement, columns: Mapping[str, NDArray[np.intp]]) -> t
 
 
 def answered(fractions: NDArray[Any], method: int) -> Answers:
-    """Rounded to the grid, without a bound."""
+    """Rounded to the grid, without intervals that say anything."""
     values = np.rint(fractions * 2.0**40).astype(np.int64)
-    return Answers(values, np.full(len(values), method, np.uint8), np.zeros(len(values), np.int64))
+    return answers_within(values, AnswerMethod(method), ONE)
 
 
 if __name__ == "__main__":

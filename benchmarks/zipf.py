@@ -35,8 +35,8 @@ from equipoise_server.randomness.stream import KeyedStream
 SIZES = {"a": 16, "b": 8, "c": 8, "d": 8, "e": 4, "f": 2}
 FORCED = ("updates=64", "threshold=0.06")  # coarser tests, so that more is certified for longer
 COLUMNS = (
-    *("answered by", "analysts", "largest error", "99th percentile", "mean", "promised bound"),
-    *("certified", "afresh", "uncertified", "outside their bound", "epsilon", "ms a statement"),
+    *("answered by", "analysts", "largest error", "99th percentile", "mean", "promised half-width"),
+    *("certified", "afresh", "uncertified", "outside their interval", "epsilon", "ms a statement"),
 )
 
 
@@ -70,7 +70,7 @@ def rows(task: SessionTask, options: argparse.Namespace, stream: Sequence[Statem
     setting = replace(request.setting(task), options={})
     once = replace(task, statements={"analyst-1": compiled(tuple(dict.fromkeys(stream)), task.schema)})
     for what, asked in (("each alone", task), ("each different one once", once)):
-        for name, errors in alone(asked, setting, asked.truth()).items():
+        for name, errors in alone(asked, setting).items():
             yield [f"{name} noise on {what}", "1", *shown(errors), "", "", "100 %", "", "", "1", ""]
     for name, analysts, forced in (
         ("online", 1, ()),
@@ -92,9 +92,9 @@ def rows(task: SessionTask, options: argparse.Namespace, stream: Sequence[Statem
             ", ".join((name, *forced)),
             str(analysts),
             *shown(mean_errors([run.delivered])),
-            f"{report.plan.error_bound:.4f}",
+            f"{report.plan.max_half_width:.4f}",
             *parts,
-            str(run.outside_bound),
+            str(run.outside_interval),
             f"{report.data_cost.epsilon:.3g}",
             f"{1000 * run.seconds / len(stream):.2f}",
         ]

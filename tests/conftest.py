@@ -69,6 +69,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--unread", type=int, default=200, help="how many streams nobody reads")
     parser.addoption("--cancelled", type=int, default=600, help="how many streams are cancelled")
     parser.addoption("--soak-minutes", type=float, default=0.1, help="how long a server is soaked")
+    parser.addoption("--soak-pulse", type=float, default=0.0, help="seconds between two acts of everybody, at most")
     parser.addoption("--soak-store", choices=("sqlite", "postgresql"), default="sqlite", help="with which store")
 
 
@@ -187,6 +188,13 @@ def soak_seconds(request: pytest.FixtureRequest) -> float:
     """What `--soak-minutes` says."""
     minutes: float = request.config.getoption("--soak-minutes")
     return 60 * minutes
+
+
+@pytest.fixture
+def soak_pulse(request: pytest.FixtureRequest) -> float:
+    """What `--soak-pulse` says."""
+    pulse: float = request.config.getoption("--soak-pulse")
+    return pulse
 
 
 @pytest.fixture

@@ -74,8 +74,8 @@ def plan_values(plan: MechanismPlan, data_delta: float, analyst_delta: float) ->
     """What a plan promises and costs. Its parameters without their names, as these may change."""
     return {
         "mechanism": plan.mechanism,
-        "largest bound of a certified answer": plan.error_bound,
-        "most answers without a bound": plan.max_uncertified,
+        "largest half-width": plan.max_half_width,
+        "most answers without an interval": plan.max_uncertified,
         "seconds": plan.seconds,
         "bytes of memory": plan.memory_bytes,
         "data ledger": cost_values(plan.data_cost, data_delta),
@@ -85,15 +85,19 @@ def plan_values(plan: MechanismPlan, data_delta: float, analyst_delta: float) ->
 
 
 def result_rows(results: Results) -> list[list[Any]]:
-    """Statement, cell, value, bound and way of answering, a row a query."""
+    """Statement, cell, value, interval, standard error and way of answering, a row a query."""
     return [
-        [each.statement, " / ".join(each.cell), each.value, _finite(each.bound), each.method.label]
+        [
+            each.statement,
+            " / ".join(each.cell),
+            each.value,
+            each.low,
+            each.high,
+            each.standard_error,
+            each.method.label,
+        ]
         for each in results
     ]
-
-
-def _finite(bound: float) -> float | None:
-    return bound if math.isfinite(bound) else None
 
 
 def outcome_values(outcome: Outcome, asked: Mapping[str, Sequence[Statement]]) -> Values:
@@ -101,7 +105,7 @@ def outcome_values(outcome: Outcome, asked: Mapping[str, Sequence[Statement]]) -
     answers = {}
     for analyst, own in outcome.answers.items():
         labels = Labels(SCHEMA, tuple(asked[analyst]))
-        answers[analyst] = result_rows(Results("", own.values, own.methods, own.bounds, labels))
+        answers[analyst] = result_rows(Results("", own, labels))
     return {"answers": answers, "synopsis": synopsis_values(outcome.synopsis.cells.tolist())}
 
 

@@ -47,7 +47,7 @@ PROBES = (
             column("close_time"),
             column("release_grid_seconds"),
             column("max_uncertified", "max_uncertified"),
-            column("error_bound", "error_bound"),
+            column("max_half_width", "max_half_width"),
             column("support"),
             column("seed_commitment"),
             column("abort_reason"),

@@ -4,7 +4,7 @@
     python tools/round_values.py --out FILE      writes them
     python tools/round_values.py --compare FILE  names every place where they are not those of the file
 
-The values are answers with their bounds, methods and cells, what both ledgers are charged, what plans promise,
+The values are answers with their intervals, methods and cells, what both ledgers are charged, what plans promise,
 what accounts come to, and which checks a bundle passes or fails. They hold no hashes, no formats, and no names of
 classes or fields: these may change, and the values must stay. Every mechanism draws from a seed that is given to it
 here, so that no value depends on how a seed is bound to the parameters of its round.

@@ -179,8 +179,7 @@ def asked_by_turns(bench: Bench, session_id: str) -> Values:
 
 
 def _columns(answers: Any) -> list[list[Any]]:
-    columns = (answers.values, answers.methods, answers.bounds)
-    return [[int(each) for each in row] for row in zip(*columns, strict=True)]
+    return [[int(each) for each in row] for row in zip(*answers.answers.columns, strict=True)]
 
 
 def held_values(

@@ -55,7 +55,7 @@ app = lazy_app(
         ),
         "results": LazyCommand(
             "equipoise.commands.results:results",
-            "Read your results: value, error bound, and how each was answered. Reading again is free.",
+            "Read your results: value, interval, and how each was answered. Reading again is free.",
         ),
         "synopsis": LazyCommand(
             "equipoise.commands.results:synopsis",

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import DataLoss, InvalidArgument
-from equipoise.model.results import NO_BOUND, AnswerMethod, ResultColumns
+from equipoise.model.results import AnswerMethod, Answers, ResultColumns
 from equipoise.queries.csv_labels import csv_label
 from equipoise.queries.fixed_point import GRID_BITS
 from equipoise.queries.schema import Schema
@@ -23,7 +23,7 @@ from equipoise.queries.statements import LinearKind, Statement, kind_of
 if TYPE_CHECKING:
     import pyarrow
 
-UNIT = np.float64(2.0**-GRID_BITS)  # of answers and bounds; a power of two, so that conversion to float is exact
+UNIT = np.float64(2.0**-GRID_BITS)  # of answers and intervals; a power of two, so that conversion to float is exact
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,21 @@ class Answer:
     """One query's answer.
 
     Attributes:
-        value: the fraction of the records.
-        bound: with the round's confidence the value is within this distance of the truth; `inf`: nothing is
-            promised.
+        value: the fraction of the records. An unbiased one may lie below 0 or above 1.
+        low: the lower end of its interval; None where it has none. With the round's confidence the truths of all
+            queries of the round lie in their intervals.
+        high: the upper end.
+        standard_error: the standard deviation of the noise in the measurement from which the interval is made;
+            None where the law of no noise is known. A value fitted to the measurement usually errs less.
         method: how the query was answered.
         statement: the statement's position in the workload; -1 where the workload was not given.
         cell: the labels of a marginal's cell; empty for a predicate and where the workload was not given.
     """
 
     value: float
-    bound: float
+    low: float | None
+    high: float | None
+    standard_error: float | None
     method: AnswerMethod
     statement: int = -1
     cell: tuple[str, ...] = ()
@@ -77,30 +82,27 @@ class Results:
 
     Attributes:
         round_id: the round.
-        raw_values: int64[queries], the answers as they were delivered, in units of 2^-40.
-        methods: uint8[queries], numbers of `AnswerMethod`.
-        raw_bounds: int64[queries], the error bounds in units of 2^-40; `NO_BOUND` where none is promised.
+        answers: as they were delivered, in units of 2^-40.
         labels: which query is which; None where the workload was not given.
 
     Example:
         >>> import numpy as np
-        >>> from equipoise.model.results import NO_BOUND
+        >>> from equipoise.model.results import AnswerMethod, Answers
         >>> from equipoise.results import Results
-        >>> half = 1 << 39
-        >>> methods, bounds = np.array([1, 3], np.uint8), np.array([half // 8, NO_BOUND])
-        >>> results = Results("r-1", np.array([half, 0]), methods, bounds)
+        >>> half, none = 1 << 39, 0
+        >>> methods = np.array([AnswerMethod.SYNOPSIS, AnswerMethod.UNCERTIFIED], np.uint8)
+        >>> lows, highs = np.array([half - 4, none]), np.array([half + half // 2, none])
+        >>> results = Results("r-1", Answers(np.array([half, 0]), methods, lows, highs, np.array([none, none])))
         >>> for answer in results:
-        ...     print(answer.value, "+-", answer.bound)
-        0.5 +- 0.0625
-        0.0 +- inf
+        ...     print(answer.value, answer.high, answer.method.label)
+        0.5 0.75 synopsis
+        0.0 None uncertified
         >>> len(results)
         2
     """
 
     round_id: str
-    raw_values: NDArray[np.int64]
-    methods: NDArray[np.uint8]
-    raw_bounds: NDArray[np.int64]
+    answers: Answers
     labels: Labels | None = None
 
     @classmethod
@@ -118,13 +120,7 @@ class Results:
             parts.append(part)
         if not parts or not parts[-1].last:
             raise DataLoss("the result stream ended before its last message")
-        results = cls(
-            round_id,
-            np.concatenate([part.values for part in parts]),
-            np.concatenate([part.methods for part in parts]),
-            np.concatenate([part.bounds for part in parts]),
-            labels,
-        )
+        results = cls(round_id, Answers.join(part.answers for part in parts), labels)
         if labels is not None and len(results) != labels.queries:
             problem = f"stand for {labels.queries:,} queries, but there are {len(results):,} results"
             raise InvalidArgument("statements", problem)
@@ -133,30 +129,46 @@ class Results:
     @property
     def values(self) -> NDArray[np.float64]:
         """The answers as fractions of the records, float64[queries]."""
-        return self.raw_values * UNIT
+        return self.answers.values * UNIT
 
     @property
-    def bounds(self) -> NDArray[np.float64]:
-        """The error bounds, float64[queries], `inf` where none is promised."""
-        return np.where(self.raw_bounds >= NO_BOUND, np.inf, self.raw_bounds * UNIT)
+    def methods(self) -> NDArray[np.uint8]:
+        """How each query was answered, uint8[queries]: numbers of `AnswerMethod`."""
+        return self.answers.methods
+
+    @property
+    def lows(self) -> NDArray[np.float64]:
+        """The lower ends of the intervals, float64[queries]; NaN where there is none."""
+        return np.where(self.answers.certified, self.answers.lows * UNIT, np.nan)
+
+    @property
+    def highs(self) -> NDArray[np.float64]:
+        """The upper ends of the intervals, float64[queries]; NaN where there is none."""
+        return np.where(self.answers.certified, self.answers.highs * UNIT, np.nan)
+
+    @property
+    def standard_errors(self) -> NDArray[np.float64]:
+        """The standard errors, float64[queries]; NaN where there is none."""
+        return np.where(self.answers.measured, self.answers.standard_errors * UNIT, np.nan)
 
     def __len__(self) -> int:
-        return len(self.raw_values)
+        return len(self.answers)
 
     def __iter__(self) -> Iterator[Answer]:
         rows: Iterable[tuple[int, tuple[str, ...]]] = itertools.repeat((-1, ()), len(self))
         if self.labels is not None:
             rows = self.labels
-        columns = zip(self.values.tolist(), self.bounds.tolist(), self.methods.tolist(), rows, strict=True)
-        for value, bound, method, (statement, cell) in columns:
-            yield Answer(value, bound, AnswerMethod(method), statement, cell)
+        optional = (_optional(column) for column in (self.lows, self.highs, self.standard_errors))
+        columns = zip(self.values.tolist(), *optional, self.methods.tolist(), rows, strict=True)
+        for value, low, high, error, method, (statement, cell) in columns:
+            yield Answer(value, low, high, error, AnswerMethod(method), statement, cell)
 
     def counted(self) -> dict[AnswerMethod, int]:
         """Returns how many queries were answered in which way; every way has an entry."""
         return {method: int(np.count_nonzero(self.methods == method)) for method in AnswerMethod}
 
     def to_arrow(self) -> pyarrow.Table:
-        """Returns a table with the columns query, statement, cell, value, bound, method.
+        """Returns a table with the columns `COLUMNS`; what an answer does not carry is null.
 
         Needs the extra `arrow`.
         """
@@ -167,7 +179,10 @@ class Results:
         return pyarrow.table(dict(zip(COLUMNS, zip(*self._rows(), strict=True), strict=True)))
 
     def to_csv(self, target: str | Path | TextIO) -> None:
-        """Writes the columns of `to_arrow` as CSV; a cell's labels are joined by ` / `, see `csv_label`."""
+        """Writes the columns of `to_arrow` as CSV; a cell's labels are joined by ` / `, see `csv_label`.
+
+        What an answer does not carry is an empty field.
+        """
         if isinstance(target, str | Path):
             with Path(target).open("w", newline="", encoding="utf-8") as file:
                 self.to_csv(file)
@@ -177,14 +192,19 @@ class Results:
         writer.writerows((query, number, csv_label(cell), *rest) for query, number, cell, *rest in self._rows())
 
     def to_dicts(self) -> list[dict[str, object]]:
-        """Returns the columns of `to_arrow` as one dict a row, ready for JSON: no bound is None."""
-        rows = [dict(zip(COLUMNS, row, strict=True)) for row in self._rows()]
-        return [row | {"bound": None if row["bound"] == math.inf else row["bound"]} for row in rows]
+        """Returns the columns of `to_arrow` as one dict a row, ready for JSON."""
+        return [dict(zip(COLUMNS, row, strict=True)) for row in self._rows()]
 
-    def _rows(self) -> Iterator[tuple[int, int, str, float, float, str]]:
+    def _rows(self) -> Iterator[tuple[int, int, str, float, float | None, float | None, float | None, str]]:
         for query, answer in enumerate(self):
             cell = " / ".join(answer.cell)
-            yield query, answer.statement, cell, answer.value, answer.bound, answer.method.label
+            numbers = answer.value, answer.low, answer.high, answer.standard_error
+            yield query, answer.statement, cell, *numbers, answer.method.label
 
 
-COLUMNS = ("query", "statement", "cell", "value", "bound", "method")
+def _optional(column: NDArray[np.float64]) -> list[float | None]:
+    """Returns the numbers of a column, None where it has NaN."""
+    return [None if math.isnan(number) else number for number in column.tolist()]
+
+
+COLUMNS = ("query", "statement", "cell", "value", "low", "high", "standard_error", "method")

@@ -40,7 +40,7 @@ Play = Annotated[
 ]
 EpsData = Annotated[float, typer.Option(help="Epsilon of the people in the table.")]
 DeltaAnalyst = Annotated[float, typer.Option(help="Delta of the analysts.")]
-Beta = Annotated[float, typer.Option(help="Bounds hold with at least one less this probability.")]
+Beta = Annotated[float, typer.Option(help="All intervals hold with at least one less this probability.")]
 Forced = Annotated[
     list[str] | None,
     typer.Option(
@@ -53,7 +53,7 @@ Forced = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantees:
-    """How well both sides are protected, and how surely bounds hold. `delta_data` None: `usual_delta`."""
+    """How well both sides are protected, and how surely intervals hold. `delta_data` None: `usual_delta`."""
 
     eps_data: EpsData = 1.0
     delta_data: Annotated[

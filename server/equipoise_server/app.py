@@ -187,6 +187,7 @@ async def _rounds(
         retention_days=deployment.config.retention_days,
         audit_window_days=deployment.config.audit_window_days,
         absence_days=deployment.config.absence_days,
+        worker_idle_seconds=deployment.config.worker_idle_seconds,
     )
     try:
         yield rounds

@@ -180,6 +180,13 @@ class Config(BaseSettings):
         description="A stream ends when its reader has taken nothing for this long, and an upload when "
         "nothing has arrived for this long.",
     )
+    worker_idle_seconds: int = Field(
+        default=120,
+        ge=10,
+        le=86_400,
+        description="A worker that is waited for and has used no processor time for this long is killed, and "
+        "its run is begun again.",
+    )
     asked_at_once: int = Field(
         default=64,
         ge=1,

@@ -10,7 +10,7 @@ class AuditSize:
     """`runs` on each input in each half of an audit; `tries`: instances that a search looks at.
 
     `worlds`: servers that are compared with a first one; `served`: rounds that are compared with a server's;
-    `rounds`: of each mechanism that are held against their bounds.
+    `rounds`: of each mechanism that are held against their intervals.
     """
 
     runs: int

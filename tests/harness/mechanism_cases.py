@@ -18,6 +18,7 @@ from equipoise.queries.workload_compiler import CompiledWorkload, compile_worklo
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Outcome, PublicParameters
 from equipoise_server.mechanisms.registry import MECHANISMS
+from harness.answers import to_bytes
 
 SEED = bytes(range(32))
 BETA = 1e-6  # so that chance does not decide
@@ -139,5 +140,4 @@ def delivered(outcome: Outcome) -> bytes:
 
 def answered(outcome: Outcome, analyst: str) -> bytes:
     """Every byte that one analyst gets."""
-    own = outcome.answers[analyst]
-    return own.values.tobytes() + own.methods.tobytes() + own.bounds.tobytes()
+    return to_bytes(outcome.answers[analyst])

@@ -114,15 +114,14 @@ def payload(envelope: str, kind: str, keys: list[str]) -> str:
 def chain_start(deployment: str, session: str, analyst: str, salt: bytes) -> bytes:
     """Section 8: the chain of a session before its analyst's first answer."""
     names = canonical({"analyst": analyst, "deployment": deployment, "session": session})
-    return sha256(b"equipoise session v1\n" + salt + names.encode()).digest()
+    return sha256(b"equipoise session v2\n" + salt + names.encode()).digest()
 
 
-def chain_step(chain: bytes, i: int, slot: int, statement: bytes, answers: list[tuple[int, int, int]]) -> bytes:
-    """Section 8: the chain after the i-th answer, whose cells have a value, a method and a bound each."""
+def chain_step(chain: bytes, i: int, slot: int, statement: bytes, answers: list[tuple[int, ...]]) -> bytes:
+    """Section 8: the chain after the i-th answer: of each cell value, method, low, high and standard error."""
     parts = [chain, struct.pack("<QQQ", i, slot, len(answers)), sha256(statement).digest()]
-    parts += [struct.pack("<q", value) for value, _, _ in answers]
-    parts += [struct.pack("<B", method) for _, method, _ in answers]
-    parts += [struct.pack("<q", bound) for _, _, bound in answers]
+    for column, form in enumerate(("<q", "<B", "<q", "<q", "<q")):
+        parts += [struct.pack(form, answer[column]) for answer in answers]
     return sha256(b"".join(parts)).digest()
 
 
@@ -189,12 +188,12 @@ def answers_chain(whole: dict[str, Any], items: dict[str, dict[str, Any]]) -> by
     while packed:
         slot, packed = number_at(packed)
         slots.append(slot)
-    answers: list[tuple[int, int, int]] = []
+    answers: list[tuple[int, ...]] = []
     for message in whole["stream"]:
         columns = dict(fields(base64.b64decode(message)))
         count = len(columns[6])
-        values, bounds = (struct.unpack(f"<{count}q", columns[number]) for number in (5, 7))
-        answers += zip(values, columns[6], bounds, strict=True)
+        values, *carried = (struct.unpack(f"<{count}q", columns[number]) for number in (5, 7, 8, 9))
+        answers += zip(values, columns[6], *carried, strict=True)
     sizes = {each["name"]: len(each["categories"]) for each in items["dataset"]["schema"]["attributes"]}
     names = evidence["deployment"], evidence["round"], evidence["analyst"]
     chain = chain_start(*names, base64.b64decode(evidence["salt"]))

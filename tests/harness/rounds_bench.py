@@ -112,6 +112,7 @@ class Bench:
     distinct_seeds: bool = False
     retention_days: int = 30
     absence_days: int = 0
+    worker_idle_seconds: float = 120
     elapsed: Callable[[], float] | None = None  # by default the hand clock's own time
 
     def __post_init__(self) -> None:
@@ -153,6 +154,7 @@ class Bench:
             absence_days=self.absence_days,
             elapsed=self.elapsed,
             audit_window_days=self.audit_window_days,
+            worker_idle_seconds=self.worker_idle_seconds,
         )
         self.sessions = Sessions(self.rounds.context, self.rounds.opening, self.rounds.lifecycle, self.guard)
 

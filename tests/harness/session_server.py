@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPaylo
 from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise.wire.results import answers_to_chunk
 from equipoise.wire.workloads import schema_to_message
+from harness.answers import some_answers
 from harness.fake_server import connected, refuse
 from harness.shown_rounds import PROMISE, shown_round
 from harness.small_custodian import DEPLOYMENT, SCHEMA, signing_key
@@ -73,14 +74,13 @@ class Store:
         """Stores the next answer."""
         sequence = len(self.answers) + 1
         count = cells(statement)
-        values, bounds = np.arange(count, dtype=np.int64) + sequence, np.full(count, 7, dtype=np.int64)
-        methods = np.full(count, AnswerMethod.HYPOTHESIS, dtype=np.uint8)
+        answers = some_answers(np.arange(count, dtype=np.int64) + sequence, AnswerMethod.HYPOTHESIS, 7)
         slot = 3 * sequence
-        self.chain = chain_step(self.chain, sequence, slot, statement, values, methods, bounds)
+        self.chain = chain_step(self.chain, sequence, slot, statement, answers)
         receipt = SessionReceiptPayload(
             DEPLOYMENT, SESSION, self.analyst, sequence, self.chain, sequence, told.get("promise", PROMISE)
         )
-        chunk = answers_to_chunk(SESSION, sequence, 0, values + told.get("off", 0), methods, bounds)
+        chunk = answers_to_chunk(SESSION, sequence, 0, replace(answers, values=answers.values + told.get("off", 0)))
         envelope = sign(SESSION_RECEIPT_TYPE, receipt.to_bytes(), told.get("keys", [KEY]))
         self.answers.append(
             Part(answered=Part.Answered(sequence=sequence, slot=slot, chunk=chunk, envelope=envelope))

@@ -34,7 +34,7 @@ PROMISE = Promise(
     analyst_budget=BUDGET,
     analyst_cost=Cost(),
     beta=ROUND.terms.beta,
-    error_bound=0.1,
+    max_half_width=0.1,
     max_uncertified=0,
     seed_commitment=ROUND.seed_commitment,
 )

@@ -12,7 +12,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from equipoise.accounting import Cost, PrivacyEvent, PureDpEvent, ZcdpEvent, charge_of, events_to_json
-from equipoise.model.results import NO_BOUND, AnswerMethod
+from equipoise.model.results import AnswerMethod
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
@@ -46,6 +46,7 @@ from equipoise.wire.outline import asked_to_bytes
 from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 from equipoise.wire.statements import statement_to_bytes
 from equipoise.wire.workloads import workload_to_bytes
+from harness.answers import some_answers
 from harness.record_items import forge_item
 
 DEPLOYMENT = "0123456789abcdef"
@@ -59,7 +60,7 @@ STATEMENTS: tuple[Statement, ...] = (
 )
 SALT = bytes(range(32))
 RECORDS = 400
-BOUND = 1 << 33
+HALF_WIDTH = 1 << 33
 PARTS: tuple[PrivacyEvent, ...] = (ZcdpEvent("game", Fraction(1, 3)), PureDpEvent("places", Fraction(1, 10)))
 SHARES = ("ann", "bob", "cyd")
 TIME = 1_700_000_000_000_000
@@ -129,7 +130,7 @@ class Told:
     """What a custodian does and says of one round; the fields of items by the item's name replace the honest ones.
 
     `statements`: None where the analyst submits nothing. `end`: "released", or where the round was aborted: "open",
-    "sealed", "running". `values`, `methods`, `bounds`: what is delivered for some queries instead. `place`: of the
+    "sealed", "running". `values`, `methods`, `lows`, `highs`: what is told of some queries instead. `place`: of the
     analyst's items in a record. `slots`: of the statements, where the round is a session; then `live` are values
     that were told of some queries instead of those that are delivered, and `turn_seconds` and `length` its terms.
     `promised`: what receipts promise instead of what is on record.
@@ -142,7 +143,8 @@ class Told:
     parts: tuple[PrivacyEvent, ...] = PARTS
     values: Mapping[int, int] = field(default_factory=dict)
     methods: Mapping[int, AnswerMethod] = field(default_factory=dict)
-    bounds: Mapping[int, int] = field(default_factory=dict)
+    lows: Mapping[int, int] = field(default_factory=dict)
+    highs: Mapping[int, int] = field(default_factory=dict)
     items: Mapping[str, Fields] = field(default_factory=dict)
     place: int = 2
     slots: tuple[int, ...] = ()
@@ -159,8 +161,7 @@ class Told:
         chain, first, envelopes = chain_start(DEPLOYMENT, ROUND, self.analyst, SALT), 0, []
         for i, (statement, slot) in enumerate(zip(self.statements, self.slots, strict=True), start=1):
             cells = slice(first, first := first + compile_workload([statement], SCHEMA).query_count)
-            columns = (told.raw_values[cells], told.methods[cells], told.raw_bounds[cells])
-            chain = chain_step(chain, i, slot, statement_to_bytes(statement), *columns)
+            chain = chain_step(chain, i, slot, statement_to_bytes(statement), told.answers[cells])
             payload = SessionReceiptPayload(DEPLOYMENT, ROUND, self.analyst, i, chain, TIME + i, self.promise())
             envelopes.append(log.session_receipt(payload))
         return envelopes
@@ -219,17 +220,25 @@ class Told:
         way = AnswerMethod.SYNOPSIS if self.synopsis else AnswerMethod.GAUSSIAN
         way = AnswerMethod.HYPOTHESIS if self.slots else way
         methods = np.full(compiled.query_count, way, dtype=np.uint8)
-        bounds = np.full(compiled.query_count, BOUND, dtype=np.int64)
-        methods[-1], bounds[-1] = AnswerMethod.UNCERTIFIED, NO_BOUND
-        for column, changes in ((values, self.values), (methods, self.methods), (bounds, self.bounds)):
+        methods[-1] = AnswerMethod.UNCERTIFIED
+        for column, changes in ((values, self.values), (methods, self.methods)):
             for query, value in changes.items():
                 column[query] = value
-        return tuple(results_to_chunks(ROUND, values, methods, bounds)), synopsis
+        answers = some_answers(values, methods, HALF_WIDTH)
+        for name in ("lows", "highs"):
+            for query, value in getattr(self, name).items():
+                getattr(answers, name)[query] = value
+        return tuple(results_to_chunks(ROUND, answers)), synopsis
 
     def _openings(self) -> list[Record]:
         """The records of the dataset and of the round's opening, the same each time."""
         cost = asdict(charge_of(self.parts))
-        announced = {"unit": "query", "beta": 0.05, "mechanism": "equilibrium", "error_bound": BOUND / 2**40}
+        announced = {
+            "unit": "query",
+            "beta": 0.05,
+            "mechanism": "equilibrium",
+            "max_half_width": HALF_WIDTH / 2**40,
+        }
         announced |= {
             "max_uncertified": 5,
             "analyst_cost": cost,

@@ -37,6 +37,14 @@ def wait_for_ever(pipe: Connection, _: object) -> None:
     time.sleep(3600)
 
 
+def work_without_a_word(pipe: Connection, seconds: float) -> None:
+    """What the process runs: it computes for some seconds of its processor time, and then sends their number."""
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+    pipe.send(seconds)
+
+
 def main() -> None:
     """Start a worker, print its process id and that of the process it was forked from, and wait to be killed."""
     worker = process.start(wait_for_ever, None, "worker", process.AMONG_CALLS)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from harness import rounds_bench
-from harness.rounds_bench import ANN, SALT, Bench
+from harness.rounds_bench import ANN, BOB, SALT, Bench
 from harness.stores import allow_changes
 from sqlalchemy import text
 
@@ -19,6 +19,10 @@ from equipoise_server.admin.checks import check_state
 from equipoise_server.admin.ledger_repair import verify
 from equipoise_server.admin.new_state import create_state
 from equipoise_server.rounds.store.committed_content import check_all, check_synopsis
+from equipoise_server.rpc.services.evidence_stream import workload_pieces
+
+BOBS = "(SELECT workload FROM submissions WHERE analyst = 'bob')"
+EXCHANGED = f"UPDATE submissions SET workload = {BOBS} WHERE analyst = 'ann'"
 
 
 @pytest.fixture
@@ -82,15 +86,38 @@ def test_an_altered_synopsis_is_not_delivered(bench: Bench) -> None:
 def test_an_altered_workload_is_not_computed_from(bench: Bench) -> None:
     round_id = bench.sealed()
     assert is_whole(bench)
-    alter(
-        bench,
-        "UPDATE submissions SET workload = (SELECT workload FROM submissions WHERE analyst = 'bob') "
-        "WHERE analyst = 'ann'",
-    )
+    alter(bench, EXCHANGED)
     with pytest.raises(DataLoss, match="workloads"):
         bench.rounds.lifecycle.run(round_id, "run")
     assert not bench.rounds.views.progress(round_id).complete
     assert not is_whole(bench)
+
+
+def evidence_of(bench: Bench, round_id: str, analyst: str) -> bytes:
+    """The workload that comes with an analyst's evidence."""
+    return b"".join(workload_pieces(bench.rounds.analyst_views, analyst, round_id))
+
+
+@pytest.mark.parametrize(
+    ("sealed", "change"),
+    [
+        (True, EXCHANGED),
+        (True, "UPDATE submissions SET salt = zeroblob(32), digest = zeroblob(32) WHERE analyst = 'ann'"),
+        (True, "DELETE FROM submissions WHERE analyst = 'ann'"),
+        (False, EXCHANGED),  # there is no record of it yet
+    ],
+)
+def test_an_altered_workload_is_not_given_as_evidence(bench: Bench, sealed: bool, change: str) -> None:
+    round_id = bench.sealed() if sealed else bench.opened()
+    for analyst, asked in () if sealed else (("ann", ANN), ("bob", BOB)):
+        bench.rounds.submissions.submit(analyst, round_id, "1", workload_to_bytes(asked), SALT)
+    bench.rounds.lifecycle.abort(round_id, "the power failed", "abort")
+    assert evidence_of(bench, round_id, "ann") == workload_to_bytes(ANN)
+    alter(bench, change)
+    with pytest.raises(DataLoss, match="workloads"):
+        evidence_of(bench, round_id, "ann")
+    assert evidence_of(bench, round_id, "bob") == workload_to_bytes(BOB)
+    assert evidence_of(bench, round_id, "cyd") == b""
 
 
 def test_another_storage_key_is_refused_at_start_and_before_any_charge(

@@ -107,7 +107,7 @@ def test_a_whole_round(run: Run, place: Path) -> None:
     (listed, _) = run("operator", "operator", "analyst", "list")["analysts"]
     assert (listed["name"], listed["certified_until"]) == ("ann", known["certified_until"])
     assert run("operator", "operator", "dataset", "list")["datasets"][0]["name"] == "shop"
-    assert run("operator", "operator", "round", "plan", *TERMS, *BUDGETS)["error_bound"] > 0
+    assert run("operator", "operator", "round", "plan", *TERMS, *BUDGETS)["max_half_width"] > 0
     round_id = open_round(run)
     assert run("ann", "rounds")["rounds"][0]["terms"]["shares"][0] == {
         **{"analyst": "ann", "statements": 3, "queries": 10},
@@ -348,7 +348,7 @@ def test_a_round_of_independent_noise(run: Run, refused: Callable[..., str], pla
     assert (opened["plan"], opened["round"]["terms"]["mechanism"]) == (planned, "gaussian")
     round_id = opened["round"]["id"]
     tried = run("ann", "dry-run", round_id, place / "statements.json")
-    assert (tried["sensitivity"], tried["support"], tried["error_bound"]) == (4, 4, planned["error_bound"])
+    assert (tried["sensitivity"], tried["support"], tried["max_half_width"]) == (4, 4, planned["max_half_width"])
     run("ann", "submit", round_id, place / "statements.json")
     for step in ("seal", "run", "release"):
         run("operator", "operator", "round", step, round_id)
@@ -374,7 +374,7 @@ def test_people_see_what_auto_chose(run: Run, place: Path, capsys: pytest.Captur
         assert not ended.value.code
         shown = capsys.readouterr().out
         assert f"{chosen['mechanism']}, chosen by auto" in shown
-        assert f"{chosen['error_bound']:.4g} of the records" in shown
+        assert f"{chosen['max_half_width']:.4g} of the records" in shown
 
 
 def test_a_cap_that_is_too_small_is_named(

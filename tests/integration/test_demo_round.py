@@ -146,9 +146,9 @@ def test_every_stream_is_what_the_mechanism_gives_for_the_same_seed(
     outcome = direct(demo, compiled)
     round_id = demo.played.detail.round.id
     for airline, answers in outcome.answers.items():
-        expected = list(results_to_chunks(round_id, answers.values, answers.methods, answers.bounds))
+        expected = list(results_to_chunks(round_id, answers))
         assert demo.streams[airline] == expected
-        assert demo.played.results[airline].raw_values.tolist() == answers.values.tolist()
+        assert demo.played.results[airline].answers.values.tolist() == answers.values.tolist()
     assert demo.played.synopsis.cells.tolist() == outcome.synopsis.cells.tolist()
 
 
@@ -173,7 +173,7 @@ def test_the_game_learns_and_every_certified_answer_is_within_its_bound(demo: De
     measured = demo.measured
     assert measured.synopsis <= measured.uniform / 2
     assert measured.delivered < measured.uniform_repaired
-    assert sum(row.outside_bound for row in measured.rows) == 0
+    assert sum(row.outside_interval for row in measured.rows) == 0
 
 
 def test_a_dead_game_fails_that(demo: Demo, compiled: dict[str, CompiledWorkload]) -> None:

@@ -45,8 +45,8 @@ def test_every_analyst_downloads_the_table_that_the_answers_are_counted_from(ben
         chunks = [
             chunk_from_bytes(chunk) for chunk in bench.rounds.analyst_views.results(analyst, record.id, 0, 100)
         ]
-        values = np.concatenate([chunk.values for chunk in chunks])
-        served = np.concatenate([chunk.methods for chunk in chunks]) == AnswerMethod.SYNOPSIS
+        values = np.concatenate([chunk.answers.values for chunk in chunks])
+        served = np.concatenate([chunk.answers.methods for chunk in chunks]) == AnswerMethod.FITTED
         assert served.any()
         np.testing.assert_array_equal(values[served], counted[served])
     np.testing.assert_array_equal(tables[0], tables[1])

@@ -129,9 +129,9 @@ def by_units(units: int) -> Callable[[sqlite3.Connection, str], None]:
     def change(connection: sqlite3.Connection, round_id: str) -> None:
         chosen = "WHERE analyst = 'ann' AND run_id = (SELECT run_id FROM rounds WHERE id = ?)"
         ((stored,),) = connection.execute(f"SELECT chunk FROM result_chunks {chosen}", [round_id]).fetchall()
-        told = chunk_from_bytes(stored)
+        told = chunk_from_bytes(stored).answers
         told.values[QUERY] += units
-        (chunk,) = results_to_chunks(round_id, told.values, told.methods, told.bounds)
+        (chunk,) = results_to_chunks(round_id, told)
         connection.execute(f"UPDATE result_chunks SET chunk = ? {chosen}", [chunk, round_id])
 
     return change

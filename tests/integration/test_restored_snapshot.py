@@ -63,7 +63,7 @@ def answers(bench: Bench, round_id: str, statements: tuple[Predicate, ...]) -> l
     bench.rounds.lifecycle.release(round_id, "release")
     bench.clock.move(60)
     (chunk,) = bench.rounds.analyst_views.results("ann", round_id, 0, 10)
-    return [int(value) for value in chunk_from_bytes(chunk).values]
+    return [int(value) for value in chunk_from_bytes(chunk).answers.values]
 
 
 def noise_of_both(ones: list[int], others: list[int]) -> list[int]:
@@ -116,8 +116,8 @@ def test_another_statement_of_a_session_draws_other_noise(tmp_path: Path) -> Non
 def value_of(answer: StoredAnswer) -> int:
     """The one value of an answer that has fresh noise."""
     chunk = answers_from_chunk(answer.chunk)
-    assert chunk.methods.tolist() == [AnswerMethod.GAUSSIAN]
-    return int(chunk.values[0])
+    assert chunk.answers.methods.tolist() == [AnswerMethod.GAUSSIAN]
+    return int(chunk.answers.values[0])
 
 
 def counted(state: Path, statement: Predicate) -> int:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
 import pytest
+from harness.answers import flat
 from harness.rounds_bench import ANN, BOB, CAP, KEY, RECORDS, SALT, SCHEMA, SEED, TERMS, Bench, write_table
 from harness.stores import statements, stored_bytes
 
@@ -25,6 +25,7 @@ from equipoise.errors import (
     WrongState,
 )
 from equipoise.model.accounts import Budget
+from equipoise.model.results import Answers
 from equipoise.model.rounds import RoundState, Share
 from equipoise.queries.predicates import attribute
 from equipoise.queries.statements import Marginal
@@ -81,9 +82,7 @@ def test_a_whole_round_delivers_what_the_mechanism_computes(bench: Bench) -> Non
         ]
         assert [chunk.sequence for chunk in chunks] == list(range(1, len(chunks) + 1))
         assert chunks[-1].last
-        np.testing.assert_array_equal(np.concatenate([chunk.values for chunk in chunks]), answers.values)
-        np.testing.assert_array_equal(np.concatenate([chunk.bounds for chunk in chunks]), answers.bounds)
-        np.testing.assert_array_equal(np.concatenate([chunk.methods for chunk in chunks]), answers.methods)
+        assert flat(Answers.join(chunk.answers for chunk in chunks)) == flat(answers)
 
 
 def test_charges_are_reserved_at_seal_and_spent_at_release(bench: Bench) -> None:
@@ -254,7 +253,7 @@ def test_a_dry_run_leaves_no_trace(bench: Bench) -> None:
     round_id = bench.opened()
     tried = bench.rounds.submissions.dry_run("ann", round_id, ANN_BYTES)
     assert (tried.statements, tried.queries, tried.sensitivity, tried.support) == (3, 10, 4, 4)
-    assert tried.error_bound == bench.rounds.views.get(round_id).plan.error_bound
+    assert tried.max_half_width == bench.rounds.views.get(round_id).plan.max_half_width
     with pytest.raises(NotFound, match="you have submitted no workload"):
         bench.rounds.submissions.withdraw("ann", round_id, "withdraw")
 
@@ -520,7 +519,7 @@ def test_a_round_that_protects_whole_analysts(bench: Bench) -> None:
     bench.rounds.lifecycle.release(round_id, "release")
     bench.clock.move(60)
     columns = chunk_from_bytes(bench.rounds.analyst_views.results("ann", round_id, 0, 10)[0])
-    assert len(columns.values) == compile_workload(ANN, SCHEMA).query_count
+    assert len(columns.answers) == compile_workload(ANN, SCHEMA).query_count
     charged = bench.charged()
     assert charged["analyst/shop/analyst/ann"] == charged["analyst/shop/analyst/bob"]
     assert charged["analyst/shop/analyst/bob"][0] > 0

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 from harness.rounds_bench import Bench
+from harness.session_terms import until
 from harness.stores import accept_inserts, allow_changes, refuse_inserts
 from sqlalchemy import text
 
 from equipoise.errors import DataLoss, InvalidArgument, WrongState
 from equipoise.model.rounds import RoundState
+from equipoise_server.rounds.runner import MAX_STALLS
 from equipoise_server.rounds.services import RoundServices
 
 DATA = "data/shop"
@@ -49,6 +51,12 @@ def kill_worker(rounds: RoundServices, round_id: str) -> None:
     os.kill(process_id, signal.SIGKILL)
 
 
+def stop_worker(rounds: RoundServices, round_id: str) -> None:
+    process_id = rounds.runner.process_id(round_id)
+    assert process_id is not None
+    os.kill(process_id, signal.SIGSTOP)
+
+
 def test_a_killed_worker_is_run_again_by_the_operator(bench: Bench) -> None:
     round_id = bench.sealed()
     bench.rounds.lifecycle.run(round_id, "run")
@@ -61,6 +69,36 @@ def test_a_killed_worker_is_run_again_by_the_operator(bench: Bench) -> None:
     bench.rounds.lifecycle.run(round_id, "run again")
     assert bench.wait(round_id).complete
     assert bench.charged() == reserved
+
+
+def test_a_stopped_worker_is_killed_and_its_run_begun_again_until_an_operator_must_decide(bench: Bench) -> None:
+    bench.worker_idle_seconds = 2
+    bench.restart()
+    round_id = bench.sealed()
+    reserved = bench.charged()
+    bench.rounds.lifecycle.run(round_id, "run")
+    stop_worker(bench.rounds, round_id)
+    until(lambda: bench.rounds.runner.progress(round_id) is None)
+    bench.rounds.lifecycle.take_over()
+    assert bench.wait(round_id).complete
+    assert bench.charged() == reserved
+    assert bench.rounds.runner.failed == 1
+    first = stored(bench)
+    lose_the_end(bench)
+    bench.restart()
+    assert bench.wait(round_id).complete
+    assert stored(bench) == first
+    stopped = bench.sealed()
+    bench.rounds.lifecycle.run(stopped, "run another")
+    for stall in range(MAX_STALLS):
+        stop_worker(bench.rounds, stopped)
+        if stall < MAX_STALLS - 1:
+            until(lambda: bench.rounds.runner.progress(stopped) is None)
+            bench.rounds.lifecycle.take_over()
+    assert bench.wait(stopped).phase == "failed: the worker used no processor time for 2 seconds"
+    bench.rounds.lifecycle.take_over()
+    assert bench.rounds.runner.process_id(stopped) is None
+    assert bench.state(stopped) is RoundState.RUNNING
 
 
 @pytest.mark.both_stores

@@ -62,7 +62,7 @@ def test_analysts_are_charged_nothing_and_find_no_synopsis(bench: Bench) -> None
     with bench.store.read() as connection:
         check_accounts(connection)
     columns = chunk_from_bytes(bench.rounds.analyst_views.results("ann", round_id, 0, 10)[0])
-    assert set(columns.methods.tolist()) == {AnswerMethod.GAUSSIAN.value}
+    assert set(columns.answers.methods.tolist()) == {AnswerMethod.GAUSSIAN.value}
     with pytest.raises(WrongState, match="the round has no synopsis: the mechanism gaussian makes none"):
         list(Synopses(bench.rounds.analyst_views, bench.rounds.datasets, bench.store).pages("ann", round_id, 0))
 

@@ -128,7 +128,7 @@ async def submitted(people: People, round_id: str) -> None:
         receipt = (await stub.SubmitWorkload(uploaded(round_id, "s1", workload))).receipt
         assert (await stub.SubmitWorkload(uploaded(round_id, "s1", workload))).receipt == receipt
         assert (tried.statements, tried.queries) == (receipt.statements, receipt.queries)
-        assert tried.error_bound > 0
+        assert tried.max_half_width > 0
         assert (tried.sensitivity, tried.support) == {"ann": (4, 4), "bob": (3, 3)}[name]
     ann = people.analysts["ann"]
     tables = workload_to_bytes([Marginal(("colour",))] * 3)  # fewer statements and queries than allowed
@@ -176,7 +176,7 @@ async def delivered(people: People, round_id: str) -> None:
         columns = [chunk_from_bytes(chunk) for chunk in stream]
         assert [column.sequence for column in columns] == list(range(1, len(stream) + 1))
         assert columns[-1].last
-        assert sum(len(column.values) for column in columns) == {"ann": 10, "bob": 5}[name]
+        assert sum(len(column.answers) for column in columns) == {"ann": 10, "bob": 5}[name]
         assert await chunks(stub, round_id) == stream
         assert await chunks(stub, round_id, after=len(stream)) == []
         request = analyst_pb2.StreamResultsRequest(round_id=round_id, after_sequence=2**64 - 1)

@@ -48,7 +48,7 @@ def opened(bench: Bench, name: str, nonce: bytes | None = None) -> str:
 
 
 def values(answer: StoredAnswer) -> list[int]:
-    return [int(each) for each in answers_from_chunk(answer.chunk).values]
+    return [int(each) for each in answers_from_chunk(answer.chunk).answers.values]
 
 
 def all_values(bench: Bench, session_id: str) -> list[list[int]]:

@@ -219,8 +219,8 @@ def told(change: Callable[[bytes], bytes], column: str = "chunk") -> Change:
 
 def one_more(chunk: bytes) -> bytes:
     each = answers_from_chunk(chunk)
-    each.values[3] += 1
-    return answers_to_chunk(each.round_id, each.sequence, each.first_query, each.values, each.methods, each.bounds)
+    each.answers.values[3] += 1
+    return answers_to_chunk(each.round_id, each.sequence, each.first_query, each.answers)
 
 
 CHANGES: dict[str, tuple[Change, str, str]] = {

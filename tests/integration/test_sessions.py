@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from harness.rounds_bench import COLOUR, SALT, SIZE, TERMS, Bench, HandClock
 from harness.session_terms import ASKED, BY_TURNS, ONLINE, PATIENCE, answered, ask, ask_all, attached, until
-from harness.stores import allow_changes, back_up, restore
+from harness.stores import allow_changes, back_up, restore, statements
 from sqlalchemy import select, text
 
 from equipoise.accounting import Cost
@@ -28,7 +28,7 @@ from equipoise.errors import (
     WrongState,
 )
 from equipoise.model.accounts import Budget
-from equipoise.model.results import ResultColumns
+from equipoise.model.results import Answers, ResultColumns
 from equipoise.model.rounds import Ending, RoundState, SessionTerms, Share, Terms
 from equipoise.model.times import to_microseconds
 from equipoise.profile.receipt_store import read_session_receipt
@@ -65,11 +65,8 @@ def on_sqlite(tmp_path: Path) -> Iterator[Bench]:
 
 
 def columns(chunks: Sequence[ResultColumns]) -> list[list[int]]:
-    """Values, ways and bounds of some messages together."""
-    return [
-        [int(number) for chunk in chunks for number in getattr(chunk, name)]
-        for name in ("values", "methods", "bounds")
-    ]
+    """All columns of some messages together."""
+    return [column.tolist() for column in Answers.join(chunk.answers for chunk in chunks).columns]
 
 
 def test_a_session_is_charged_when_it_opens_and_released_as_it_was_answered(bench: Bench) -> None:
@@ -409,3 +406,37 @@ def test_the_last_turn_is_answered_before_a_session_is_sealed_by_itself(on_sqlit
         released = [chunk_from_bytes(each) for each in bench.rounds.analyst_views.results(name, session_id, 0, 10)]
         assert columns([answers_from_chunk(each.chunk) for each in records]) == columns(released)
     assert bench.charged() == {account: (held, held) for account, (_, held) in charged.items()}
+
+
+def test_an_attachment_and_its_statements_read_the_share_of_one_analyst_alone(on_sqlite: Bench) -> None:
+    bench = on_sqlite
+    session_id = bench.sessions.open(ONLINE, "open", "olga").id
+    for number, analyst in enumerate(("bob", "ann")):
+        with statements() as carried_out:
+            stream = attached(bench, analyst, session_id)
+            ask(stream, 1, COLOUR == "red")
+            stream.detach()
+        # The worker starts for the first of them, and its plan is that of all shares.
+        of_shares = [sql for sql in carried_out if "FROM shares" in sql]
+        own = [sql for sql in of_shares if "shares.analyst = " in sql]
+        assert own
+        assert len(of_shares) - len(own) == (number == 0)
+
+
+def test_a_stopped_worker_holds_its_session_only_for_a_public_time(on_sqlite: Bench) -> None:
+    bench = on_sqlite
+    bench.worker_idle_seconds = 2
+    bench.restart()
+    session_id = bench.sessions.open(ONLINE, "open", "olga").id
+    charged = bench.charged()
+    told = ask_all(bench, session_id)
+    process_id = bench.sessions.loops.process_id(session_id)
+    assert process_id is not None
+    stream = attached(bench, "ann", session_id)
+    os.kill(process_id, signal.SIGSTOP)
+    with pytest.raises(Unavailable):
+        ask(stream, 4, COLOUR == "green")
+    stream = attached(bench, "ann", session_id)
+    assert stream.stored(0, 10) == told["ann"]
+    assert ask(stream, 4, COLOUR == "green").sequence == 4
+    assert bench.charged() == charged

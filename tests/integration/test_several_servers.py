@@ -67,10 +67,7 @@ def expected_streams(state: Path, round_id: str) -> dict[str, list[bytes]]:
         ),
         lambda *_: None,
     )
-    return {
-        name: list(results_to_chunks(round_id, answers.values, answers.methods, answers.bounds))
-        for name, answers in outcome.answers.items()
-    }
+    return {name: list(results_to_chunks(round_id, answers)) for name, answers in outcome.answers.items()}
 
 
 async def sealed(one: ServerProcess, two: ServerProcess, analysts: dict[str, Credentials]) -> str:

@@ -1,8 +1,8 @@
 """What all other analysts can see of a server, jointly, does not depend on what one analyst does.
 
 Neighbouring worlds differ in ann's conduct alone. Everything that anybody else can see, on the wire and byte for
-byte, is the same in both, but for values, ways of answering, bounds and the synopsis, which the mechanisms account
-for; where a mechanism is perfectly private, these are the same, too.
+byte, is the same in both, but for values, ways of answering, intervals and the synopsis, which the mechanisms
+account for; where a mechanism is perfectly private, these are the same, too.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from harness.answers import some_answers
 from harness.audit_size import AuditSize
 from harness.noninterference.conducts import CONDUCTS, Conduct, asks_all_that_is_allowed, asks_as_usual, stays_away
 from harness.noninterference.wire_view import View, difference
 from harness.noninterference.worlds import DAY, RoundOf, nothing_of_analysts_is_logged, world
 
-from equipoise.model.results import NO_BOUND
+from equipoise.model.results import AnswerMethod
 from equipoise.v1 import analyst_pb2
 from equipoise.wire.results import results_to_chunks
 from equipoise_server.mechanisms.registry import MECHANISMS
@@ -91,9 +92,12 @@ def test_a_server_that_tells_is_caught(tmp_path: Path, fault: str, shows: str) -
 
 def test_lengths_tell_nothing_of_contents() -> None:
     """Of the two messages whose contents may differ."""
-    ways, small = np.ones(1024, dtype=np.uint8), np.zeros(1024, dtype=np.int64)
-    columns = ((small, ways, small), (small - 1, 5 * ways, small + NO_BOUND))
-    low, high = (next(results_to_chunks("round", *each)) for each in columns)
+    small = np.zeros(1024, dtype=np.int64)
+    columns = (
+        some_answers(small, AnswerMethod.GAUSSIAN, 1 << 39),
+        some_answers(small - 1, AnswerMethod.UNCERTIFIED),
+    )
+    low, high = (next(results_to_chunks("round", each)) for each in columns)
     assert len(low) == len(high)
     cells = ([0] * 4096, [2**32 - 1] * 4096)
     low, high = (analyst_pb2.DownloadSynopsisResponse(cells=each).SerializeToString() for each in cells)

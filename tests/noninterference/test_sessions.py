@@ -1,7 +1,7 @@
 """In a session by turns nobody can see whether another asks, nor what, nor how long the answers take.
 
 Worlds that differ in what ann does; all that the others see, on the wire and byte for byte, is the same but for
-values, ways of answering and bounds, which the mechanism accounts for.
+values, ways of answering and intervals, which the mechanism accounts for.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import json
 import math
 
 import numpy as np
+from harness.answers import flat, some_answers
 from harness.schema_strategies import names, schemas
 from hypothesis import given
 from hypothesis import strategies as st
@@ -125,13 +126,11 @@ def test_odd_json_is_an_invalid_schema(entries: list[dict[str, object]]) -> None
 @given(st.text(max_size=20), st.lists(st.integers(-(2**63), 2**63 - 1), max_size=50))
 def test_results_come_back(round_id: str, values: list[int]) -> None:
     with contextlib.suppress(UnicodeEncodeError):
-        column = np.array(values, dtype=np.int64)
-        methods = np.full(len(values), 2, dtype=np.uint8)
-        (chunk,) = results_to_chunks(round_id, column, methods, np.abs(column // 4))
+        answers = some_answers(np.array(values, dtype=np.int64) // 4, np.array(values) % 10 + 1, 1 << 30)
+        (chunk,) = results_to_chunks(round_id, answers)
         read = chunk_from_bytes(chunk)
         assert read.round_id == round_id
-        assert read.values.tolist() == values
-        assert read.bounds.tolist() == np.abs(column // 4).tolist()
+        assert flat(read.answers) == flat(answers)
 
 
 def test_infinite_ends_travel() -> None:

@@ -10,7 +10,7 @@ report = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8").splitlines()[-
 promises = {
     "at least 20,000 queries of at least 8 analysts": report["queries"] >= 20_000 and report["analysts"] >= 8,
     "every query was answered": report["answered"] + report["uncertified"] == report["queries"],
-    "every certified answer is within its bound": report["outside_bound"] == 0,
+    "every certified answer is within its bound": report["outside_interval"] == 0,
     "the synopsis is at most half as wrong as the uniform guess": report["synopsis_max_error"]
     <= report["uniform_max_error"] / 2,
     "the data budget is kept": report["epsilon_data"] <= 1 and report["delta_data"] <= 1 / report["records"] ** 2,

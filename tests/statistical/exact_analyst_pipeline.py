@@ -14,18 +14,20 @@ from itertools import pairwise
 from unittest.mock import patch
 
 import numpy as np
+from harness.answers import flat, some_answers
 from harness.exact_game import Law, released_law
 from numpy.typing import NDArray
 from statistical.exact_pipeline import SEED, Choices, ChosenStream, Histogram, Workloads, clipped_noise, every_run
 from statistical.exact_repair_places import places_law
 from statistical.exact_sparse_vector import at_least
 
+from equipoise.model.results import Answers
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.joined_workloads import concatenate
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.mechanisms.equilibrium.mechanism import repair_all, units_of
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import Answers, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.repair import analyst_repair, private_weights
 from equipoise_server.mechanisms.repair.analyst_repair import (
     AnalystRepairParameters,
@@ -34,7 +36,12 @@ from equipoise_server.mechanisms.repair.analyst_repair import (
 )
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, PrivateWeights
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, SynopsisCounts, bound_on_grid, score
+from equipoise_server.mechanisms.repair.statement_repair import (
+    SCORE_BITS,
+    SynopsisCounts,
+    half_width_on_grid,
+    score,
+)
 from equipoise_server.mechanisms.repair.weights_hypothesis import starting_weights
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
@@ -51,7 +58,7 @@ def grants(places: RepairPlaces, positive: tuple[bool, ...]) -> Law:
 
 def key_of(answers: Answers) -> tuple[int, ...]:
     """What an analyst gets."""
-    return (*answers.values.tolist(), *answers.methods.tolist(), *answers.bounds.tolist())
+    return flat(answers)
 
 
 def analyst_pipeline_law(
@@ -61,7 +68,7 @@ def analyst_pipeline_law(
     workloads: Workloads,
     viewers: Sequence[str],
 ) -> Law:
-    """The joint law of the synopsis and of what `viewers` get: values, methods, and bounds in coarse bins."""
+    """The joint law of the synopsis and of what `viewers` get: values, methods, and intervals in coarse bins."""
     present = {share.analyst: workloads[share.analyst] for share in setting.shares if share.analyst in workloads}
     together = concatenate(list(present.values()))
     counts = together.counts(histogram)
@@ -113,8 +120,7 @@ def repair_law(
             return np.array([bool(code >> slot & 1) for slot in range(len(positive))])
 
         def marked(*_: object) -> Answers:
-            empty = np.zeros(0, dtype=np.int64)
-            return Answers(empty, np.array([AFRESH], dtype=np.uint8), empty)
+            return some_answers(np.zeros(1, np.int64), AFRESH)
 
         with (
             patch.object(KeyedStream, "derive", lambda *_: ChosenStream(choices)),
@@ -129,7 +135,7 @@ def repair_law(
         joint: Law = {(): chance}
         for name in viewers:
             seen_by_one = key_of(answers[name])
-            options = afresh[name] if seen_by_one == (AFRESH,) else {seen_by_one: 1.0}
+            options = afresh[name] if AFRESH in answers[name].methods else {seen_by_one: 1.0}
             joint = {seen + key: mass * part for seen, mass in joint.items() for key, part in options.items()}
         for key, mass in joint.items():
             law[key] = law.get(key, 0.0) + mass
@@ -179,7 +185,7 @@ def bin_edges(parameters: AnalystRepairParameters, records: int) -> list[int]:
 
     def bound(noisy: int) -> int:
         tested = noisy + parameters.certify_margin + SCORE_ROUNDING
-        return min(parameters.weights_bound, bound_on_grid(tested, records << SCORE_BITS))
+        return min(parameters.weights_half_width, half_width_on_grid(tested, records << SCORE_BITS))
 
     low = -parameters.certify_margin
     halves = range(low, low + (records + 1) * RECORD, RECORD // 2)

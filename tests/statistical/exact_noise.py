@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from harness.answers import flat
 from harness.exact_game import Law
 from numpy.typing import NDArray
 from scipy.special import logsumexp
@@ -29,7 +30,7 @@ def noise_law(
     viewers: Sequence[str],
     reach: int,
 ) -> Law:
-    """The law of the viewers' values, methods and bounds. Noise beyond `reach` is taken together there."""
+    """The law of the viewers' values, methods and intervals. Noise beyond `reach` is taken together there."""
 
     def program(choices: Choices) -> tuple[int, ...]:
         with enumerated(choices, reach):
@@ -37,7 +38,7 @@ def noise_law(
                 setting, plan, DenseCounts(histogram, setting.attributes), workloads, SEED, lambda *_: None
             )
         told = (outcome.answers[name] for name in viewers)
-        return tuple(int(number) for a in told for part in (a.values, a.methods, a.bounds) for number in part)
+        return tuple(number for each in told for number in flat(each))
 
     law: Law = {}
     for outcome, chance in every_run(program):

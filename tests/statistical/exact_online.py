@@ -47,7 +47,7 @@ def online_law(
         ):
             session = Online().start(setting, plan, DenseCounts(histogram), SEED)
             told = [session.answer(slot, statement) for slot, statement in enumerate(statements)]
-        return tuple(int(number) for a in told for number in (a.methods[0], int(a.bounds[0]), *a.values))
+        return tuple(int(number) for a in told for number in (a.methods[0], a.highs[0] - a.lows[0], *a.values))
 
     law: Law = {}
     for outcome, chance in every_run(program):

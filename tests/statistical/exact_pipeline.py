@@ -20,13 +20,16 @@ from harness.exact_game import Law, released_law
 from numpy.typing import NDArray
 from statistical.exact_sparse_vector import POSITIVE, UNTESTED, pattern_law
 
+from equipoise.model.results import Answers
 from equipoise.model.rounds import MechanismPlan
+from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.joined_workloads import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.game.equilibrium import Game
+from equipoise_server.mechanisms import answers as answers_module
 from equipoise_server.mechanisms.equilibrium.mechanism import units_of
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import Answers, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.repair.statement_repair import RepairParameters, SynopsisCounts, repair
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
@@ -82,7 +85,10 @@ class ChosenStream:
 
 @contextmanager
 def enumerated(choices: Choices, records: int) -> Iterator[None]:
-    """Replaces the samplers of repair by their laws. Counts are between 0 and `records`, and so are answers."""
+    """Replaces the samplers of repair by their laws, and cuts answers: what lies beyond either end is one outcome.
+
+    Counts are between 0 and `records`.
+    """
 
     def detect(
         vector: SparseVector, scores: NDArray[np.int64], order: NDArray[np.int64], _: object
@@ -101,6 +107,7 @@ def enumerated(choices: Choices, records: int) -> Iterator[None]:
         patch.object(SparseVector, "detect", detect),
         patch.object(DiscreteLaplace, "draw", draw),
         patch.object(DiscreteGaussian, "draw", draw),
+        patch.object(answers_module, "on_grid", lambda counts, total: on_grid(np.clip(counts, 0, total), total)),
     ):
         yield
 

@@ -142,7 +142,7 @@ class Round:
                     lambda *_: None,
                 )
             seen = [outcome.synopsis.cells, *(outcome.answers[name].values for name in viewers)]
-            seen += [outcome.answers[name].bounds for name in viewers]
+            seen += [end for name in viewers for end in (outcome.answers[name].lows, outcome.answers[name].highs)]
             key = tuple(np.concatenate(seen).tolist())
             law[key] = law.get(key, 0.0) + chance
         return law

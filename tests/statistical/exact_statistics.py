@@ -66,8 +66,8 @@ def parameters_of(declared: Fraction) -> EpochParameters:
         test_epsilon=Fraction(1, 2),
         noise=GaussianNoise(Fraction(2)),
         guard=0,
-        certified_bound=1 << 40,
-        noise_bounds=(1 << 40,),
+        certified_half_width=1 << 40,
+        noise_half_widths=(1 << 40,),
     )
 
 

@@ -22,11 +22,12 @@ from statistical.exact_sparse_vector import first_positive_law
 
 from equipoise.accounting import RHO_UNIT, PrivacyEvent
 from equipoise.model.accounts import Budget
+from equipoise.model.results import Answers
 from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.hypothesis import Hypothesis
-from equipoise_server.mechanisms.interface import Answers, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import AnswerNoise, GaussianNoise, fresh_answers
 from equipoise_server.mechanisms.online import mechanism as online
 from equipoise_server.mechanisms.online import plan as online_plan
@@ -142,10 +143,15 @@ def true_answer_learnt(patches: pytest.MonkeyPatch) -> None:
     seen: list[NDArray[np.float64]] = []
 
     def fresh(
-        noise: AnswerNoise, moved: int, counts: NDArray[np.int64], records: int, stream: KeyedStream
-    ) -> NDArray[np.int64]:
+        noise: AnswerNoise,
+        moved: int,
+        counts: NDArray[np.int64],
+        records: int,
+        half_width: int,
+        stream: KeyedStream,
+    ) -> Answers:
         seen.append(counts / records)
-        return fresh_answers(noise, moved, counts, records, stream)
+        return fresh_answers(noise, moved, counts, records, half_width, stream)
 
     measured = Hypothesis.measured
     patches.setattr(online, "fresh_answers", fresh)

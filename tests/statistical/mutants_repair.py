@@ -12,6 +12,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from harness.answers import to_bytes
 from harness.exact_game import masks_workload, table_workload
 from numpy.typing import NDArray
 from statistical.exact_pipeline import repair_law
@@ -45,8 +46,8 @@ REPAIR = RepairParameters(
     test_epsilon=Fraction(1),
     noise=NOISE,
     cut_offs={"a": 1, "b": 2},
-    certified_bound=1,
-    noise_bounds=(1, 1),
+    certified_half_width=1,
+    noise_half_widths=(1, 1),
 )
 A, B, OTHER_B = masks_workload([1, 6], 3), masks_workload([2, 5], 3), masks_workload([7, 7], 3)
 ONE = masks_workload([2], 3)
@@ -177,7 +178,7 @@ def detection_couples_nobody(_: Path) -> bool:
             answers = repair_all(
                 setting, both, each, counts, synopsis, np.ones(3), run.to_bytes(32, "big"), lambda *_: None
             )["a"]
-            told.append((answers.values.tobytes(), answers.methods.tobytes(), answers.bounds.tobytes()))
+            told.append(to_bytes(answers))
         if told[0] != told[1]:
             return False
     return True

@@ -11,6 +11,7 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+from harness.answers import to_bytes
 from harness.instance import SEED, Instance, instance, silent
 
 from equipoise.accounting import Cost
@@ -47,8 +48,7 @@ def digest(outcome: Outcome) -> str:
     """Of every byte that a round delivers."""
     everything = hashlib.sha256(outcome.synopsis.cells.tobytes())
     for name, answers in sorted(outcome.answers.items()):
-        everything.update(name.encode() + answers.values.tobytes() + answers.methods.tobytes())
-        everything.update(answers.bounds.tobytes())
+        everything.update(name.encode() + to_bytes(answers))
     return everything.hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The whole `equilibrium` with whole analysts protected: synopsis, tests, places, answers and bounds together.
+"""The whole `equilibrium` with whole analysts protected: synopsis, tests, places, answers and intervals together.
 
 The exact law on neighbouring data and on neighbouring workloads, against what is charged; and a sample of the
 shipped run against that law.
@@ -21,6 +21,7 @@ from statistical.pipeline_instances import ROUNDING, used
 
 from equipoise.accounting import charge_of
 from equipoise.model.accounts import Budget
+from equipoise.model.results import NO_ANSWERS
 from equipoise.model.rounds import MechanismPlan, Share
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
@@ -130,6 +131,9 @@ def test_analyst_neighbours_leak_at_most_the_charge(play: str, audit_size: Audit
     assert 0.3 <= worst <= float(UNCAPPED.epsilon)
 
 
+COLUMNS = len(NO_ANSWERS.columns)
+
+
 def random_masks(choose: np.random.Generator) -> tuple[list[int], list[int]]:
     """What b asks in either world."""
     one, other = (choose.integers(1, 4, int(choose.integers(0, 3))).tolist() for _ in range(2))
@@ -153,7 +157,7 @@ def test_what_runs_has_the_enumerated_law(hidden: bool, audit_size: AuditSize) -
     parameters = EquilibriumParameters.from_json(plan.parameters)
     sizes = [len(masks) for masks in asked.values()]
     for key, chance in analyst_pipeline_law(public, parameters, data, workloads, list("abc")).items():
-        law[without_bounds(key, sizes)] += chance  # type: ignore[assignment]
+        law[without_intervals(key, sizes)] += chance  # type: ignore[assignment]
     seen: Counter[tuple[int, ...]] = Counter()
     for run in range(audit_size.runs):
         outcome = Equilibrium().run(
@@ -166,11 +170,11 @@ def test_what_runs_has_the_enumerated_law(hidden: bool, audit_size: AuditSize) -
     assert not deviates(drawn, np.array(list(law.values())), 1e-6 / 2)
 
 
-def without_bounds(key: tuple[int, ...], sizes: list[int]) -> tuple[int, ...]:
-    """SynopsisCounts, values and methods of an outcome: the bounds are enumerated in bins only."""
-    synopsis = len(key) - 3 * sum(sizes)
+def without_intervals(key: tuple[int, ...], sizes: list[int]) -> tuple[int, ...]:
+    """Synopsis, values and methods of an outcome: the intervals are enumerated in bins only."""
+    synopsis = len(key) - COLUMNS * sum(sizes)
     kept, start = [*key[:synopsis]], synopsis
     for size in sizes:
         kept += key[start : start + 2 * size]
-        start += 3 * size
+        start += COLUMNS * size
     return tuple(kept)

@@ -128,12 +128,14 @@ def test_repair_adds_the_noise_that_is_charged(noise: AnswerNoise) -> None:
     workload = compile_workload([*statements, Marginal(("a", "b"))], schema)
     histogram = np.full(sizes, 10_000).ravel()
     counts, records = workload.counts(histogram), int(histogram.sum())
-    bound = 1 << 30
-    parameters = RepairParameters(-(1 << 60), Fraction(1), noise, {"x": 361}, bound, (bound, bound + 1))
+    half_width = 1 << 30
+    parameters = RepairParameters(
+        -(1 << 60), Fraction(1), noise, {"x": 361}, half_width, (half_width, half_width + 1)
+    )
     answers = repair(parameters, "x", workload, counts, records, SynopsisCounts(counts, records), bytes(32))
     assert np.all(answers.methods == noise.method)
-    assert np.all(answers.bounds[:360] == bound)
-    assert np.all(answers.bounds[360:] == bound + 1)
+    assert np.all((answers.highs - answers.lows)[:360] == 2 * half_width)
+    assert np.all((answers.highs - answers.lows)[360:] == 2 * half_width + 2)
     # Values are rounded down to 2^-40, so the count they came from is the nearest one.
     drawn = np.round(answers.values * (records / 2**40)) - counts
     for own, moved in ((drawn[:360], 1), (drawn[360:], 2)):

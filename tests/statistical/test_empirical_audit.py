@@ -69,8 +69,8 @@ class Case:
                 self.setting, plan, DenseCounts(histogram), workloads, seed, lambda *_: None
             )
             told = [outcome.answers[name] for name in self.viewers]
-            # Bounds coarsely: a bound that a test's noise gave is hardly ever seen twice.
-            answers = ((*a.values.tolist(), *a.methods.tolist(), *(a.bounds >> 38).tolist()) for a in told)
+            # Intervals coarsely: one that a test's noise gave is hardly ever seen twice.
+            answers = ((*a.values.tolist(), *a.methods.tolist(), *(a.highs - a.lows >> 39).tolist()) for a in told)
             return tuple(outcome.synopsis.cells.tolist()), *answers
 
         return run

@@ -24,6 +24,7 @@ from statistical.exact_epochs import EnumeratedEpochs, Remembered, session_law
 
 from equipoise.accounting import ApproximateDpEvent, PrivacyEvent, ThresholdTests, ZcdpEvent, repair_places_delta
 from equipoise.model.accounts import Budget
+from equipoise.model.results import Answers
 from equipoise.model.rounds import Share
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.statements import Marginal
@@ -34,7 +35,7 @@ from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.epochs.cost import Session, analyst_parts, data_parts
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters, Epochs, pulls
 from equipoise_server.mechanisms.epochs.question import LinearQuestion, Question, Scale
-from equipoise_server.mechanisms.interface import Answers, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
@@ -101,8 +102,8 @@ def parameters(**changed: object) -> EpochParameters:
         test_epsilon=Fraction(1),
         noise=GaussianNoise(Fraction(2)),
         guard=0,
-        certified_bound=1,
-        noise_bounds=(1, 1),
+        certified_half_width=1,
+        noise_half_widths=(1, 1),
     )
     return replace(usual, **changed)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""`histogram`, enumerated: what a record shows in the noisy cells, and what is charged; its bounds; and faults."""
+"""`histogram`, enumerated: what a record shows in noisy cells, and what is charged; its half-widths; and faults."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def rounds_beyond_the_promise(mask: int) -> int:
         outcome = Histogram().run(
             setting, plan, DenseCounts(histogram), {"a": asked}, seed.to_bytes(32), lambda *_: None
         )
-        beyond += abs(outcome.answers["a"].values[0] / 2**GRID_BITS - truth[0]) > plan.error_bound
+        beyond += abs(outcome.answers["a"].values[0] / 2**GRID_BITS - truth[0]) > plan.max_half_width
     return int(beyond)
 
 

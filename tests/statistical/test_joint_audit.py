@@ -34,7 +34,9 @@ Told = Mapping[str, Sequence[ResultColumns]]
 
 def how_often(told: Told, method: AnswerMethod) -> tuple[int, ...]:
     """How many answers each analyst got in this way."""
-    return tuple(sum(int((each.methods == method.value).sum()) for each in columns) for columns in told.values())
+    return tuple(
+        sum(int((each.answers.methods == method.value).sum()) for each in columns) for columns in told.values()
+    )
 
 
 def last_records(_: Told, synopsis: Integers) -> Outcome:

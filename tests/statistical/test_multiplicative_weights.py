@@ -12,6 +12,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from harness.answers import half_widths
 from harness.exact_game import Law, masks_workload, renyi, table_workload
 from numpy.typing import NDArray
 
@@ -176,7 +177,7 @@ def many_conditions() -> tuple[PublicParameters, CompiledWorkload, NDArray[np.in
 def test_the_proven_error_is_useful_for_many_records_and_holds() -> None:
     setting, workload, histogram = many_conditions()
     plan = MultiplicativeWeights().plan(setting)
-    assert plan.error_bound < 0.27
+    assert plan.max_half_width < 0.27
     unforced = WeightsParameters.from_json(MultiplicativeWeights().plan(replace(setting, options={})).parameters)
     assert unforced.proven < 0.2 * 2**GRID_BITS
     assert unforced.rounds > 24
@@ -185,7 +186,7 @@ def test_the_proven_error_is_useful_for_many_records_and_holds() -> None:
     )
     answers = outcome.answers["a"]
     errors = np.abs(answers.values / 2.0**GRID_BITS - workload.counts(histogram) / 10**6)
-    assert errors.max() <= answers.bounds.max() / 2.0**GRID_BITS <= plan.error_bound
+    assert errors.max() <= half_widths(answers).max() <= plan.max_half_width
     assert errors.max() < 0.01
 
 
@@ -194,7 +195,7 @@ def test_where_the_test_certifies_too_little_the_mean_hypothesis_is_delivered_wi
     parameters = WeightsParameters.from_json(MultiplicativeWeights().plan(setting).parameters)
     stream = KeyedStream.derive(bytes(32), "test")
     answers = learn(replace(parameters, margin=10**6 << 16), workload, DenseCounts(histogram), 10**6, stream)
-    assert set(answers.bounds.tolist()) == {parameters.proven}
+    assert half_widths(answers).max() == parameters.proven / 2**GRID_BITS
     errors = np.abs(answers.values / 2.0**GRID_BITS - workload.counts(histogram) / 10**6)
     assert errors.max() <= parameters.proven / 2.0**GRID_BITS
 

@@ -113,7 +113,7 @@ def test_few_rounds_with_the_planned_guard_learn_small_tables() -> None:
     setting = PublicParameters(records, 4, shares, "analyst", *budgets, 0.05, {"threshold": 0.01})
     repair = EquilibriumParameters.from_json(mechanism("equilibrium").plan(setting).parameters).repair
     assert isinstance(repair, AnalystRepairParameters)
-    assert repair.weights_bound == 1 << 40
+    assert repair.weights_half_width == 1 << 40
     for seed in range(8):
         stream = KeyedStream.derive(seed.to_bytes(32), "test")
         answers, _ = repair.weights.answer(workload, workload.counts(histogram), records, np.ones(4), stream)

@@ -251,4 +251,4 @@ def test_the_size_that_promises_least_error_is_chosen() -> None:
     assert size > 10
     for forced in (size // 2, size - 1, size + 1, 2 * size):
         other = SmallDatabase().plan(replace(free, options={"database_size": min(forced, 256)}))
-        assert other.error_bound >= plan.error_bound
+        assert other.max_half_width >= plan.max_half_width

@@ -8,14 +8,15 @@ import math
 
 import numpy as np
 import pytest
+from harness.answers import some_answers
 
 from equipoise.errors import DataLoss, InvalidArgument
-from equipoise.model.results import NO_BOUND, AnswerMethod, ResultColumns
+from equipoise.model.results import AnswerMethod, ResultColumns
 from equipoise.queries.csv_labels import csv_label
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
-from equipoise.results import Answer, Labels, Results
+from equipoise.results import COLUMNS, Answer, Labels, Results
 from equipoise.v1 import types_pb2
 from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 
@@ -27,8 +28,8 @@ ROUND = "r1"
 def columns(count: int = 5) -> list[ResultColumns]:
     values = np.arange(count, dtype=np.int64) << 38
     methods = np.array([1 + i % 5 for i in range(count)], dtype=np.uint8)
-    bounds = np.where(methods == AnswerMethod.UNCERTIFIED, NO_BOUND, np.int64(1) << 30)
-    return [chunk_from_bytes(chunk) for chunk in results_to_chunks(ROUND, values, methods, bounds)]
+    answers = some_answers(values, methods, 1 << 30)
+    return [chunk_from_bytes(chunk) for chunk in results_to_chunks(ROUND, answers)]
 
 
 def test_the_ways_of_answering_are_the_wire_s() -> None:
@@ -40,8 +41,11 @@ def test_the_ways_of_answering_are_the_wire_s() -> None:
 
 def test_rows_carry_statement_and_cell() -> None:
     rows = list(Results.collect(ROUND, columns(), Labels(SCHEMA, STATEMENTS)))
-    assert rows[1] == Answer(0.25, 2.0**-10, AnswerMethod.LAPLACE, 0, ("f", "yes"))
-    assert rows[4] == Answer(1.0, math.inf, AnswerMethod.UNCERTIFIED, 1, ())
+    assert rows[1] == Answer(
+        0.25, 0.25 - 2.0**-10, 0.25 + 2.0**-10, 2.0**-11, AnswerMethod.LAPLACE, 0, ("f", "yes")
+    )
+    assert rows[0] == Answer(0.0, 0.0, 2.0**-10, None, AnswerMethod.SYNOPSIS, 0, ("f", "no"))
+    assert rows[4] == Answer(1.0, None, None, None, AnswerMethod.UNCERTIFIED, 1, ())
 
 
 def test_a_marginal_of_some_records_has_the_cells_of_the_whole_one() -> None:
@@ -56,16 +60,16 @@ def test_rows_without_statements() -> None:
 
 def test_values_are_exact() -> None:
     results = Results.collect(ROUND, columns())
-    assert (results.values * 2.0**40 == results.raw_values).all()
+    assert (results.values * 2.0**40 == results.answers.values).all()
     assert results.counted()[AnswerMethod.SYNOPSIS] == 1
 
 
 @pytest.mark.parametrize("label", ["=1+2", "@sum", "+x", "-x"])
 def test_no_label_of_a_csv_file_is_a_formula(label: str) -> None:
     schema = Schema((Attribute("a", (label, "-5", "x")),))
-    units, methods = np.zeros(3, dtype=np.int64), np.full(3, AnswerMethod.GAUSSIAN, dtype=np.uint8)
+    answers = some_answers(np.zeros(3, dtype=np.int64), AnswerMethod.GAUSSIAN)
     text = io.StringIO()
-    Results("r", units, methods, units, Labels(schema, (Marginal(("a",)),))).to_csv(text)
+    Results("r", answers, Labels(schema, (Marginal(("a",)),))).to_csv(text)
     assert [row["cell"] for row in csv.DictReader(io.StringIO(text.getvalue()))] == [f"'{label}", "-5", "x"]
     assert csv_label(f"\t{label}") == f"'\t{label}"
 
@@ -79,7 +83,14 @@ def test_csv_and_arrow_hold_the_same() -> None:
     assert [row["method"] for row in rows] == [row["method"] for row in table]
     assert [float(row["value"]) for row in rows] == [row["value"] for row in table]
     assert rows[1]["cell"] == table[1]["cell"] == "f / yes"
-    assert results.to_dicts()[4]["bound"] is None
+    assert list(rows[0]) == list(table[0]) == list(COLUMNS)
+    for name in ("low", "high", "standard_error"):
+        numbers = [row[name] for row in table]
+        assert numbers == [row[name] for row in results.to_dicts()]
+        assert [row[name] for row in rows] == ["" if number is None else str(number) for number in numbers]
+        assert numbers[4] is None
+        column = getattr(results, f"{name}s")
+        assert [None if math.isnan(number) else number for number in column.tolist()] == numbers
 
 
 def test_many_messages_are_joined() -> None:

@@ -48,7 +48,6 @@ from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParam
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise, LaplaceNoise
 from equipoise_server.mechanisms.online.parameters import OnlineParameters
 from equipoise_server.mechanisms.pooled.demand import Demand
-from equipoise_server.mechanisms.pooled.direct import Chances
 from equipoise_server.mechanisms.pooled.family import Family
 from equipoise_server.mechanisms.pooled.plan import PooledParameters
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
@@ -88,9 +87,7 @@ PARAMETERS: dict[str, Any] = {
     "weights": WeightsParameters(1, HALF, GAUSSIAN, THIRD, 2, 3, -4),
     "equilibrium, query": EquilibriumParameters(GAME, REPAIR),
     "equilibrium, analyst": EquilibriumParameters(GAME, PLACES),
-    "pooled": PooledParameters(
-        Family((2, 3), 2, 6), Demand(1, GAUSSIAN, -2), 3, THIRD, Chances(0.5, 1), 4, 5, REPAIR
-    ),
+    "pooled": PooledParameters(Family((2, 3), 2, 6), Demand(1, GAUSSIAN, -2), 3, THIRD, 0.5, 4, 5, REPAIR),
 }
 PLAN = MechanismPlan("gaussian", "{}", Cost(rho=7), Cost(epsilon=3), 1, 2, 3, 4)
 TERMS = Terms(
@@ -140,7 +137,7 @@ ITEM_VALUES: list[Any] = [
         analyst_budget=None,
         beta=0.05,
         mechanism="online",
-        error_bound=1,
+        max_half_width=1,
         max_uncertified=2,
         analyst_cost=None,
         analyst_events={"events": []},

@@ -11,6 +11,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from harness import page_reader
 
+from equipoise.model.results import Answers
 from equipoise.records.bundle import Bundle
 from equipoise.records.canonical import canonical_json, parse_canonical_json
 from equipoise.records.envelopes import open_envelope, sign
@@ -110,10 +111,12 @@ def test_a_session_receipt() -> None:
     assert chain.hex() == session["start"] == page_reader.chain_start(*names).hex()
     for each in session["answers"]:
         asked = each["sequence"], each["slot"], bytes.fromhex(each["statement"])
-        columns = [each["values"], each["methods"], each["bounds"]]
+        columns = [each[name] for name in ("values", "methods", "lows", "highs", "standard_errors")]
         read = page_reader.chain_step(chain, *asked, list(zip(*columns, strict=True)))
-        values, methods, bounds = (np.array(column, dtype=np.int64) for column in columns)
-        chain = chain_step(chain, *asked, values, methods.astype(np.uint8), bounds)
+        values, methods, *carried = (np.array(column, dtype=np.int64) for column in columns)
+        answers = Answers(values, methods.astype(np.uint8), *carried)
+        answers.check()
+        chain = chain_step(chain, *asked, answers)
         assert chain.hex() == each["chain"] == read.hex()
     kind, payload = session["payload_type"], session["payload"]
     assert kind == SESSION_RECEIPT_TYPE

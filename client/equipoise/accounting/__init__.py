@@ -55,6 +55,7 @@ from equipoise.accounting.repair import (
     repair_places_rho,
     sparse_vector_rho,
 )
+from equipoise.accounting.residuals import Residual, residuals_rho
 from equipoise.accounting.threshold_tests import threshold_tests_curve, threshold_tests_divergence
 
 __all__ = [
@@ -73,6 +74,7 @@ __all__ = [
     "PureDpEvent",
     "RenyiCurve",
     "RenyiEvent",
+    "Residual",
     "ThresholdTests",
     "ZcdpEvent",
     "analyst_tests_rho",
@@ -92,6 +94,7 @@ __all__ = [
     "pure_rho",
     "repair_places_delta",
     "repair_places_rho",
+    "residuals_rho",
     "rounded_up",
     "rounding_slack",
     "sampled_play_analyst_mixture",

@@ -1,7 +1,8 @@
 """Everything that a custodian has on record, asked for page by page in an order that leaves no gaps.
 
-The rounds first, then the log, then the journal: whatever the rounds had come to is in the log a moment later, and
-whatever the log commits to is in the journal already.
+The rounds and the journal first, then the log, then the journal again: whatever was listed first is in the log a
+moment later, and whatever the log commits to is in the journal already. What the journal gained since it was listed
+first, and the log does not commit to yet, is left to the next download: its rounds may be recorded a moment later.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from datetime import UTC, datetime
 from equipoise.auditing.archive import Archive, AuditorLog, ListedRound
 from equipoise.auditing.round_checks import behind
 from equipoise.auditing.rounds import read_rounds
-from equipoise.auditing.steps import open_steps
+from equipoise.auditing.steps import Step, open_steps
 from equipoise.clients.auditor import Auditor
 from equipoise.errors import VerificationFailed
+from equipoise.model.accounts import JournalEntry
 from equipoise.model.log import RecordOpening
 from equipoise.model.rounds import RoundDetail
 from equipoise.model.times import to_microseconds
@@ -27,8 +29,8 @@ PAUSE_SECONDS = 0.5
 def download(auditor: Auditor, earlier: bytes | None = None, own: AuditorLog | None = None) -> Archive:
     """Downloads every record of a deployment.
 
-    Waits up to 30 seconds until the log has caught up with the rounds. If it has not, the archive holds what there
-    is, and its checks say what is missing.
+    Waits up to 30 seconds until the log has caught up with the rounds and the journal. If it has not, the archive
+    holds what there is, and its checks say what is missing.
 
     Args:
         auditor: the auditor's client.
@@ -37,13 +39,17 @@ def download(auditor: Auditor, earlier: bytes | None = None, own: AuditorLog | N
     """
     now = datetime.now(UTC)
     rounds = tuple(map(_listed_round, auditor.rounds()))
+    listed = tuple(auditor.journal())
     given_up = time.monotonic() + PATIENCE_SECONDS
     while True:
         checkpoint, leaves, records = _log(auditor)
-        if not _lags(rounds, leaves, records, now) or time.monotonic() > given_up:
+        steps = _steps(leaves, records)
+        if not _lags(rounds, listed, steps, now) or time.monotonic() > given_up:
             break
         time.sleep(PAUSE_SECONDS)
-    return Archive(now, checkpoint, earlier, leaves, records, rounds, tuple(auditor.journal()), own or AuditorLog())
+    known = max([len(listed), *(step.journal.sequence for step in steps if step.journal is not None)])
+    journal = tuple(entry for _, entry in zip(range(known), auditor.journal(), strict=False))
+    return Archive(now, checkpoint, earlier, leaves, records, rounds, journal, own or AuditorLog())
 
 
 def _log(auditor: Auditor) -> tuple[bytes, tuple[bytes, ...], tuple[RecordOpening, ...]]:
@@ -56,14 +62,23 @@ def _log(auditor: Auditor) -> tuple[bytes, tuple[bytes, ...], tuple[RecordOpenin
     return checkpoint, leaves, records
 
 
+def _steps(leaves: tuple[bytes, ...], records: tuple[RecordOpening, ...]) -> tuple[Step, ...]:
+    """The steps of the log; none where it cannot be read, which is for the checks to say."""
+    try:
+        return open_steps(records, leaves)
+    except VerificationFailed:
+        return ()
+
+
 def _lags(
-    rounds: tuple[ListedRound, ...], leaves: tuple[bytes, ...], records: tuple[RecordOpening, ...], now: datetime
+    rounds: tuple[ListedRound, ...], listed: tuple[JournalEntry, ...], steps: tuple[Step, ...], now: datetime
 ) -> bool:
     try:
-        recorded = read_rounds(open_steps(records, leaves))
+        recorded = read_rounds(steps)
     except VerificationFailed:
         return False  # for the checks to say
-    return any(behind(each, recorded, now) for each in rounds)
+    charged = {entry.round_id for entry in listed if entry.round_id}
+    return not charged <= recorded.rounds.keys() or any(behind(each, recorded, now) for each in rounds)
 
 
 def _listed_round(detail: RoundDetail) -> ListedRound:

@@ -24,8 +24,8 @@ def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
         planned = (parameters.unit, parameters.data_budget, parameters.analyst_budget, parameters.beta)
         if planned != (terms.unit, terms.data_budget, terms.analyst_budget, terms.beta):
             raise VerificationFailed(f"{history.opened}: the terms differ from the public parameters")
-        same = (plan.mechanism, plan.error_bound, plan.max_uncertified, plan.analyst_cost)
-        public = (terms.mechanism, terms.error_bound, terms.max_uncertified, terms.analyst_cost)
+        same = (plan.mechanism, plan.max_half_width, plan.max_uncertified, plan.analyst_cost)
+        public = (terms.mechanism, terms.max_half_width, terms.max_uncertified, terms.analyst_cost)
         if same != public or json.loads(plan.analyst_events) != terms.analyst_events:
             raise VerificationFailed(f"{history.opened}: the plan differs from the public parameters")
         missing = terms.analyst_budget is None

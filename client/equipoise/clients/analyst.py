@@ -4,7 +4,7 @@ with Client.from_profile("profiles/AA") as client:
     receipt = client.submit(round_id, statements)
     client.wait(round_id)
     for answer in client.results(round_id, statements):
-        print(answer.value, "+-", answer.bound)
+        print(answer.value, answer.low, answer.high)
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class ReceiptChain:
             before = chain_start(receipt.deployment, receipt.session, receipt.analyst, salt)
         after = receipt.chain
         if before is not None and statement is not None:
-            after = chain_step(before, sequence, slot, statement, columns.values, columns.methods, columns.bounds)
+            after = chain_step(before, sequence, slot, statement, columns.answers)
         try:
             check_answered(envelope, self._shown.id, self._analyst, sequence, after)
         except VerificationFailed:

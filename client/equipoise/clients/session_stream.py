@@ -1,7 +1,7 @@
 """What an analyst asks in a session: one statement after the other, each with its answer before the next is needed.
 
     for answer in client.ask(session_id, statements):
-        print(answer.sequence, answer.value, "+-", answer.bound)
+        print(answer.sequence, answer.value, answer.low, answer.high)
 
 Statements are taken from what was given only as there is room for them, so the next one may depend on the answers
 so far. A stream that broke goes on where it was: what has an answer already is not asked again.
@@ -60,9 +60,19 @@ class StatementAnswer:
         return self._single.value
 
     @property
-    def bound(self) -> float:
-        """Its error bound, `inf` where none is promised. Raises `InvalidArgument` for a marginal."""
-        return self._single.bound
+    def low(self) -> float | None:
+        """The lower end of its interval, None where it has none. Raises `InvalidArgument` for a marginal."""
+        return self._single.low
+
+    @property
+    def high(self) -> float | None:
+        """The upper end of its interval, None where it has none. Raises `InvalidArgument` for a marginal."""
+        return self._single.high
+
+    @property
+    def standard_error(self) -> float | None:
+        """Its standard error, None where it has none. Raises `InvalidArgument` for a marginal."""
+        return self._single.standard_error
 
     @property
     def method(self) -> AnswerMethod:
@@ -214,10 +224,10 @@ class _Dialogue:
         statement, data = self._on_way[0]
         labels = Labels(stream.schema, (statement,))
         self._chain.check(answered.envelope, answered.slot, data, columns, self._salt, self._stored or 0)
-        if len(columns.values) != labels.queries:
+        if len(columns.answers) != labels.queries:
             raise DataLoss("an answer does not have a row for each cell of its statement")
         self._on_way.popleft()
-        results = Results(stream.session_id, columns.values, columns.methods, columns.bounds, labels)
+        results = Results(stream.session_id, columns.answers, labels)
         return StatementAnswer(sequence, answered.slot, statement, results, answered.envelope)
 
 

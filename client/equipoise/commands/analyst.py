@@ -71,9 +71,9 @@ def dry_run(
     size = f"{counted(result.statements, 'statement')}, {counted(result.queries, 'query')}"
     print_line(f"{size}; one record replaced changes their counts by at most {result.sensitivity:,} in sum.")
     print_line(f"Every query covers or excludes at most {counted(result.support, 'cell')} of the universe.")
-    print_line(f"Every certified answer will be within {result.error_bound:.4g} of the truth.")
+    print_line(f"The interval of a certified answer will have a half-width of at most {result.max_half_width:.4g}.")
     uncertified = counted(result.max_uncertified, "answer")
-    print_line(f"At most {uncertified} of the whole round can end without a bound.")
+    print_line(f"At most {uncertified} of the whole round can end without an interval.")
 
 
 def submit(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,14 +14,14 @@ from equipoise.clients.session_stream import StatementAnswer
 from equipoise.commands.columns import OWN_SESSIONS
 from equipoise.commands.files import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId
-from equipoise.commands.printing import err, print_json, print_line, print_list
+from equipoise.commands.printing import err, fraction, print_json, print_line, print_list
 from equipoise.commands.terminal import printable
 from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
 from equipoise.queries.statements import Statement, StatisticKind, kind_of
 from equipoise.queries.statements_file import statement_from_json
 
 TYPED = Path("-")
-SHOWN = ("cell", "value", "bound", "method")
+SHOWN = ("cell", "value", "low", "high", "standard_error", "method")
 WINDOW = 32  # statements of a file that are on their way at once
 
 
@@ -70,7 +69,7 @@ def ask(
     The newest receipt is kept in the profile. With --json each answer is an object on a line of its own.
     """
     if not as_json:
-        print_line(f"{'number':>8} {'value':>9} {'bound':>9}  {'method':<12}  cell")
+        print_line(f"{'number':>8} {'value':>9} {'low':>9} {'high':>9} {'error':>9}  {'method':<12}  cell")
     with Client.from_profile(profile) as client:
         if statements != TYPED:
             asked = read_statements(statements)
@@ -127,9 +126,10 @@ def show_answers(answers: Iterable[StatementAnswer], as_json: bool) -> None:
             print_json({"sequence": answer.sequence, "slot": answer.slot, "answers": rows})
             continue
         for each in answer.results:
-            bound = "" if math.isinf(each.bound) else f"{each.bound:.5f}"
+            numbers = (each.value, each.low, each.high, each.standard_error)
+            row = " ".join(f"{fraction(number):>9}" for number in numbers)
             cell = " / ".join(each.cell) or _meaning(answer)
-            line = f"{answer.sequence:>8} {each.value:>9.5f} {bound:>9}  {each.method.label:<12}  {cell}"
+            line = f"{answer.sequence:>8} {row}  {each.method.label:<12}  {cell}"
             print_line(line.rstrip())
 
 
@@ -138,4 +138,4 @@ def _meaning(answer: StatementAnswer) -> str:
     labels, kind = answer.results.labels, kind_of(answer.statement)
     if labels is None or not isinstance(kind, StatisticKind):
         return ""
-    return kind.meaning(answer.statement, answer.value, labels.schema)
+    return kind.meaning(answer.statement, min(max(0.0, answer.value), 1.0), labels.schema)

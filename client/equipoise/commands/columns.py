@@ -64,7 +64,7 @@ ROUNDS: Columns[RoundDetail] = {
     "mechanism": lambda each: each.plan.mechanism,
     "analysts": lambda each: len(each.round.terms.shares),
     "queries": lambda each: _sum(each.round.terms, lambda share: share.queries),
-    "promised error": lambda each: f"{each.plan.error_bound:.4g}",
+    "largest half-width": lambda each: f"{each.plan.max_half_width:.4g}",
 }
 SESSIONS: Columns[RoundDetail] = {
     "session": ROUNDS["round"],
@@ -74,7 +74,7 @@ SESSIONS: Columns[RoundDetail] = {
     "protects analysts": _protects,
     "analysts": ROUNDS["analysts"],
     "statements": lambda each: _sum(each.round.terms, lambda share: share.statements),
-    "promised error": ROUNDS["promised error"],
+    "largest half-width": ROUNDS["largest half-width"],
 }
 OWN_ROUNDS: Columns[Round] = {
     "round": lambda each: each.id,
@@ -145,7 +145,7 @@ FACTS: Mapping[str, Callable[[Round, Share | None], object]] = {
     "analyst budget": lambda shown, _: (
         "none" if shown.terms.analyst_budget is None else pair(shown.terms.analyst_budget)
     ),
-    "bounds hold with": lambda shown, _: f"{1 - shown.terms.beta:.4g}",
+    "intervals hold with": lambda shown, _: f"{1 - shown.terms.beta:.4g}",
     "opened": lambda shown, _: _time(shown.open_time),
     "session of": lambda shown, _: _length(shown.terms),
     "after its updates": lambda shown, _: _ending(shown.terms),
@@ -189,7 +189,7 @@ def _unprotected(terms: Terms, own: Share | None) -> str | None:
 def _ending(terms: Terms) -> str | None:
     if terms.session is None:
         return None
-    return "refusals" if terms.session.ending == "stop" else "answers without a bound"
+    return "refusals" if terms.session.ending == "stop" else "answers without an interval"
 
 
 def _allowed(share: Share) -> str:
@@ -203,7 +203,7 @@ def _allowed(share: Share) -> str:
 
 def print_plan(plan: Plan, requested: str) -> None:
     """What a round would do and cost, by the mechanism that was `requested` or chosen."""
-    error = "none" if plan.error_bound >= 1 else f"{plan.error_bound:.4g} of {plan.errors_are_parts_of}"
+    half_width = "none" if plan.max_half_width >= 1 else f"{plan.max_half_width:.4g} of {plan.errors_are_parts_of}"
     print_facts(
         [
             ("mechanism", f"{plan.mechanism}{', chosen by auto' if requested == 'auto' else ''}"),
@@ -213,7 +213,7 @@ def print_plan(plan: Plan, requested: str) -> None:
                 "not counted: they are not protected" if plan.analyst_budget is None else pair(plan.analyst_budget),
             ),
             *(("counts on", each.all_in_words) for each in plan.charges),
-            ("promised error", error),
+            ("largest half-width", half_width),
             ("uncertified at most", f"{plan.max_uncertified:,}"),
             ("takes about", f"{plan.seconds:.0f} s, {plan.memory_bytes / 2**20:,.0f} MB"),
             ("parameters", plan.parameters),

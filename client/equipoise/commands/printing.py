@@ -59,6 +59,11 @@ def plain(value: object) -> object:
             return value
 
 
+def fraction(number: float | None) -> str:
+    """`number` to five digits after the point, nothing where an answer does not carry it."""
+    return "" if number is None else f"{number:.5f}"
+
+
 def print_line(text: str) -> None:
     """One line of plain text, which no terminal obeys, and which is not read as markup or wrapped."""
     out.print(printable(text), markup=False, highlight=False, soft_wrap=True)

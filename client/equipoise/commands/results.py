@@ -13,6 +13,7 @@ from equipoise.commands.files import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RoundId
 from equipoise.commands.printing import (
     counted,
+    fraction,
     out,
     print_json,
     print_line,
@@ -20,7 +21,6 @@ from equipoise.commands.printing import (
 )
 from equipoise.commands.progress import ShownProgress
 from equipoise.errors import InvalidArgument
-from equipoise.model.results import AnswerMethod
 from equipoise.queries.schema import Schema
 from equipoise.results import Results
 from equipoise.synopsis import write_csv
@@ -43,9 +43,11 @@ def results(
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """Read your results: value, error bound, and how each was answered. Reading again is free.
+    """Read your results: value, interval, and how each was answered. Reading again is free.
 
-    Values are fractions of the records. "uncertified" means that no bound is promised.
+    Values are fractions of the records. With the round's confidence the truth of every answer lies between its low
+    and its high; "uncertified" means that no interval is promised. The standard error is that of the noise, where
+    its law is known. Values with nothing but noise on them may lie below 0, so that their sums are unbiased.
     """
     asked = read_statements(statements) if statements else ()
     if to is not None and to.suffix not in (".csv", ".json"):
@@ -78,7 +80,7 @@ def synopsis(
     """Download the synopsis of a released round: a table of synthetic records, for further questions.
 
     A CSV file with the labels of the schema. It is a private output already, so whatever is computed from it costs
-    nothing; it carries no error bound. Mechanisms that answer each analyst alone make none.
+    nothing; no interval is promised for it. Mechanisms that answer each analyst alone make none.
     """
     with Client.from_profile(profile) as client, ShownProgress("records") as progress:
         schema: Schema = client.dataset(client.round(round_id).terms.dataset).schema
@@ -100,19 +102,18 @@ def _write(results: Results, to: Path) -> None:
 
 
 def _print_some(results: Results) -> None:
-    rows = results.to_dicts()
+    rows = list(enumerate(results))
     print_table(
-        ("query", "statement", "cell", "value", "bound", "method"),
+        ("query", "statement", "cell", "value", "low", "high", "standard error", "method"),
         (
             (
-                row["query"],
-                row["statement"] if row["statement"] != -1 else "",
-                row["cell"],
-                f"{row['value']:.5f}",
-                "" if row["method"] == AnswerMethod.UNCERTIFIED.label else f"{row['bound']:.5f}",
-                row["method"],
+                query,
+                answer.statement if answer.statement != -1 else "",
+                " / ".join(answer.cell),
+                *map(fraction, (answer.value, answer.low, answer.high, answer.standard_error)),
+                answer.method.label,
             )
-            for row in rows[:SHOWN_ROWS]
+            for query, answer in rows[:SHOWN_ROWS]
         ),
     )
     if len(rows) > SHOWN_ROWS:

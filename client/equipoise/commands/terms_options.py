@@ -26,7 +26,7 @@ Unit = Annotated[
         help="What is protected from other analysts: one statement (query), or all of an analyst (analyst)."
     ),
 ]
-Beta = Annotated[float, typer.Option(help="The probability that any stated error bound fails.")]
+Beta = Annotated[float, typer.Option(help="The probability that any truth lies outside its interval.")]
 ReleaseGrid = Annotated[
     int, typer.Option(help="Results open at multiples of this many seconds since 1970; 0: the server's setting.")
 ]
@@ -67,7 +67,7 @@ class RoundOptions:
     unit: Unit = "query"
     beta: Beta = 0.05
     mechanism: Annotated[
-        str, typer.Option(help="A mechanism's name, or auto, which takes the one with the smallest promised error.")
+        str, typer.Option(help="A mechanism's name, or auto, which takes the one with the smallest promise.")
     ] = "auto"
     options: Annotated[str, typer.Option(help='Options of the mechanism, a JSON object: {"play": "sampled"}.')] = ""
     close: Annotated[
@@ -141,8 +141,8 @@ class SessionOptions:
     ending: Annotated[
         Ending,
         typer.Option(
-            help="What happens to statements after the updates are used up: hypothesis, answers without a bound, "
-            "or stop, refusals."
+            help="What happens to statements after the updates are used up: hypothesis, answers without an "
+            "interval, or stop, refusals."
         ),
     ] = Ending.HYPOTHESIS
     candidates: Annotated[

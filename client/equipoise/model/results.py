@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-NO_BOUND = 1 << 62  # the bound of an answer that carries none
+from equipoise.queries.fixed_point import ONE
 
 
 class AnswerMethod(IntEnum):
@@ -23,6 +25,7 @@ class AnswerMethod(IntEnum):
     HISTOGRAM = 7
     SMALL_DB = 8
     HYPOTHESIS = 9
+    FITTED = 10
 
     @property
     def label(self) -> str:
@@ -30,18 +33,111 @@ class AnswerMethod(IntEnum):
         return self.name.lower()
 
 
+# Of these the law of the noise is known, and with it the standard error.
+WITH_STANDARD_ERROR = (
+    AnswerMethod.LAPLACE,
+    AnswerMethod.GAUSSIAN,
+    AnswerMethod.PROJECTION,
+    AnswerMethod.HISTOGRAM,
+    AnswerMethod.FITTED,
+)
+
+
+Integers: TypeAlias = NDArray[np.int64]
+Columns: TypeAlias = tuple[Integers, NDArray[np.uint8], Integers, Integers, Integers]
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Answers to one query after another, in columns of equal length. An answer's method says what it carries.
+
+    Attributes:
+        values: int64[k], in units of 2^-40. Unbiased ones may lie below 0 or above 1.
+        methods: uint8[k], numbers of `AnswerMethod`.
+        lows: int64[k], the lower ends of the intervals, in units of 2^-40 from 0 to 1; 0 of an uncertified answer,
+            which has no interval.
+        highs: int64[k], the upper ends, alike.
+        standard_errors: int64[k], in units of 2^-40, rounded up: the standard deviation of the noise in the
+            measurement from which the interval is made; 0 of a method that is not in `WITH_STANDARD_ERROR`.
+    """
+
+    values: NDArray[np.int64]
+    methods: NDArray[np.uint8]
+    lows: NDArray[np.int64]
+    highs: NDArray[np.int64]
+    standard_errors: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if len({len(column) for column in self.columns}) != 1:
+            raise ValueError("the columns of answers must be equally long")
+        if any(column.dtype != np.int64 for column in self.columns if column is not self.methods):
+            raise ValueError("the columns of answers must be int64")
+        if self.methods.dtype != np.uint8:
+            raise ValueError("methods must be uint8")
+
+    @classmethod
+    def join(cls, parts: Iterable[Answers]) -> Answers:
+        """Returns the answers of all parts, one after another."""
+        values, methods, lows, highs, errors = zip(*(part.columns for part in (NO_ANSWERS, *parts)), strict=True)
+        return cls(*map(np.concatenate, (values, methods, lows, highs, errors)))
+
+    @property
+    def columns(self) -> Columns:
+        """The columns, in the order of the attributes."""
+        return self.values, self.methods, self.lows, self.highs, self.standard_errors
+
+    @property
+    def certified(self) -> NDArray[np.bool_]:
+        """Which answers have an interval, bool[k]."""
+        return np.asarray(self.methods != AnswerMethod.UNCERTIFIED)
+
+    @property
+    def measured(self) -> NDArray[np.bool_]:
+        """Which answers have a standard error, bool[k]."""
+        return np.isin(self.methods, WITH_STANDARD_ERROR)
+
+    def misses(self, truths: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Returns which intervals the truths, float64[k] as fractions, lie outside of: bool[k]."""
+        units = truths * float(ONE)
+        return np.asarray(self.certified & ((units < self.lows) | (units > self.highs)))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, chosen: slice | NDArray[np.generic]) -> Answers:
+        """Returns the chosen answers: a slice, a mask or indices."""
+        values, methods, lows, highs, errors = self.columns
+        return Answers(values[chosen], methods[chosen], lows[chosen], highs[chosen], errors[chosen])
+
+    def check(self) -> None:
+        """Raises `ValueError` for a column that holds what a method does not carry, or no interval."""
+        if len(self) and not 1 <= int(self.methods.min()) <= int(self.methods.max()) <= max(AnswerMethod):
+            raise ValueError("an unknown way of answering")
+        if not ((self.lows >= 0) & (self.lows <= self.highs) & (self.highs <= ONE)).all():
+            raise ValueError("an impossible interval")
+        if self.highs[~self.certified].any():
+            raise ValueError("the interval of an uncertified answer")
+        if (self.standard_errors < 0).any() or self.standard_errors[~self.measured].any():
+            raise ValueError("an impossible standard error")
+
+
+def _no_answers() -> Answers:
+    none = np.zeros(0, np.int64)
+    return Answers(none, np.zeros(0, np.uint8), none, none, none)
+
+
+NO_ANSWERS = _no_answers()
+
+
 @dataclass(frozen=True, eq=False)
 class ResultColumns:
     """One result message: answers `first_query`, `first_query` + 1, ... of the analyst's workload.
 
-    `values` and `bounds` int64 in units of 2^-40 (a bound of 2^62: none is promised), `methods` uint8, the numbers
-    of `AnswerMethod`; `sequence` counts from 1, and `last` ends the stream.
+    `sequence` counts from 1, and `last` ends the stream.
     """
 
     round_id: str
     sequence: int
     first_query: int
-    values: NDArray[np.int64]
-    methods: NDArray[np.uint8]
-    bounds: NDArray[np.int64]
+    answers: Answers
     last: bool

@@ -35,7 +35,7 @@ class RoundState(StrEnum):
 class Ending(StrEnum):
     """What a session does with statements once its updates are used up."""
 
-    HYPOTHESIS = "hypothesis"  # answers them from the last hypothesis, without a bound
+    HYPOTHESIS = "hypothesis"  # answers them from the last hypothesis, without an interval
     STOP = "stop"  # refuses them
 
 
@@ -104,8 +104,8 @@ class PlanNumbers:
     """What a mechanism would do in a round, from public things only.
 
     `parameters` is a JSON object, enough to run it again. `analyst_cost` is None where analysts are not protected:
-    nothing bounds what they lose. `error_bound` is the largest bound of any certified answer; 1, which says
-    nothing, where none is certified. `seconds`: of a run on one ordinary core, good to a factor of 3 where shares
+    nothing bounds what they lose. `max_half_width` is the largest half-width of any answer's interval; 1, which
+    says nothing, where none has one. `seconds`: of a run on one ordinary core, good to a factor of 3 where shares
     are used up; fewer where they are not.
     """
 
@@ -113,14 +113,14 @@ class PlanNumbers:
     parameters: str
     data_cost: Cost
     analyst_cost: Cost | None
-    error_bound: float
+    max_half_width: float
     max_uncertified: int
     seconds: float
     memory_bytes: int
 
     @property
     def errors_are_parts_of(self) -> str:
-        """What errors and bounds are fractions of: statistics have ranges of their own, all else counts records."""
+        """What values are parts of: statistics have ranges of their own, all else counts records."""
         return "each statement's range" if self.mechanism == "low_sensitivity" else "the records"
 
 

@@ -33,7 +33,7 @@ class Withdrawal:
 
 @dataclass(frozen=True)
 class DryRun:
-    """What a workload would come to: its size, and the largest bound a certified answer would carry.
+    """What a workload would come to: its size, and the largest half-width of an answer's interval.
 
     `max_uncertified`: of all queries of the round, not of this workload. `sensitivity`: by how much its counts
     together may move, in sum, when one record is replaced. `support`: the most records of the universe that one of
@@ -42,7 +42,7 @@ class DryRun:
 
     statements: int
     queries: int
-    error_bound: float
+    max_half_width: float
     max_uncertified: int
     sensitivity: int
     support: int

@@ -1,4 +1,4 @@
-"""The grid of all published answers and bounds: whole units of 2^-40."""
+"""The grid of all published answers and intervals: whole units of 2^-40."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 GRID_BITS = 40
+ONE = 1 << GRID_BITS
 
 
 def on_grid(counts: NDArray[np.int64], total: int | NDArray[np.int64]) -> NDArray[np.int64]:

@@ -84,7 +84,7 @@ class RoundItem:
     analyst_budget: Budget | None = key("analyst_budget", optional(BUDGET))
     beta: float = key("beta", REAL)
     mechanism: str = key("mechanism", TEXT)
-    error_bound: float = key("error_bound", REAL)
+    max_half_width: float = key("max_half_width", REAL)
     max_uncertified: int = key("max_uncertified", COUNT)
     analyst_cost: Cost | None = key("analyst_cost", optional(COST))
     analyst_events: Mapping[str, Any] = key("analyst_events", OBJECT)

@@ -45,7 +45,7 @@ class Promise:
     analyst_budget: Budget | None = key("analyst_budget", optional(BUDGET))
     analyst_cost: Cost | None = key("analyst_cost", optional(COST))
     beta: float = key("beta", REAL)
-    error_bound: float = key("error_bound", REAL)
+    max_half_width: float = key("max_half_width", REAL)
     max_uncertified: int = key("max_uncertified", COUNT)
     seed_commitment: bytes = key("seed_commitment", HASH)
 

@@ -84,7 +84,7 @@ PLAN: Codec[MechanismPlan] = object_codec(
         "analyst_cost": ("analyst_cost", optional(COST)),
         "data_events": ("data_events", TEXT),
         "analyst_events": ("analyst_events", TEXT),
-        "error_bound": ("error_bound", REAL),
+        "max_half_width": ("max_half_width", REAL),
         "max_uncertified": ("max_uncertified", COUNT),
         "seconds": ("seconds", REAL),
         "memory_bytes": ("memory_bytes", COUNT),

@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import hashlib
 
-import numpy as np
-from numpy.typing import NDArray
-
 from equipoise.errors import VerificationFailed
+from equipoise.model.results import Answers
 from equipoise.records.canonical import canonical_json
 from equipoise.records.codec import COUNT, HASH, POSITIVE, TEXT, Codec, canonical_object, codec_of, key, optional
 from equipoise.records.promises import PROMISE, Promise
@@ -91,7 +89,7 @@ def chain_start(deployment: str, session: str, analyst: str, salt: bytes) -> byt
     if len(salt) != SALT_BYTES:
         raise ValueError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")
     names = canonical_json({"deployment": deployment, "session": session, "analyst": analyst})
-    return hashlib.sha256(b"equipoise session v1\n" + salt + names).digest()
+    return hashlib.sha256(b"equipoise session v2\n" + salt + names).digest()
 
 
 def chain_step(
@@ -99,18 +97,13 @@ def chain_step(
     sequence: int,
     slot: int,
     statement: bytes,
-    values: NDArray[np.int64],
-    methods: NDArray[np.uint8],
-    bounds: NDArray[np.int64],
+    answers: Answers,
 ) -> bytes:
     """Returns the chain after the analyst's next statement, its `sequence`-th from 1, and the answers to its cells.
 
-    `statement`: its exact bytes; `values`, `methods` and `bounds`, each [cells], as `equipoise.wire.workloads`
-    reads them.
+    `statement`: its exact bytes; `answers`: as `equipoise.wire.results` reads them.
     """
-    if not len(values) == len(methods) == len(bounds):
-        raise ValueError(f"{len(values)} values, {len(methods)} methods and {len(bounds)} bounds are no answers")
     # All parts but the columns have a fixed length, and the number of cells gives those: so nothing is ambiguous.
-    numbers = b"".join(number.to_bytes(8, "little") for number in (sequence, slot, len(values)))
-    columns = values.astype("<i8").tobytes() + methods.astype("u1").tobytes() + bounds.astype("<i8").tobytes()
+    numbers = b"".join(number.to_bytes(8, "little") for number in (sequence, slot, len(answers)))
+    columns = b"".join(column.astype(column.dtype.newbyteorder("<")).tobytes() for column in answers.columns)
     return hashlib.sha256(chain + numbers + hashlib.sha256(statement).digest() + columns).digest()

@@ -140,9 +140,14 @@ def key_id(public: bytes) -> str:
 
 def workload_commitment(salt: bytes, workload: bytes) -> bytes:
     """Returns what commits to a workload's exact bytes, under the salt that its analyst has drawn; 32 bytes."""
+    return hashlib.sha256(workload_prefix(salt) + workload).digest()
+
+
+def workload_prefix(salt: bytes) -> bytes:
+    """Returns the bytes that come before a workload in the SHA-256 that commits to it (`workload_commitment`)."""
     if len(salt) != SALT_BYTES:
         raise ValueError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")
-    return hashlib.sha256(b"equipoise workload v1\n" + salt + workload).digest()
+    return b"equipoise workload v1\n" + salt
 
 
 def stream_digest(round_id: str, chunks: Iterable[bytes]) -> bytes:

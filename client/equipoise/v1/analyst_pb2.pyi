@@ -349,7 +349,7 @@ class DryRunWorkloadResponse(_message.Message):
 
     STATEMENTS_FIELD_NUMBER: _builtins.int
     QUERIES_FIELD_NUMBER: _builtins.int
-    ERROR_BOUND_FIELD_NUMBER: _builtins.int
+    MAX_HALF_WIDTH_FIELD_NUMBER: _builtins.int
     MAX_UNCERTIFIED_FIELD_NUMBER: _builtins.int
     SENSITIVITY_FIELD_NUMBER: _builtins.int
     SUPPORT_FIELD_NUMBER: _builtins.int
@@ -357,10 +357,10 @@ class DryRunWorkloadResponse(_message.Message):
     """Statements in the workload."""
     queries: _builtins.int
     """Linear queries in the workload."""
-    error_bound: _builtins.float
-    """The largest bound a certified answer would carry."""
+    max_half_width: _builtins.float
+    """The largest half-width of an answer's interval."""
     max_uncertified: _builtins.int
-    """At most how many queries of the whole round can end without a bound; a function of public things."""
+    """At most how many queries of the whole round can end without an interval; a function of public things."""
     sensitivity: _builtins.int
     """By how much all counts of the workload together may move, in sum, when one record is replaced."""
     support: _builtins.int
@@ -370,14 +370,14 @@ class DryRunWorkloadResponse(_message.Message):
         *,
         statements: _builtins.int = ...,
         queries: _builtins.int = ...,
-        error_bound: _builtins.float = ...,
+        max_half_width: _builtins.float = ...,
         max_uncertified: _builtins.int = ...,
         sensitivity: _builtins.int = ...,
         support: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_bound", b"error_bound", "max_uncertified", b"max_uncertified", "queries", b"queries", "sensitivity", b"sensitivity", "statements", b"statements", "support", b"support"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["max_half_width", b"max_half_width", "max_uncertified", b"max_uncertified", "queries", b"queries", "sensitivity", b"sensitivity", "statements", b"statements", "support", b"support"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

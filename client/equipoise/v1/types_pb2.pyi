@@ -155,7 +155,7 @@ class _AnswerMethodEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AnswerMe
     ANSWER_METHOD_UNSPECIFIED: _AnswerMethod.ValueType  # 0
     """Not set; never sent."""
     ANSWER_METHOD_SYNOPSIS: _AnswerMethod.ValueType  # 1
-    """From the shared synopsis, certified by the analyst's own sparse vector or by the tables it was fitted to."""
+    """From the shared synopsis, certified by the analyst's own sparse vector."""
     ANSWER_METHOD_LAPLACE: _AnswerMethod.ValueType  # 2
     """Afresh, with discrete Laplace noise."""
     ANSWER_METHOD_GAUSSIAN: _AnswerMethod.ValueType  # 3
@@ -164,7 +164,7 @@ class _AnswerMethodEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AnswerMe
     """Afresh, by private multiplicative weights for this analyst alone."""
     ANSWER_METHOD_UNCERTIFIED: _AnswerMethod.ValueType  # 5
     """From the synopsis after the analyst's repair places were used up, or from the hypothesis of a session after its
-    updates were: no bound is promised.
+    updates were: no interval is promised.
     """
     ANSWER_METHOD_PROJECTION: _AnswerMethod.ValueType  # 6
     """From a distribution fitted to the analyst's own noisy answers."""
@@ -174,14 +174,21 @@ class _AnswerMethodEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AnswerMe
     """From a small database drawn for this analyst alone."""
     ANSWER_METHOD_HYPOTHESIS: _AnswerMethod.ValueType  # 9
     """From the hypothesis of a session, certified by a test of this statement."""
+    ANSWER_METHOD_FITTED: _AnswerMethod.ValueType  # 10
+    """From the shared synopsis, which was fitted to measured tables. Their noise gives the interval, and the synopsis's
+    answer is moved into it.
+    """
 
 class AnswerMethod(_AnswerMethod, metaclass=_AnswerMethodEnumTypeWrapper):
-    """How one query was answered. The number is what a results message carries in its `methods` bytes."""
+    """How one query was answered. The number is what a results message carries in its `methods` bytes, and it says what
+    the answer carries: an interval, unless it is UNCERTIFIED; a standard error, if it is LAPLACE, GAUSSIAN, PROJECTION,
+    HISTOGRAM or FITTED.
+    """
 
 ANSWER_METHOD_UNSPECIFIED: AnswerMethod.ValueType  # 0
 """Not set; never sent."""
 ANSWER_METHOD_SYNOPSIS: AnswerMethod.ValueType  # 1
-"""From the shared synopsis, certified by the analyst's own sparse vector or by the tables it was fitted to."""
+"""From the shared synopsis, certified by the analyst's own sparse vector."""
 ANSWER_METHOD_LAPLACE: AnswerMethod.ValueType  # 2
 """Afresh, with discrete Laplace noise."""
 ANSWER_METHOD_GAUSSIAN: AnswerMethod.ValueType  # 3
@@ -190,7 +197,7 @@ ANSWER_METHOD_MULTIPLICATIVE_WEIGHTS: AnswerMethod.ValueType  # 4
 """Afresh, by private multiplicative weights for this analyst alone."""
 ANSWER_METHOD_UNCERTIFIED: AnswerMethod.ValueType  # 5
 """From the synopsis after the analyst's repair places were used up, or from the hypothesis of a session after its
-updates were: no bound is promised.
+updates were: no interval is promised.
 """
 ANSWER_METHOD_PROJECTION: AnswerMethod.ValueType  # 6
 """From a distribution fitted to the analyst's own noisy answers."""
@@ -200,6 +207,10 @@ ANSWER_METHOD_SMALL_DB: AnswerMethod.ValueType  # 8
 """From a small database drawn for this analyst alone."""
 ANSWER_METHOD_HYPOTHESIS: AnswerMethod.ValueType  # 9
 """From the hypothesis of a session, certified by a test of this statement."""
+ANSWER_METHOD_FITTED: AnswerMethod.ValueType  # 10
+"""From the shared synopsis, which was fitted to measured tables. Their noise gives the interval, and the synopsis's
+answer is moved into it.
+"""
 Global___AnswerMethod: _TypeAlias = AnswerMethod  # noqa: Y015
 
 class _SessionEnding:
@@ -211,7 +222,7 @@ class _SessionEndingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Session
     SESSION_ENDING_UNSPECIFIED: _SessionEnding.ValueType  # 0
     """Not set; stands for HYPOTHESIS where a session is opened, never sent."""
     SESSION_ENDING_HYPOTHESIS: _SessionEnding.ValueType  # 1
-    """They are answered from the last hypothesis, without a bound."""
+    """They are answered from the last hypothesis, without an interval."""
     SESSION_ENDING_STOP: _SessionEnding.ValueType  # 2
     """They are refused."""
 
@@ -221,7 +232,7 @@ class SessionEnding(_SessionEnding, metaclass=_SessionEndingEnumTypeWrapper):
 SESSION_ENDING_UNSPECIFIED: SessionEnding.ValueType  # 0
 """Not set; stands for HYPOTHESIS where a session is opened, never sent."""
 SESSION_ENDING_HYPOTHESIS: SessionEnding.ValueType  # 1
-"""They are answered from the last hypothesis, without a bound."""
+"""They are answered from the last hypothesis, without an interval."""
 SESSION_ENDING_STOP: SessionEnding.ValueType  # 2
 """They are refused."""
 Global___SessionEnding: _TypeAlias = SessionEnding  # noqa: Y015
@@ -836,7 +847,7 @@ class Plan(_message.Message):
     ANALYST_COST_FIELD_NUMBER: _builtins.int
     DATA_BUDGET_FIELD_NUMBER: _builtins.int
     ANALYST_BUDGET_FIELD_NUMBER: _builtins.int
-    ERROR_BOUND_FIELD_NUMBER: _builtins.int
+    MAX_HALF_WIDTH_FIELD_NUMBER: _builtins.int
     MAX_UNCERTIFIED_FIELD_NUMBER: _builtins.int
     SECONDS_FIELD_NUMBER: _builtins.int
     MEMORY_BYTES_FIELD_NUMBER: _builtins.int
@@ -845,10 +856,10 @@ class Plan(_message.Message):
     """The mechanism's name, such as "equilibrium"."""
     parameters: _builtins.str
     """Its public parameters, as a JSON object."""
-    error_bound: _builtins.float
-    """The largest error bound that any certified answer will carry, as a fraction of the records."""
+    max_half_width: _builtins.float
+    """The largest half-width of any answer's interval, as a fraction of the records."""
     max_uncertified: _builtins.int
-    """At most how many queries can end without a bound."""
+    """At most how many queries can end without an interval."""
     seconds: _builtins.float
     """Predicted running time in seconds."""
     memory_bytes: _builtins.int
@@ -884,7 +895,7 @@ class Plan(_message.Message):
         analyst_cost: Global___Cost | None = ...,
         data_budget: Global___Budget | None = ...,
         analyst_budget: Global___Budget | None = ...,
-        error_bound: _builtins.float = ...,
+        max_half_width: _builtins.float = ...,
         max_uncertified: _builtins.int = ...,
         seconds: _builtins.float = ...,
         memory_bytes: _builtins.int = ...,
@@ -892,7 +903,7 @@ class Plan(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "analyst_cost", b"analyst_cost", "data_budget", b"data_budget", "data_cost", b"data_cost"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "analyst_cost", b"analyst_cost", "charges", b"charges", "data_budget", b"data_budget", "data_cost", b"data_cost", "error_bound", b"error_bound", "max_uncertified", b"max_uncertified", "mechanism", b"mechanism", "memory_bytes", b"memory_bytes", "parameters", b"parameters", "seconds", b"seconds"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "analyst_cost", b"analyst_cost", "charges", b"charges", "data_budget", b"data_budget", "data_cost", b"data_cost", "max_half_width", b"max_half_width", "max_uncertified", b"max_uncertified", "mechanism", b"mechanism", "memory_bytes", b"memory_bytes", "parameters", b"parameters", "seconds", b"seconds"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1072,7 +1083,7 @@ class RoundTerms(_message.Message):
     unit: Global___ProtectionUnit.ValueType
     """The unit of analyst protection."""
     beta: _builtins.float
-    """The probability with which any certified bound may fail."""
+    """The probability with which any answer of the round may lie outside its interval."""
     mechanism: _builtins.str
     """"auto", or a mechanism's name."""
     options: _builtins.str
@@ -1234,10 +1245,12 @@ class ResultChunk(_message.Message):
     FIRST_QUERY_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
     METHODS_FIELD_NUMBER: _builtins.int
-    BOUNDS_FIELD_NUMBER: _builtins.int
+    LOWS_FIELD_NUMBER: _builtins.int
+    HIGHS_FIELD_NUMBER: _builtins.int
+    STANDARD_ERRORS_FIELD_NUMBER: _builtins.int
     LAST_FIELD_NUMBER: _builtins.int
     version: _builtins.int
-    """The version of this format; 1."""
+    """The version of this format; 2."""
     round_id: _builtins.str
     """The round."""
     sequence: _builtins.int
@@ -1250,11 +1263,25 @@ class ResultChunk(_message.Message):
     """Whether the stream ends with this message."""
     @_builtins.property
     def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Answers in units of 2^-40, at most 1,024."""
+        """Answers in units of 2^-40, at most 1,024. Those of LAPLACE, GAUSSIAN and HISTOGRAM are unbiased, so they may lie
+        below 0 or above 2^40.
+        """
 
     @_builtins.property
-    def bounds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Error bounds in units of 2^-40; 2^62 where none is promised."""
+    def lows(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The lower ends of the intervals, in units of 2^-40 between 0 and 2^40; 0 of an answer without an interval. These
+        three columns have one entry for every answer, so that a message's length tells nothing of its answers.
+        """
+
+    @_builtins.property
+    def highs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The upper ends, alike."""
+
+    @_builtins.property
+    def standard_errors(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The standard deviation of the noise in the measurement from which the interval is made, in units of 2^-40,
+        rounded up; 0 of an answer without a standard error.
+        """
 
     def __init__(
         self,
@@ -1265,12 +1292,14 @@ class ResultChunk(_message.Message):
         first_query: _builtins.int = ...,
         values: _abc.Iterable[_builtins.int] | None = ...,
         methods: _builtins.bytes = ...,
-        bounds: _abc.Iterable[_builtins.int] | None = ...,
+        lows: _abc.Iterable[_builtins.int] | None = ...,
+        highs: _abc.Iterable[_builtins.int] | None = ...,
+        standard_errors: _abc.Iterable[_builtins.int] | None = ...,
         last: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bounds", b"bounds", "first_query", b"first_query", "last", b"last", "methods", b"methods", "round_id", b"round_id", "sequence", b"sequence", "values", b"values", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["first_query", b"first_query", "highs", b"highs", "last", b"last", "lows", b"lows", "methods", b"methods", "round_id", b"round_id", "sequence", b"sequence", "standard_errors", b"standard_errors", "values", b"values", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, charge_at, charge_of, events_from_json
 from equipoise.errors import VerificationFailed
-from equipoise.model.results import NO_BOUND, AnswerMethod
+from equipoise.model.results import AnswerMethod
 from equipoise.model.synopsis import CELL_BYTES, Synopsis
-from equipoise.queries.fixed_point import GRID_BITS
+from equipoise.queries.fixed_point import GRID_BITS, ONE
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.item_parts import NOTHING_CHARGED
 from equipoise.records.proven_round import ProvenRound
@@ -49,7 +49,7 @@ def read_stream(stream: Sequence[bytes], proven: ProvenRound) -> Results | None:
     return results
 
 
-def check_bounds(results: Results, queries: int, proven: ProvenRound) -> str:
+def check_intervals(results: Results, queries: int, proven: ProvenRound) -> str:
     """Raises `VerificationFailed` unless each of the queries has an answer and every answer what was promised."""
     if len(results) != queries:
         raise VerificationFailed(f"there are {len(results):,} answers to {queries:,} queries")
@@ -58,22 +58,23 @@ def check_bounds(results: Results, queries: int, proven: ProvenRound) -> str:
         way = AnswerMethod(int(results.methods[foreign[0]])).label
         kind = "round" if proven.round.session is None else "session"
         raise VerificationFailed(f"query {foreign[0]} is answered by {way}, which no {kind} does")
-    uncertified = results.methods == AnswerMethod.UNCERTIFIED
-    unbounded = results.raw_bounds >= NO_BOUND
-    if (uncertified != unbounded).any():
-        query = int(np.flatnonzero(uncertified != unbounded)[0])
-        raise VerificationFailed(f"query {query} is uncertified with a bound, or certified without one")
+    answers, certified = results.answers, results.answers.certified
+    # An unbiased value is not cut to what a fraction can be, its interval is.
+    possible = np.clip(answers.values, 0, ONE)
+    outside = certified & ((possible < answers.lows) | (possible > answers.highs))
+    if outside.any():
+        raise VerificationFailed(f"query {np.flatnonzero(outside)[0]} has a value outside its interval")
     # A float times a power of two is exact, and Python compares it with integers exactly.
-    promised = proven.round.error_bound
-    most = promised * 2.0**GRID_BITS
-    largest = int(results.raw_bounds[~uncertified].max(initial=0))
-    if largest > most:
-        query = int(np.flatnonzero(~uncertified & (results.raw_bounds == largest))[0])
-        raise VerificationFailed(f"query {query} has a larger bound than the {promised:.6g} promised")
-    count, allowed = int(np.count_nonzero(uncertified)), proven.round.max_uncertified
+    promised = proven.round.max_half_width
+    widths = answers.highs - answers.lows
+    widest = int(widths.max(initial=0))
+    if widest > promised * 2.0 ** (GRID_BITS + 1):
+        query = int(np.flatnonzero(widths == widest)[0])
+        raise VerificationFailed(f"query {query} has a larger half-width than the {promised:.6g} promised")
+    count, allowed = int(np.count_nonzero(~certified)), proven.round.max_uncertified
     if count > allowed:
-        raise VerificationFailed(f"{count:,} answers have no bound, of {allowed:,} that may have none")
-    return f"at most {largest / 2.0**GRID_BITS:.6g}, {promised:.6g} promised; {count:,} without"
+        raise VerificationFailed(f"{count:,} answers have no interval, of {allowed:,} that may have none")
+    return f"half-width at most {widest / 2.0 ** (GRID_BITS + 1):.6g}, {promised:.6g} promised; {count:,} without"
 
 
 def read_synopsis(synopsis: bytes | None, proven: ProvenRound) -> Synopsis | None:
@@ -94,18 +95,23 @@ def read_synopsis(synopsis: bytes | None, proven: ProvenRound) -> Synopsis | Non
 
 
 def check_recomputed(results: Results, workload: CompiledWorkload | None, synopsis: Synopsis | None) -> str:
-    """Raises `VerificationFailed` unless the synopsis gives exactly the answers said to be its."""
-    chosen = np.flatnonzero(results.methods == AnswerMethod.SYNOPSIS)
+    """Raises `VerificationFailed` unless the synopsis gives exactly the answers said to be its.
+
+    Of an answer fitted to measured tables the synopsis's value is moved into its interval.
+    """
+    chosen = np.flatnonzero(np.isin(results.methods, (AnswerMethod.SYNOPSIS, AnswerMethod.FITTED)))
     said = f"{len(chosen):,} of {len(results):,} answers"
     if not len(chosen):
         return said
     if workload is None or synopsis is None or not len(synopsis):
         raise VerificationFailed(f"query {chosen[0]} is said to be answered by a synopsis, but there is none")
-    expected = synopsis.answers(workload)
-    wrong = chosen[results.raw_values[chosen] != expected[chosen]]
+    answers, expected = results.answers, synopsis.answers(workload)
+    fitted = results.methods == AnswerMethod.FITTED
+    expected = np.where(fitted, np.clip(expected, answers.lows, answers.highs), expected)
+    wrong = chosen[answers.values[chosen] != expected[chosen]]
     if len(wrong):
         query, scale = wrong[0], 2.0**GRID_BITS
-        answered, right = results.raw_values[query] / scale, expected[query] / scale
+        answered, right = answers.values[query] / scale, expected[query] / scale
         raise VerificationFailed(
             f"query {query} was answered {answered}, but the synopsis says {right}; {len(wrong) - 1:,} more differ"
         )

@@ -25,8 +25,8 @@ from equipoise.records.evidence import Evidence, explained, log_origin, needed_k
 from equipoise.records.proven_round import ProvenRound, check_inclusion, check_openings, proven_round
 from equipoise.records.signed_notes import Checkpoint, VerifierKey, open_checkpoint
 from equipoise.verification.answer_checks import (
-    check_bounds,
     check_charge,
+    check_intervals,
     check_recomputed,
     read_stream,
     read_synopsis,
@@ -53,7 +53,7 @@ class Check(IntEnum):
     RECEIPT = 6
     WORKLOAD = 7
     STREAM = 8
-    BOUNDS = 9
+    INTERVALS = 9
     SYNOPSIS = 10
     ANSWERS = 11
     CHARGE = 12
@@ -74,7 +74,7 @@ _TITLES = {
     Check.RECEIPT: "the receipt is signed, and for the terms on record and the workload that was sealed",
     Check.WORKLOAD: "the workload is the one committed to, and within the share",
     Check.STREAM: "the results are complete and unaltered",
-    Check.BOUNDS: "every answer carries the promised bound",
+    Check.INTERVALS: "every answer carries the promised interval",
     Check.SYNOPSIS: "the synopsis is the one committed to",
     Check.ANSWERS: "the synopsis gives the answers that are said to come from it",
     Check.CHARGE: "the charge is the announced cost, and that is the sum of its parts",
@@ -199,8 +199,8 @@ def _compare(opened: _Opened, inputs: VerifierInputs, passed: Passed) -> None:
         report(NO_ANSWERS if answers is None else f"{len(bundle.stream):,} messages, {len(answers):,} answers")
         if receipts is not None and asked is not None:
             report(check_live_answers(bundle.evidence, receipts, asked, answers))
-    with _numbered(Check.BOUNDS, passed) as report:
-        report(NO_ANSWERS if answers is None else check_bounds(answers, queries, proven))
+    with _numbered(Check.INTERVALS, passed) as report:
+        report(NO_ANSWERS if answers is None else check_intervals(answers, queries, proven))
     with _numbered(Check.SYNOPSIS, passed) as report:
         synopsis = read_synopsis(bundle.synopsis, proven)
         report("none was released" if synopsis is None else f"{len(synopsis):,} records")

@@ -136,8 +136,7 @@ def check_live_answers(
         zip(asked.statements, asked.slots, asked.queries, strict=True), start=1
     ):
         cells = slice(first, first := first + count)
-        columns = (results.raw_values[cells], results.methods[cells], results.raw_bounds[cells])
-        chain = chain_step(chain, i, slot, statement, *columns)
+        chain = chain_step(chain, i, slot, statement, results.answers[cells])
         for receipt, whose in given:
             if receipt.sequence == i and receipt.chain != chain:
                 problem = f"{whose} of answer {i} is of other statements, slots or answers than are released"

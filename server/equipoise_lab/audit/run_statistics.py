@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.model.results import NO_BOUND
+from equipoise.model.results import Answers
 from equipoise_lab.audit.clopper_pearson import Outcome
 from equipoise_server.mechanisms.interface import Outcome as Released
 
@@ -23,22 +23,20 @@ RunStatistics = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
 def seen(released: Released, viewers: Sequence[str], margin: NDArray[np.int64]) -> RunStatistics:
     """Return what the viewers hold together, in numbers.
 
-    The sum of all values; that of all bounds; by how much the `margin` of the synopsis leans, in its first and
-    second half; every value, of the first so many answers; and how many answers were given in each way.
+    The sum of all values; that of the widths of all intervals; by how much the `margin` of the synopsis leans, in
+    its first and second half; every value, of the first so many answers; and how many answers were given in each
+    way.
     """
-    own = [released.answers[name] for name in viewers]
-    values = np.concatenate([answers.values for answers in own])
-    bounds = np.concatenate([answers.bounds for answers in own])
-    methods = np.concatenate([answers.methods for answers in own])
+    own = Answers.join(released.answers[name] for name in viewers)
     half = len(released.synopsis) // 2
     numbers = (
-        int(values.sum()),
-        int(bounds[bounds != NO_BOUND].sum()),
+        int(own.values.sum()),
+        int((own.highs - own.lows).sum()),
         int(margin[released.synopsis.cells[:half]].sum()),
         int(margin[released.synopsis.cells[half:]].sum()),
-        *values[:MAX_ANSWERS].tolist(),
+        *own.values[:MAX_ANSWERS].tolist(),
     )
-    ways = Counter(methods.tolist())
+    ways = Counter(own.methods.tolist())
     return numbers, tuple(sorted(ways.items()))
 
 

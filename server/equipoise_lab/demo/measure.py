@@ -25,7 +25,7 @@ from equipoise_lab.simulation.baselines import gaussian_deviation, gaussian_erro
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.source import source_at
 from equipoise_server.mechanisms.equilibrium.mechanism import repair_uniform_guess
-from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class MethodPolicy:
     by_synopsis: int
     with_noise: int
     uncertified: int
-    error_bound: float
+    max_half_width: float
     max_error: float
-    outside_bound: int
+    outside_interval: int
     epsilon_analyst: float
 
 
@@ -81,7 +81,7 @@ def measure(played: Played, workloads: Workloads, table: Path) -> Measured:
         uniform_repaired=_largest(_repaired_guess(played.detail, data, compiled), truth),
         delivered=_largest(delivered, truth),
         mean_error=float(np.mean(np.abs(delivered - truth))),
-        gaussian=gaussian_error(together, truth, data.records),
+        gaussian=gaussian_error(together, data.records),
     )
 
 
@@ -89,16 +89,16 @@ def _row(airline: str, played: Played, truth: NDArray[np.float64]) -> MethodPoli
     results = played.results[airline]
     errors = np.abs(results.values - truth)
     counted = results.counted()
-    certified = results.methods != AnswerMethod.UNCERTIFIED
+    widths = results.answers.highs - results.answers.lows
     return MethodPolicy(
         airline=airline,
         queries=len(results),
         by_synopsis=counted[AnswerMethod.SYNOPSIS],
         with_noise=counted[AnswerMethod.LAPLACE] + counted[AnswerMethod.GAUSSIAN],
         uncertified=counted[AnswerMethod.UNCERTIFIED],
-        error_bound=float(results.bounds[certified].max(initial=0)),
+        max_half_width=float(widths.max() / 2 ** (GRID_BITS + 1)),
         max_error=float(errors.max()),
-        outside_bound=int(np.count_nonzero(errors > results.bounds)),
+        outside_interval=int(np.count_nonzero(results.answers.misses(truth))),
         epsilon_analyst=played.analyst_accounts[airline].spent.epsilon,
     )
 
@@ -128,7 +128,7 @@ def _repaired_guess(
     return np.concatenate([answers[airline].values for airline in compiled]) * UNIT
 
 
-def gaussian_error(workload: CompiledWorkload, truth: NDArray[np.float64], records: int) -> float:
+def gaussian_error(workload: CompiledWorkload, records: int) -> float:
     """Return the expected largest error of independent Gaussian noise on every query, for the same data budget."""
     budget = Budget(DATA_BUDGET.epsilon, DATA_BUDGET.delta)
-    return gaussian_errors(gaussian_deviation(workload.l1_sensitivity, records, budget), truth).max
+    return gaussian_errors(gaussian_deviation(workload.l1_sensitivity, records, budget), workload.query_count).max

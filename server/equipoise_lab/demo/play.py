@@ -68,7 +68,7 @@ def play(
         operator.add_analyst(airline, profiles / airline)
     opened = operator.open(_terms(workloads))
     round_id = opened.round.id
-    report(f"Round {round_id} is open; promised error {opened.plan.error_bound:.3f}, before any question is seen.")
+    report(f"Round {round_id} is open; no half-width above {opened.plan.max_half_width:.3f}, before any question.")
     with ThreadPoolExecutor(len(workloads)) as airlines:
         list(airlines.map(lambda airline: _submit(profiles / airline, round_id, workloads[airline]), workloads))
         report(f"{len(workloads)} airlines have submitted {sum(map(query_count, workloads.values())):,} queries.")

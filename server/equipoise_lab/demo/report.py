@@ -17,8 +17,8 @@ from equipoise_lab.demo.table import SCHEMA
 
 _LEGEND = (
     "synopsis, noise     how many queries were answered in which way",
-    "none                how many answers carry no bound",
-    "promised, largest   the error that was promised, and the largest true one",
+    "none                how many answers carry no interval",
+    "half-width, largest the largest half-width of an interval, and the largest true error",
     "data, analyst       the epsilon spent of either budget: of the people in the",
     "                    table by all airlines together, and of the airline",
 )
@@ -39,13 +39,13 @@ def as_json(
         "answered_by_synopsis": sum(row.by_synopsis for row in measured.rows),
         "answered_with_noise": sum(row.with_noise for row in measured.rows),
         "uncertified": uncertified,
-        "outside_bound": sum(row.outside_bound for row in measured.rows),
+        "outside_interval": sum(row.outside_interval for row in measured.rows),
         "uniform_max_error": measured.uniform,
         "synopsis_max_error": measured.synopsis,
         "uniform_repaired_max_error": measured.uniform_repaired,
         "max_error": measured.delivered,
         "mean_error": measured.mean_error,
-        "error_bound": max(row.error_bound for row in measured.rows),
+        "max_half_width": max(row.max_half_width for row in measured.rows),
         "gaussian_max_error": measured.gaussian,
         "mechanism": played.detail.plan.mechanism,
         "epsilon_data": played.detail.plan.data_budget.epsilon,
@@ -72,7 +72,7 @@ def print_report(console: Console, played: Played, measured: Measured, proven: P
 
     line(f"\nRound {played.detail.round.id}, mechanism {played.detail.plan.mechanism}:")
     print_table(
-        ("airline", "queries", "synopsis", "noise", "none", "promised", "largest", "data", "analyst"),
+        ("airline", "queries", "synopsis", "noise", "none", "half-width", "largest", "data", "analyst"),
         (
             (
                 row.airline,
@@ -80,7 +80,7 @@ def print_report(console: Console, played: Played, measured: Measured, proven: P
                 f"{row.by_synopsis:,}",
                 f"{row.with_noise:,}",
                 f"{row.uncertified:,}",
-                f"{row.error_bound:.4f}",
+                f"{row.max_half_width:.4f}",
                 f"{row.max_error:.4f}",
                 f"{played.detail.plan.data_budget.epsilon:.3f}",
                 f"{row.epsilon_analyst:.3f}",
@@ -114,14 +114,14 @@ def _budget_lines(played: Played, measured: Measured) -> list[str]:
     data, counted = played.detail.plan.data_budget, played.data_account
     memory = played.detail.progress.peak_memory_bytes
     analyst = max(row.epsilon_analyst for row in measured.rows)
-    outside = sum(row.outside_bound for row in measured.rows)
+    outside = sum(row.outside_interval for row in measured.rows)
     return [
         f"The people in the table spent ({data.epsilon:.4f}, {data.delta:.2g}) of the round's "
         f"({DATA_BUDGET.epsilon:g}, {DATA_BUDGET.delta:.2g}); their cap for all rounds is {counted.cap.epsilon:g}.",
         f"Their account, to which rounds add, counts {counted.in_words}.",
         f"Each airline's statements spent ({analyst:.4f}, {ANALYST_BUDGET.delta:.2g}) of "
         f"({ANALYST_BUDGET.epsilon:g}, {ANALYST_BUDGET.delta:.2g}), against all other airlines together.",
-        f"Answers outside their promised bound: {outside}. Mean error {measured.mean_error:.4f}. "
+        f"Truths outside their intervals: {outside}. Mean error {measured.mean_error:.4f}. "
         f"The round took {played.seconds:.1f} s from seal to release, its worker {memory / 2**20:,.0f} MB.",
     ]
 

@@ -24,7 +24,7 @@ RULE = (
     "smallest alpha (within 5 % counts as equal, 1/2 or more as saying nothing), then smallest promise to "
     "certified answers, then nothing charged to analysts, then alpha and seconds; plans beyond the limits last"
 )
-COLUMNS = ("alpha", "promise", "no bound", "eps_A", "time", "memory")
+COLUMNS = ("alpha", "promise", "no interval", "eps_A", "time", "memory")
 MAX_PARAMETERS = 400  # characters shown to people; JSON has all
 
 
@@ -67,7 +67,7 @@ def _fields(candidate: Candidate, setting: PublicParameters) -> dict[str, object
     on_data, on_analysts = data_pair(plan, setting), analyst_pair(plan, setting)
     return fields | {
         "alpha": candidate.alpha,
-        "error_bound": plan.error_bound,
+        "max_half_width": plan.max_half_width,
         "max_uncertified": plan.max_uncertified,
         "seconds": plan.seconds,
         "memory_bytes": plan.memory_bytes,
@@ -110,7 +110,7 @@ def _accepted(accepted: Acceptance) -> Iterator[tuple[str, str]]:
 def _cells(candidate: Candidate, plan: MechanismPlan, setting: PublicParameters) -> Iterator[str]:
     on_analysts = analyst_pair(plan, setting)
     yield _error(candidate.alpha)
-    yield _error(plan.error_bound)
+    yield _error(plan.max_half_width)
     yield f"{min(1.0, plan.max_uncertified / setting.queries):.2%}" if plan.max_uncertified else "none"
     yield "-" if on_analysts is None else f"{on_analysts.epsilon:.3g}"
     yield _duration(plan.seconds)
@@ -128,9 +128,9 @@ def _lines(setting: PublicParameters, comparison: Comparison) -> Iterator[tuple[
             yield "cannot", f"{candidate.mechanism}: {_why_not(candidate)}"
         elif candidate.beyond:
             yield "beyond", f"{candidate.mechanism}: {candidate.beyond}"
-    yield "alpha", "what an answer is said to err by at most, on average; one without a bound counts as 1"
-    yield "promise", "the largest bound of an answer that has one"
-    yield "no bound", "the part of the answers that may end uncertified, at most"
+    yield "alpha", "what an answer is said to err by at most, on average; one without an interval counts as 1"
+    yield "promise", "the largest half-width of an interval"
+    yield "no interval", "the part of the answers that may end uncertified, at most"
     if setting.protects_analysts:
         yield "eps_A", f"what the round costs an analyst, of {setting.analyst_budget.epsilon:g}"
     else:

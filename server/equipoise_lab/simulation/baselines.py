@@ -23,12 +23,12 @@ POINTS = 12_001
 class Noise:
     """A symmetric distribution of scale 1.
 
-    `tail`: the probability above each point, from 0; `within`: the mean of `min(z, room)` over its positive half.
-    Beyond `farthest` the tail is below 10^-20.
+    `tail`: the probability above each point, from 0; `mean`: of its absolute value. Beyond `farthest` the tail is
+    below 10^-20.
     """
 
     tail: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-    within: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    mean: float
     farthest: float
 
 
@@ -48,44 +48,27 @@ def gaussian_deviation(l1_sensitivity: int, records: int, budget: Budget) -> flo
     return math.inf if rho == 0 else math.sqrt(l1_sensitivity / (2 * rho)) / records
 
 
-def gaussian_errors(deviation: float, truth: NDArray[np.float64]) -> Errors:
-    """Return what answers with that Gaussian noise, each kept between 0 and 1, are expected to err by."""
-    return noise_errors(GAUSSIAN, np.full(len(truth), deviation), truth)
+def gaussian_errors(deviation: float, queries: int) -> Errors:
+    """Return what so many answers with that Gaussian noise are expected to err by."""
+    return noise_errors(GAUSSIAN, np.full(queries, deviation))
 
 
-def noise_errors(noise: Noise, scales: NDArray[np.float64], truth: NDArray[np.float64]) -> Errors:
-    """Return what answers with noise of these scales, each kept between 0 and 1, are expected to err by.
+def noise_errors(noise: Noise, scales: NDArray[np.float64]) -> Errors:
+    """Return what answers with noise of these scales, float64[k], are expected to err by: as drawn, cut nowhere.
 
-    `scales`, `truth`: float64[k], of each answer. An answer errs by more than x downwards only where the truth is
-    above x, upwards only where it is below 1 - x, each with the law's tail. The mean is that of `min(|z|, room)` on
-    either side, the largest error is at most x where no answer errs by more, and the percentile is where the mean
-    tail is a hundredth; of few answers it is the largest, as it is where they are measured.
+    The largest error is at most x where no answer errs by more. The percentile is where the mean tail of both sides
+    is a hundredth; of few answers it is the largest, as it is where they are measured.
     """
-    points, step = np.linspace(0, min(1.0, noise.farthest * float(scales.max())), POINTS, retstep=True)
-    none_beyond, expected, total = np.ones(POINTS), np.zeros(POINTS), 0.0
-    for scale in np.unique(scales):
-        own = truth[scales == scale]
-        down, up, nearer = np.sort(own), np.sort(1 - own), np.sort(np.minimum(own, 1 - own))
-        tail = noise.tail(points / scale)
-        sides, both = _above(down, points) + _above(up, points), _above(nearer, points)
-        none_beyond *= (1 - 2 * tail) ** both * (1 - tail) ** (sides - 2 * both)
-        expected += sides * tail
-        total += float(scale * np.sum(noise.within(down / scale) + noise.within(up / scale)))
+    points, step = np.linspace(0, noise.farthest * float(scales.max()), POINTS, retstep=True)
+    none_beyond, expected = np.ones(POINTS), np.zeros(POINTS)
+    for scale, count in zip(*np.unique(scales, return_counts=True), strict=True):
+        tail = 2 * noise.tail(points / scale)
+        none_beyond *= (1 - tail) ** count
+        expected += count * tail
     largest = float(step * np.sum(1 - none_beyond))
-    percentile = float(points[np.argmax(expected <= 0.01 * len(truth))])
-    return Errors(max=largest, p99=min(percentile, largest), mean=total / len(truth))
+    percentile = float(points[np.argmax(expected <= 0.01 * len(scales))])
+    return Errors(max=largest, p99=min(percentile, largest), mean=float(noise.mean * scales.mean()))
 
 
-def _above(ascending: NDArray[np.float64], points: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return how many are above each point."""
-    return len(ascending) - np.searchsorted(ascending, points, side="right")
-
-
-def _gaussian_within(room: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the integral of min(z, a) over the positive half: phi(0) - phi(a) + a Phi(-a)."""
-    mean: NDArray[np.float64] = (1 - np.exp(-(room**2) / 2)) / math.sqrt(2 * math.pi) + room * ndtr(-room)
-    return mean
-
-
-GAUSSIAN = Noise(lambda points: ndtr(-points), _gaussian_within, 12.0)
-LAPLACE = Noise(lambda points: np.exp(-points) / 2, lambda room: (1 - np.exp(-room)) / 2, 46.0)
+GAUSSIAN = Noise(lambda points: ndtr(-points), math.sqrt(2 / math.pi), 12.0)
+LAPLACE = Noise(lambda points: np.exp(-points) / 2, 1.0, 46.0)

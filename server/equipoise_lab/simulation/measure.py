@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.model.results import NO_BOUND, AnswerMethod
+from equipoise.model.results import AnswerMethod, Answers
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome
+from equipoise_server.mechanisms.interface import GRID_BITS, Outcome
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Run:
     """One run. `synopsis` is None for mechanisms without one, `certified` where nothing is certified.
 
     `answered_by` counts the queries by how they were answered, `analysts_with` the analysts of whose answers at
-    least one was given so; `outside_bound` counts certified answers further from the truth than their own bound:
-    with any, the run broke the promise that `beta` is about. `seconds` of the mechanism alone.
+    least one was given so; `outside_interval` counts answers whose truth lies outside their interval: with
+    any, the run broke the promise that `beta` is about. `seconds` of the mechanism alone.
     """
 
     seed: int
@@ -46,7 +46,7 @@ class Run:
     answered_by: Mapping[str, int]
     analysts_with: Mapping[str, int]
     uncertified: int
-    outside_bound: int
+    outside_interval: int
     seconds: float
 
 
@@ -54,16 +54,15 @@ def measure_run(
     workload: CompiledWorkload, truth: NDArray[np.float64], outcome: Outcome, seed: int, seconds: float
 ) -> Run:
     """Compare an outcome with `truth` float64[k]; the outcome's analysts are in the workload's order."""
-    answers = _joined(list(outcome.answers.values()))
+    answers = Answers.join(outcome.answers.values())
     values = answers.values / 2.0**GRID_BITS
-    certified = answers.bounds != NO_BOUND
+    certified = answers.certified
     delivered = Errors.between(values, truth)
     if delivered is None:
         raise ValueError("there is no query to measure")
     synopsis = None
     if len(outcome.synopsis):
         synopsis = Errors.between(outcome.synopsis.counts(workload) / len(outcome.synopsis), truth)
-    bounds = answers.bounds / 2.0**GRID_BITS
     return Run(
         seed=seed,
         synopsis=synopsis,
@@ -72,7 +71,7 @@ def measure_run(
         answered_by=_by_method(answers.methods),
         analysts_with=_by_method(np.concatenate([np.unique(own.methods) for own in outcome.answers.values()])),
         uncertified=int(np.count_nonzero(~certified)),
-        outside_bound=int(np.count_nonzero(np.abs(values - truth)[certified] > bounds[certified])),
+        outside_interval=int(np.count_nonzero(answers.misses(truth))),
         seconds=seconds,
     )
 
@@ -92,11 +91,3 @@ def _by_method(methods: NDArray[np.uint8]) -> dict[str, int]:
     return {
         AnswerMethod(number).label: count for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
     }
-
-
-def _joined(answers: list[Answers]) -> Answers:
-    return Answers(
-        np.concatenate([each.values for each in answers]),
-        np.concatenate([each.methods for each in answers]),
-        np.concatenate([each.bounds for each in answers]),
-    )

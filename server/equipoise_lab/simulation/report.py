@@ -35,7 +35,7 @@ def as_json(report: Report) -> dict[str, object]:
         "data_cost": asdict(report.data_cost),
         "analyst_cost": None if report.analyst_cost is None else asdict(report.analyst_cost),
         "predicted": {
-            "error_bound": plan.error_bound,
+            "max_half_width": plan.max_half_width,
             "max_uncertified": plan.max_uncertified,
             "game_bound": None if game is None else _finite(game.error),
             "game_mishandles_fewer_than": None if game is None else game.mishandled,
@@ -63,8 +63,8 @@ def means(report: Report) -> dict[str, object]:
         "answered_by": mean_counts([run.answered_by for run in runs]),
         "analysts_with": mean_counts([run.analysts_with for run in runs]),
         "uncertified": sum(run.uncertified for run in runs) / count,
-        "outside_bound": sum(run.outside_bound for run in runs) / count,
-        "broken": sum(run.outside_bound > 0 for run in runs) / count,
+        "outside_interval": sum(run.outside_interval for run in runs) / count,
+        "broken": sum(run.outside_interval > 0 for run in runs) / count,
         "seconds": sum(run.seconds for run in runs) / count,
     }
 
@@ -126,13 +126,13 @@ def _lines(report: Report) -> Iterator[tuple[str, str]]:
     game = report.game
     if game is not None and game.error < 1:
         yield "", f"the synopsis errs by {game.error:.3f} for all but fewer than {game.mishandled:g} units"
-    broken = sum(run.outside_bound > 0 for run in runs)
+    broken = sum(run.outside_interval > 0 for run in runs)
     if all(run.certified is None for run in runs):
         yield "kept", "nothing was certified"
     else:
         yield (
             "kept",
-            f"in {len(runs) - broken:,} of {len(runs):,} runs all certified answers were within their bounds "
+            f"in {len(runs) - broken:,} of {len(runs):,} runs all truths lay in their intervals "
             f"(beta {setting.beta:g} is the part of runs that may fail)",
         )
     seconds = sum(run.seconds for run in runs) / len(runs)
@@ -152,15 +152,15 @@ def _answered(runs: tuple[Run, ...]) -> str:
 
 
 def _promised(plan: MechanismPlan, queries: int) -> str:
-    if plan.error_bound >= 1:
-        bounds = "nothing of any answer"
+    if plan.max_half_width >= 1:
+        promise = "nothing of any answer"
     else:
-        bounds = f"certified answers err by at most {plan.error_bound:.4f}"
+        promise = f"no interval has a half-width above {plan.max_half_width:.4f}"
     if plan.max_uncertified >= queries:
-        return f"{bounds}; all may stay uncertified"
+        return f"{promise}; all may stay uncertified"
     if plan.max_uncertified == 0:
-        return f"{bounds}; none stays uncertified"
-    return f"{bounds}; at most {plan.max_uncertified:,} stay uncertified"
+        return f"{promise}; none stays uncertified"
+    return f"{promise}; at most {plan.max_uncertified:,} stay uncertified"
 
 
 def pair(budget: Budget) -> str:

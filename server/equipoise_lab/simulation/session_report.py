@@ -35,7 +35,7 @@ def as_json(report: SessionReport) -> dict[str, object]:
         "data_cost": asdict(report.data_cost),
         "analyst_cost": None if report.analyst_cost is None else asdict(report.analyst_cost),
         "predicted": {
-            "error_bound": plan.error_bound,
+            "max_half_width": plan.max_half_width,
             "max_uncertified": plan.max_uncertified,
             "seconds": plan.seconds,
             "memory_bytes": plan.memory_bytes,
@@ -45,7 +45,7 @@ def as_json(report: SessionReport) -> dict[str, object]:
             "delivered": None if delivered is None else asdict(delivered),
             "certified": None if certified is None else asdict(certified),
             "statements": mean_counts([run.statements for run in runs]),
-            "outside_bound": sum(run.outside_bound for run in runs) / len(runs),
+            "outside_interval": sum(run.outside_interval for run in runs) / len(runs),
             "seconds": sum(run.seconds for run in runs) / len(runs),
         },
         "runs": [asdict(run) for run in runs],
@@ -93,12 +93,12 @@ def _lines(report: SessionReport) -> Iterator[tuple[str, str]]:
     else:
         unit = "one statement of an analyst" if setting.unit == "query" else "all that one analyst asks"
         yield "", f"{pair(report.analyst_cost)} {unit}, against all other analysts"
-    bound = f"certified answers err by at most {plan.error_bound:.4g} of {plan.errors_are_parts_of}"
-    yield "promised", "nothing of any answer" if plan.error_bound >= 1 else bound
-    kept = sum(run.outside_bound == 0 for run in runs)
+    promise = f"no interval has a half-width above {plan.max_half_width:.4g} of {plan.errors_are_parts_of}"
+    yield "promised", "nothing of any answer" if plan.max_half_width >= 1 else promise
+    kept = sum(run.outside_interval == 0 for run in runs)
     yield (
         "kept",
-        f"in {kept:,} of {len(runs):,} runs all answers with a bound were within it (beta {setting.beta:g} is the "
+        f"in {kept:,} of {len(runs):,} runs all truths lay in their intervals (beta {setting.beta:g} is the "
         "part of runs that may fail)",
     )
     seconds = sum(run.seconds for run in runs) / len(runs)

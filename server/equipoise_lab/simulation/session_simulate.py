@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from equipoise.accounting import RHO_UNIT
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.results import NO_BOUND, AnswerMethod
+from equipoise.model.results import AnswerMethod, Answers
 from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledStatement
@@ -27,8 +27,8 @@ from equipoise_lab.simulation.simulate import Begun, analyst_pair
 from equipoise_lab.simulation.task import seed_bytes
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.budget_rounding import usable_rho
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, PublicParameters
-from equipoise_server.mechanisms.online.interface import joined, play
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import session_mechanism
 
 # How statements end: answered from the hypothesis by a test, afresh with noise, or from the hypothesis without one.
@@ -43,17 +43,17 @@ WAYS = {
 
 @dataclass(frozen=True)
 class SessionRun:
-    """One run. `certified`: errors of all answers with a bound, None where there are none.
+    """One run. `certified`: errors of all answers with an interval, None where there are none.
 
     `statements` counts them by `WAYS`: those that were answered afresh are what the hypothesis has learnt from.
-    `outside_bound` counts cells further from the truth than their own bound. `seconds` of the mechanism alone.
+    `outside_interval` counts cells whose truth lies outside their interval. `seconds` of the mechanism alone.
     """
 
     seed: int
     delivered: Errors
     certified: Errors | None
     statements: Mapping[str, int]
-    outside_bound: int
+    outside_interval: int
     seconds: float
 
 
@@ -102,7 +102,7 @@ def simulate_session(task: SessionTask, request: Request, begun: Begun) -> Sessi
         plan=plan,
         data_cost=Budget(epsilon_for(plan.data_cost, setting.data_budget.delta), setting.data_budget.delta),
         analyst_cost=analyst_pair(plan, setting),
-        alone=alone(task, setting, truth),
+        alone=alone(task, setting),
         runs=tuple(runs),
     )
 
@@ -132,7 +132,7 @@ def of_session(setting: PublicParameters, slotted: bool, length: int | None) -> 
     return replace(setting, options=options, analyst_budget=Budget(math.inf, 0.0))
 
 
-def alone(task: SessionTask, setting: PublicParameters, truth: NDArray[np.float64]) -> dict[str, Errors | None]:
+def alone(task: SessionTask, setting: PublicParameters) -> dict[str, Errors | None]:
     """Expected errors of independent noise on each of N statements, with an N-th of the budget for each.
 
     Gaussian: deviation `L2 sqrt(N / (2 rho))` for the statement's sensitivity L2 (Bun & Steinke 2016, Proposition
@@ -148,8 +148,8 @@ def alone(task: SessionTask, setting: PublicParameters, truth: NDArray[np.float6
     epsilon = max(setting.data_budget.epsilon / count, math.sqrt(2 * rho / count))
     deviation = math.sqrt(count / (2 * rho))
     return {
-        "laplace": noise_errors(LAPLACE, np.repeat(first / epsilon, cells), truth),
-        "gaussian": noise_errors(GAUSSIAN, np.repeat(second * deviation, cells), truth),
+        "laplace": noise_errors(LAPLACE, np.repeat(first / epsilon, cells)),
+        "gaussian": noise_errors(GAUSSIAN, np.repeat(second * deviation, cells)),
     }
 
 
@@ -165,20 +165,19 @@ def sensitivities(statement: CompiledStatement, records: int) -> tuple[float, fl
 def _measured(
     task: SessionTask, truth: NDArray[np.float64], answers: list[Answers], seed: int, seconds: float
 ) -> SessionRun:
-    whole = joined(answers)
-    values, bounded = whole.values / 2.0**GRID_BITS, whole.bounds != NO_BOUND
+    whole = Answers.join(answers)
+    values, certified = whole.values / 2.0**GRID_BITS, whole.certified
     delivered = Errors.between(values, truth)
     assert delivered is not None  # there is a statement, and each has a cell
     statements = Counter(dict.fromkeys((CERTIFIED, AFRESH, UNCERTIFIED), 0))
     for own, given in zip(task.statements.values(), answers, strict=True):
         firsts = np.cumsum([0, *(each.query_count for each in own[:-1])])
         statements.update(WAYS[AnswerMethod(number)] for number in given.methods[firsts].tolist())
-    beyond = np.abs(values - truth)[bounded] > whole.bounds[bounded] / 2.0**GRID_BITS
     return SessionRun(
         seed=seed,
         delivered=delivered,
-        certified=Errors.between(values[bounded], truth[bounded]),
+        certified=Errors.between(values[certified], truth[certified]),
         statements=dict(statements),
-        outside_bound=int(np.count_nonzero(beyond)),
+        outside_interval=int(np.count_nonzero(whole.misses(truth))),
         seconds=seconds,
     )

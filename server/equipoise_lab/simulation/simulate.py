@@ -89,7 +89,7 @@ def simulate(task: Task, request: Request, begun: Begun) -> Report:
         analyst_cost=analyst_pair(plan, setting),
         game=game_promise(plan, setting),
         uniform=uniform,
-        gaussian=None if math.isinf(deviation) else gaussian_errors(deviation, truth),
+        gaussian=None if math.isinf(deviation) else gaussian_errors(deviation, len(truth)),
         runs=tuple(runs),
         peak_memory_bytes=peak_memory_bytes(),
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from equipoise.errors import DataLoss
+from equipoise.model.results import Answers
 from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.schema import Schema
 from equipoise.queries.session_workload import SessionWorkload
@@ -19,7 +20,7 @@ from equipoise.wire.session_workload import compile_statement
 from equipoise_server.computation.data import load_data
 from equipoise_server.computation.seed import bound_seed
 from equipoise_server.datasets.source import Source
-from equipoise_server.mechanisms.interface import Answers, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.interface import Session
 from equipoise_server.mechanisms.registry import session_mechanism
 
@@ -84,8 +85,6 @@ def check_live_answers(live: AnswerChain, workload: bytes, questions: SessionWor
     ):
         cells = slice(first, first + compiled.query_count)
         first = cells.stop
-        chain = chain_step(
-            chain, sequence, slot, statement, answers.values[cells], answers.methods[cells], answers.bounds[cells]
-        )
+        chain = chain_step(chain, sequence, slot, statement, answers[cells])
     if chain != live.end:
         raise DataLoss("the final run of the session does not reproduce the answers that were given")

@@ -35,7 +35,7 @@ def stream_parts(round_id: str, outcome: Outcome, progress: OnStep) -> Iterator[
     """Yield every analyst's stream in parts of at most 64 messages, so that only one part is in memory."""
     for done, (analyst, answers) in enumerate(outcome.answers.items()):
         progress("store", done, len(outcome.answers))
-        chunks = results_to_chunks(round_id, answers.values, answers.methods, answers.bounds)
+        chunks = results_to_chunks(round_id, answers)
         first_sequence = 1
         while part := list(itertools.islice(chunks, CHUNKS_IN_PART)):
             yield StreamPart(analyst, first_sequence, part)
@@ -59,6 +59,6 @@ class Digests:
     def streams(self, outcome: Outcome) -> dict[str, StreamDigest]:
         """Return every stream's digest, by analyst. All messages of the outcome must have been taken before."""
         return {
-            analyst: StreamDigest(digest, messages, len(outcome.answers[analyst].values))
+            analyst: StreamDigest(digest, messages, len(outcome.answers[analyst]))
             for analyst, (digest, messages) in self._chained.items()
         }

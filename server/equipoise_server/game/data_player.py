@@ -26,19 +26,22 @@ VALUE_COST = 0.25  # of one kept action at one proposed record
 
 
 class MultiplicativeWeights:
-    """MW over the records of a workload's universe: record x has weight exp(eta * (sum of gains of x so far)).
+    """MW over the records of a workload's universe: `start(x) exp(eta * (sum of gains of x so far))` weighs x.
 
-    Gains are integers, in whatever unit; the log-weights are `(potential >> drop_bits) * step` in units of
-    2^-48, so that eta is `step 2^-48` for each `2^drop_bits` of gains. Gains come for the whole universe
-    (`gain`) or as a sum of a few queries (`gain_queries`), which is what may be kept aside.
+    Gains are integers, in whatever unit; the log-weights are `start + (potential >> drop_bits) * step` in units of
+    2^-48, so that eta is `step 2^-48` for each `2^drop_bits` of gains. `start` is 0 for the uniform distribution.
+    Gains come for the whole universe (`gain`) or as a sum of a few queries (`gain_queries`), which is what may be
+    kept aside.
 
     Regret. Let the gains g_t of round t differ by at most 1 between records, p_t be the law that `draw` draws
     from in round t, and p any distribution on the records. Then, whatever the gains, even if they depend on all
     that was drawn before round t or on p_t,
 
-        sum_t <p_t, g_t> >= sum_t <p, g_t> - KL(p || uniform) / eta - eta T / 8,      KL <= log |X|.
+        sum_t <p_t, g_t> >= sum_t <p, g_t> - KL(p || p_1) / eta - eta T / 8,
 
-    Proof: log sum_x exp(eta sum_t g_t(x)) - log |X| is at least eta sum_t <p, g_t> - KL(p || uniform) (Gibbs), and
+    with p_1 the law before any gain; KL <= log |X| where it is uniform.
+
+    Proof: log sum_x p_1(x) exp(eta sum_t g_t(x)) is at least eta sum_t <p, g_t> - KL(p || p_1) (Gibbs), and
     it is the sum over t of log <p_t, exp(eta g_t)> <= eta <p_t, g_t> + eta^2 / 8 (Hoeffding's lemma). One record
     drawn from each p_t instead of p_t itself: less at most sqrt(T ln(1/beta) / 2) with probability 1 - beta, if g_t
     does not depend on the record drawn in round t (Azuma). This is HRU Theorem 2.10 with exact constants (eta / 8
@@ -47,8 +50,24 @@ class MultiplicativeWeights:
     that much of regret a round.
     """
 
-    def __init__(self, workload: CompiledWorkload, step: int, drop_bits: int = 0, lifetime: int = 1) -> None:
-        """Uniform weights. `lifetime`: rounds of `gain_queries` for which a table of proposals is used."""
+    def __init__(
+        self,
+        workload: CompiledWorkload,
+        step: int,
+        drop_bits: int = 0,
+        lifetime: int = 1,
+        start: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Start before any gain.
+
+        Args:
+            workload: the queries, over the universe.
+            step: of the log-weights, for each `2^drop_bits` of gains.
+            drop_bits: of the gains, which are rounded off.
+            lifetime: rounds of `gain_queries` for which a table of proposals is used.
+            start: the first log-weights, int64[|X|] in units of 2^-48; None: uniform.
+        """
+        self._start = start
         self._workload = workload
         self._step = step
         self._drop_bits = drop_bits
@@ -61,7 +80,12 @@ class MultiplicativeWeights:
         self._proposal: Proposal | None = None
 
     def exponents(self, potential: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the log-weights that belong to sums of gains, elementwise, in units of 2^-48. Never decreasing."""
+        """Return all log-weights given the sums of gains, int64[|X|] both, in units of 2^-48."""
+        gained = self._gained(potential)
+        return gained if self._start is None else gained + self._start
+
+    def _gained(self, potential: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return what sums of gains add to log-weights, elementwise. Never decreasing."""
         return (potential >> self._drop_bits) * self._step
 
     def gain(self, gains: NDArray[np.int64]) -> None:
@@ -98,7 +122,10 @@ class MultiplicativeWeights:
         """
         if self._proposal is None:
             self._add_pending()
-            self._proposal = Proposal.above(self._potential, self.exponents)
+            if self._start is None:
+                self._proposal = Proposal.above(self._potential, self._gained)
+            else:
+                self._proposal = Proposal.above(self.exponents(self._potential))
         # Rounded up, where the exponents are rounded down.
         return self._proposal, -(-self._growth >> self._drop_bits) * self._step
 
@@ -106,7 +133,8 @@ class MultiplicativeWeights:
         """Return the present log-weights of some records, in units of 2^-48: exact, as gains are integers."""
         if self._proposal is None:
             self._add_pending()
-        return self.exponents(self._potential[cells] + self._pending.at(cells))
+        gained = self._gained(self._potential[cells] + self._pending.at(cells))
+        return gained if self._start is None else gained + self._start[cells]
 
     def _add_pending(self) -> None:
         if self._queries:

@@ -26,7 +26,8 @@ from equipoise_server.randomness.stream import KeyedStream
 class Game:
     """One game: public parameters and units, the workload of all analysts, and its counts on the data.
 
-    `counts`: int64[k], how many of the `records` records satisfy each query.
+    `counts`: int64[k], how many of the `records` records satisfy each query. `start`: the data player's log-weights
+    before the first round, int64[|X|] in units of 2^-48, a public output; None: uniform.
     """
 
     parameters: GameParameters
@@ -34,15 +35,17 @@ class Game:
     units: Units
     counts: NDArray[np.int64]
     records: int
+    start: NDArray[np.int64] | None = None
 
     def data_player(self) -> MultiplicativeWeights:
         """The data player before the first round. Its gains: `mixed` in units of 2^-44, `sampled` in actions."""
         parameters = self.parameters
         if parameters.play == "mixed":
-            return MultiplicativeWeights(self.workload, parameters.data_step, COEFFICIENT_BITS - POTENTIAL_BITS)
+            dropped = COEFFICIENT_BITS - POTENTIAL_BITS
+            return MultiplicativeWeights(self.workload, parameters.data_step, dropped, start=self.start)
         universe = math.prod(self.workload.schema_sizes)
         lifetime = table_lifetime(universe, parameters.batch, parameters.draws, parameters.data_step)
-        return MultiplicativeWeights(self.workload, parameters.data_step, lifetime=lifetime)
+        return MultiplicativeWeights(self.workload, parameters.data_step, lifetime=lifetime, start=self.start)
 
     def query_player(self) -> DenseMultiplicativeWeights:
         """Return the query player before the first round. Its gains are in units of 1/(records batch)."""

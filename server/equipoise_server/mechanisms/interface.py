@@ -11,17 +11,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from equipoise.model.accounts import Budget
+from equipoise.model.results import Answers
 from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries import fixed_point
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 
-GRID_BITS = fixed_point.GRID_BITS  # answers and bounds are published in units of 2^-40
+GRID_BITS = fixed_point.GRID_BITS  # answers and intervals are published in units of 2^-40
 
 OnStep = Callable[[str, int, int], None]  # phase, steps done, steps in all
 
@@ -38,7 +36,7 @@ class PublicParameters:
         data_budget: the round's budget of data privacy.
         analyst_budget: the budget of analyst privacy. An infinite epsilon drops the analysts' protection:
             simulations may do that, rounds never do.
-        beta: the probability with which any bound may fail.
+        beta: the probability with which any truth may lie outside its interval.
         options: what the operator forces, by the option's name.
         attributes: the number of categories of each attribute, in the schema's order. Empty where only the
             universe's size is known; a mechanism that measures tables of attributes cannot be planned then.
@@ -82,33 +80,6 @@ class PublicParameters:
 
 
 @dataclass(frozen=True)
-class Answers:
-    """One analyst's answers, in the order of its queries.
-
-    Attributes:
-        values: the answers, int64[k], in units of 2^-40.
-        methods: the way in which each was answered, uint8[k]: numbers of the wire's `AnswerMethod`.
-        bounds: the error bound of each answer, int64[k], in units of 2^-40.
-    """
-
-    values: NDArray[np.int64]
-    methods: NDArray[np.uint8]
-    bounds: NDArray[np.int64]
-
-
-def alike(values: NDArray[np.int64], method: int, bound: int) -> Answers:
-    """Make answers that share one method and one bound.
-
-    Args:
-        values: the answers, int64[k], in units of 2^-40.
-        method: the number of the wire's `AnswerMethod`.
-        bound: the error bound, in units of 2^-40.
-    """
-    queries = len(values)
-    return Answers(values, np.full(queries, method, np.uint8), np.full(queries, bound, np.int64))
-
-
-@dataclass(frozen=True)
 class Outcome:
     """The result of a run: the answers of every analyst, and the synopsis, which is empty where there is none."""
 
@@ -133,7 +104,7 @@ class Mechanism(Protocol):
         ...
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
-        """Plan a round: compute parameters, costs and error bounds from public facts alone.
+        """Plan a round: compute parameters, costs and half-widths from public facts alone.
 
         Raises:
             InvalidArgument: the mechanism cannot serve this setting, or does not have an option.

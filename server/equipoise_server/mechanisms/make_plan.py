@@ -18,7 +18,7 @@ def make_plan(
     data: Sequence[PrivacyEvent],
     analysts: Sequence[PrivacyEvent] = (),
     *,
-    error_bound: float,
+    max_half_width: float,
     seconds: float,
     memory_bytes: int,
     max_uncertified: int = 0,
@@ -31,10 +31,10 @@ def make_plan(
         parameters: the mechanism's own parameters, sufficient to run it.
         data: the privacy events that a run charges to the data, at all caps.
         analysts: the privacy events for one protected unit of the analysts; none where answers share no randomness.
-        error_bound: the largest bound of a certified answer, as a fraction of the records.
+        max_half_width: the largest half-width of a certified answer, as a fraction of the records.
         seconds: predicted, on one ordinary core.
         memory_bytes: predicted, at the peak.
-        max_uncertified: how many answers may have no bound.
+        max_uncertified: how many answers may have no interval.
 
     Returns:
         The plan, without a cost of the analysts where the setting does not protect them.
@@ -50,7 +50,7 @@ def make_plan(
         parameters=parameters.to_json(),
         data_cost=data_cost,
         analyst_cost=analyst_cost,
-        error_bound=error_bound,
+        max_half_width=max_half_width,
         max_uncertified=max_uncertified,
         seconds=seconds,
         memory_bytes=memory_bytes,

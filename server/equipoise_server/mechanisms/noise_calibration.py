@@ -1,4 +1,4 @@
-"""Fresh noise for statements: its distribution, scale, cost and tail bound.
+"""Fresh noise for statements: its distribution, scale, cost and half-width.
 
 When a record is replaced, one count of a predicate changes by 1, or two counts of a marginal change by 1 each. So
 the number `l1_sensitivity` (1 or 2) is both the L1 sensitivity, which scales Laplace noise, and the square of the
@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from equipoise import accounting
 from equipoise.accounting import PrivacyEvent, PureDpEvent, ZcdpEvent
-from equipoise.model.results import AnswerMethod
-from equipoise.queries.fixed_point import on_grid
+from equipoise.model.results import AnswerMethod, Answers
 from equipoise.queries.statements import MAX_STATEMENT_SENSITIVITY
 from equipoise.records.codec import COUNT, FRACTION, Codec, converted, either, list_of, object_codec
+from equipoise_server.mechanisms.answers import answers_within, noisy_on_grid, standard_error_on_grid
 from equipoise_server.mechanisms.budget_rounding import epsilon_within
 from equipoise_server.randomness.discrete_gaussian import MIN_VARIANCE, DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
@@ -32,6 +32,11 @@ VARIANCE_BITS = 20  # variances are rounded up to units of 2^-20
 
 class NoiseDistribution(Protocol):
     """A distribution of integer noise."""
+
+    @property
+    def variance(self) -> Fraction:
+        """The variance, or a little more."""
+        ...
 
     def draw(self, count: int, stream: KeyedStream) -> NDArray[np.int64]:
         """Draw independent integers, int64[count]."""
@@ -107,24 +112,27 @@ NOISES: tuple[type[LaplaceNoise] | type[GaussianNoise], ...] = (LaplaceNoise, Ga
 
 
 def fresh_answers(
-    noise: AnswerNoise, l1_sensitivity: int, counts: NDArray[np.int64], records: int, stream: KeyedStream
-) -> NDArray[np.int64]:
-    """Answer one statement with fresh noise.
-
-    Noisy counts are clipped to 0 and `records`, which moves no count away from its true value.
+    noise: AnswerNoise,
+    l1_sensitivity: int,
+    counts: NDArray[np.int64],
+    records: int,
+    half_width: int,
+    stream: KeyedStream,
+) -> Answers:
+    """Answer one statement with fresh noise. The answers are unbiased, so only their intervals are cut at 0 and 1.
 
     Args:
         noise: the kind and scale of the noise.
         l1_sensitivity: of the statement, 1 or 2.
         counts: the exact counts of all its cells, int64[k].
         records: `n`, how many records the table has.
+        half_width: of the intervals, in units of 2^-40.
         stream: the randomness of this answer alone.
-
-    Returns:
-        The answers, int64[k], in units of 2^-40.
     """
-    noisy = counts + noise.law(l1_sensitivity).draw(len(counts), stream)
-    return on_grid(np.clip(noisy, 0, records), records)
+    law = noise.law(l1_sensitivity)
+    noisy = counts + law.draw(len(counts), stream)
+    error = standard_error_on_grid(law.variance, records)
+    return answers_within(noisy_on_grid(noisy, records), noise.method, half_width, error)
 
 
 LAPLACE_NOISE: Codec[LaplaceNoise] = object_codec(
@@ -143,5 +151,5 @@ def _pair(values: tuple[int, ...]) -> tuple[int, int]:
     return one, other
 
 
-# One bound for predicates, and one for marginals.
-NOISE_BOUNDS: Codec[tuple[int, int]] = converted(list_of(COUNT), lambda pair: pair, _pair)
+# One for predicates, and one for marginals.
+NOISE_HALF_WIDTHS: Codec[tuple[int, int]] = converted(list_of(COUNT), lambda pair: pair, _pair)

@@ -4,16 +4,16 @@ The planner chooses by these rules, in this order:
 
 0. A plan within the limits below is preferred. An operator with more time or memory may force any other plan.
 1. The smallest `alpha`: the promised error, averaged over all queries of the round. Each certified answer counts
-   the largest bound, and as many answers as possible are uncertified. An uncertified answer has no promise and
+   the largest half-width, and as many answers as possible are uncertified. An uncertified answer has no promise and
    counts as 1, so no mechanism wins by certifying few answers. Where all answers are certified, `alpha` is the
-   error bound.
-2. The smallest error bound of the certified answers. This rule decides where no plan's `alpha` is informative.
-3. Where these bounds are not informative either, the smallest `alpha` itself, then the smallest bound itself.
+   half-width.
+2. The smallest half-width of the certified answers. This rule decides where no plan's `alpha` is informative.
+3. Where these are not informative either, the smallest `alpha` itself, then the smallest half-width itself.
 4. A plan without a cost to the analysts.
 5. The smaller `alpha`, then fewer predicted seconds, then the name.
 
 In rules 1 and 2 an error of `SAYS_NOTHING` or more counts as 1, because the constant answer 1/2 never has a larger
-error. An error within `NEAR` of the smallest counts as equal to it: error bounds are proven, not measured, so small
+error. An error within `NEAR` of the smallest counts as equal to it: half-widths are proven, not measured, so small
 differences between them say nothing about the real errors.
 """
 
@@ -110,12 +110,12 @@ def choose(candidates: Sequence[Candidate]) -> Candidate | None:
     left = [(candidate, plan) for candidate, plan in feasible if not candidate.beyond] or feasible
     least = min(said(candidate.alpha) for candidate, _ in left)
     left = [(candidate, plan) for candidate, plan in left if said(candidate.alpha) <= least * (1 + NEAR)]
-    least = min(said(plan.error_bound) for _, plan in left)
-    left = [(candidate, plan) for candidate, plan in left if said(plan.error_bound) <= least * (1 + NEAR)]
+    least = min(said(plan.max_half_width) for _, plan in left)
+    left = [(candidate, plan) for candidate, plan in left if said(plan.max_half_width) <= least * (1 + NEAR)]
 
     def order(pair: tuple[Candidate, MechanismPlan]) -> tuple[tuple[float, ...], bool, float, float, str]:
         candidate, plan = pair
-        unsaid = (candidate.alpha, plan.error_bound) if least == said(SAYS_NOTHING) else ()
+        unsaid = (candidate.alpha, plan.max_half_width) if least == said(SAYS_NOTHING) else ()
         return unsaid, plan.analyst_cost not in (None, Cost()), candidate.alpha, plan.seconds, candidate.mechanism
 
     return min(left, key=order)[0]
@@ -124,7 +124,7 @@ def choose(candidates: Sequence[Candidate]) -> Candidate | None:
 def alpha(plan: MechanismPlan, setting: PublicParameters) -> float:
     """Return the promised error averaged over all queries of the round, as a fraction of the records (rule 1)."""
     unsaid = min(1.0, plan.max_uncertified / setting.queries)
-    return unsaid + (1 - unsaid) * min(1.0, plan.error_bound)
+    return unsaid + (1 - unsaid) * min(1.0, plan.max_half_width)
 
 
 def said(error: float) -> float:

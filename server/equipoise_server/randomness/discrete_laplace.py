@@ -91,6 +91,11 @@ class DiscreteLaplace:
             values[start : start + size] = geometric[:, 0] - geometric[:, 1]
         return values
 
+    @property
+    def variance(self) -> Fraction:
+        """The variance of the ideal law to 100 digits: 2 p / (1 - p)^2 where p = exp(-rate)."""
+        return _variance(self.rate)
+
     def truncation_delta(self) -> Fraction:
         """Return an upper bound on the total variation of the drawn law from the ideal one: (2 digits + 2) / 2^128.
 
@@ -166,6 +171,15 @@ class DiscreteLaplace:
         """P(Z >= size) of the ideal law, for size >= 1."""
         context = precise(_DIGITS)
         return context.divide(self._power(size), context.add(Decimal(1), self._power(1)))
+
+
+@lru_cache(maxsize=256)
+def _variance(fraction: Fraction) -> Fraction:
+    context = precise(_DIGITS)
+    chance = context.exp(context.divide(Decimal(-fraction.numerator), Decimal(fraction.denominator)))
+    rest = context.subtract(Decimal(1), chance)
+    twice = context.multiply(Decimal(2), chance)
+    return Fraction(context.divide(twice, context.multiply(rest, rest)))
 
 
 # Every analyst's repair draws from the same few laws, each with up to sixty exponentials to 120 digits.

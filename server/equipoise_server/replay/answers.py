@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import DataLoss
-from equipoise.model.results import AnswerMethod, ResultColumns
+from equipoise.model.results import AnswerMethod, Answers, ResultColumns
 from equipoise.wire.results import chunk_from_bytes
 from equipoise_server.mechanisms.interface import GRID_BITS
 from equipoise_server.mechanisms.registry import MECHANISMS
@@ -24,13 +24,13 @@ TOLERANCE = 1 << (GRID_BITS - 20)  # units of 2^-40
 
 
 def tolerance_of(mechanism: str) -> int:
-    """Return by how many units of 2^-40 values and bounds may differ. Ways of answering must always be equal."""
+    """Return by how many units of 2^-40 numbers of answers may differ. Ways of answering must always be equal."""
     return TOLERANCE if mechanism in MECHANISMS and MECHANISMS[mechanism].fitted else 0
 
 
 @dataclass
 class Ways:
-    """The number of answers of each answer method, and the largest difference of a value or bound for each."""
+    """The number of answers of each answer method, and the largest difference of any number for each."""
 
     tolerance: int
     answers: Counter[AnswerMethod] = field(default_factory=Counter)
@@ -56,14 +56,13 @@ class Ways:
             recorded, expected = getattr(theirs, name), getattr(ours, name)
             if recorded != expected:
                 raise Differs(Difference(name, str(recorded), str(expected), analyst, ours.sequence))
-        if len(theirs.values) != len(ours.values):
-            counts = f"{len(theirs.values)} answers", f"{len(ours.values)} answers"
+        if len(theirs.answers) != len(ours.answers):
+            counts = f"{len(theirs.answers)} answers", f"{len(ours.answers)} answers"
             raise Differs(Difference("how many", *counts, analyst, ours.sequence))
-        columns = (
-            ("way", theirs.methods.astype(np.int64), ours.methods.astype(np.int64), 0),
-            ("value", theirs.values, ours.values, self.tolerance),
-            ("bound", theirs.bounds, ours.bounds, self.tolerance),
-        )
+        columns = [
+            (name, recorded, computed, 0 if name == "way" else self.tolerance)
+            for (name, recorded), (_, computed) in zip(named(theirs.answers), named(ours.answers), strict=True)
+        ]
         wrong = np.stack([_distance(recorded, computed) > allowed for _, recorded, computed, allowed in columns])
         if not wrong.any():
             return
@@ -75,14 +74,25 @@ class Ways:
         raise Differs(Difference(what, str(int(recorded[query])), expected, analyst, ours.sequence, place))
 
     def _count(self, theirs: ResultColumns, ours: ResultColumns) -> None:
-        for number in np.unique(ours.methods).tolist():
-            here, way = ours.methods == number, AnswerMethod(number)
+        pairs = list(zip(named(theirs.answers), named(ours.answers), strict=True))
+        for number in np.unique(ours.answers.methods).tolist():
+            here, way = ours.answers.methods == number, AnswerMethod(number)
             self.answers[way] += int(here.sum())
             apart = max(
-                int(_distance(recorded[here], computed[here]).max())
-                for recorded, computed in ((theirs.values, ours.values), (theirs.bounds, ours.bounds))
+                int(_distance(recorded[here], computed[here]).max()) for (_, recorded), (_, computed) in pairs
             )
             self.furthest[way] = max(self.furthest[way], apart)
+
+
+def named(answers: Answers) -> list[tuple[str, NDArray[np.int64]]]:
+    """The columns of answers as they are compared, int64[k] each, with their names."""
+    return [
+        ("way", answers.methods.astype(np.int64)),
+        ("value", answers.values),
+        ("low", answers.lows),
+        ("high", answers.highs),
+        ("standard error", answers.standard_errors),
+    ]
 
 
 def _distance(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -51,8 +51,8 @@ class Check:
 class Replayed:
     """The outcome of a replay: the checks that passed, in order, and the first failed one with its difference.
 
-    `ways` has for every answer method the number of answers, and the largest and the allowed difference of a value
-    or bound, in units of 2^-40.
+    `ways` has for every answer method the number of answers, and the largest and the allowed difference of a number
+    that they carry, in units of 2^-40.
     """
 
     round_id: str

@@ -21,6 +21,7 @@ from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
 from equipoise.wire.session_workload import compile_asked
 from equipoise_server.mechanisms.online.interface import check_asked
 from equipoise_server.mechanisms.registry import session_mechanism
+from equipoise_server.replay.answers import named
 from equipoise_server.replay.differences import Difference, Differs, same
 from equipoise_server.replay.stored import StoredRound
 
@@ -65,19 +66,16 @@ def _check_analyst(stored: StoredRound, analyst: str) -> None:
         same(f"answer {i}", {name: getattr(row, name) for name in asked}, asked, analyst)
         chunk = answers_from_chunk(row.chunk)
         same(f"answer {i}: first_query", chunk.first_query, first, analyst)
-        cells = slice(first, first := first + len(chunk.values))
-        for name, live, released in (
-            ("way", chunk.methods, results.methods[cells]),
-            ("value", chunk.values, results.raw_values[cells]),
-            ("bound", chunk.bounds, results.raw_bounds[cells]),
-        ):
+        cells = slice(first, first := first + len(chunk.answers))
+        released_answers = results.answers[cells]
+        for (name, live), (_, released) in zip(named(chunk.answers), named(released_answers), strict=True):
             same(f"answer {i}: how many", len(live), len(released), analyst)
             for query in np.flatnonzero(live != released)[:1].tolist():
                 place = Difference(
                     name, str(live[query]), str(released[query]), analyst, i, chunk.first_query + query
                 )
                 raise Differs(place)
-        chain = chain_step(chain, i, slot, statement, chunk.values, chunk.methods, chunk.bounds)
+        chain = chain_step(chain, i, slot, statement, chunk.answers)
         receipt = read_session_receipt(row.envelope)
         wanted = SessionReceiptPayload(deployment, stored.id, analyst, i, chain, receipt.time, promise)
         same(f"the receipt of answer {i}", asdict(receipt), asdict(wanted), analyst)

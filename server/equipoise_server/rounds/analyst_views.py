@@ -14,7 +14,7 @@ from equipoise.model.rounds import RoundState
 from equipoise_server.clock import Clock
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import shown_to_analysts, streams_open
-from equipoise_server.rounds.store.committed_content import CheckedStreams
+from equipoise_server.rounds.store.committed_content import CheckedStreams, WorkloadCheck, workload_check
 from equipoise_server.rounds.store.rounds import (
     check_token,
     has_share,
@@ -124,6 +124,11 @@ class AnalystViews:
         """
         with self.store.read() as connection:
             return workload_piece(connection, analyst, round_id, first, length)
+
+    def workload_check(self, analyst: str, round_id: str) -> WorkloadCheck:
+        """Return the check that all pieces of `submitted` together must pass. Raises `DataLoss`."""
+        with self.store.read() as connection:
+            return workload_check(connection, round_id, analyst)
 
     def _shown(self, record: RoundRecord) -> RoundRecord:
         state = shown_to_analysts(record.state, record.terms.close_time, record.release_time, self.clock())

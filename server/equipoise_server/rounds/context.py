@@ -15,7 +15,8 @@ from equipoise_server.transparency.signing import Signer
 class Context:
     """The dependencies of one server's services.
 
-    `storage_key` opens the seeds that the store holds; `watch` says whether the clock is trusted.
+    `storage_key` opens the seeds that the store holds; `watch` says whether the clock is trusted. A worker that is
+    waited for is killed once it has used no processor time for `worker_idle_seconds`.
     """
 
     store: Store
@@ -25,3 +26,4 @@ class Context:
     deployment: str
     storage_key: bytes = field(repr=False)
     watch: ClockWatch
+    worker_idle_seconds: float

@@ -1,12 +1,14 @@
 """Runs one worker process for each run, follows its progress, and stores its results as they arrive.
 
-After a crash of the server, incomplete results are useless, and `Lifecycle.recover` starts the run again.
+After a crash of the server, incomplete results are useless, and `Lifecycle.recover` starts the run again. So does
+`Lifecycle.take_over` after a worker was killed because it did not work, up to twice.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
@@ -24,6 +26,7 @@ from equipoise_server.workers.round_worker import Advance, Finished, Message, se
 
 log = structlog.get_logger(__name__)
 
+MAX_STALLS = 3  # of one round's workers on this server; then an operator decides
 NOTHING = Progress("", 0, 0, 0.0, complete=False, peak_memory_bytes=0)
 
 
@@ -42,11 +45,13 @@ class _Run:
 class Runner:
     """The workers of the rounds that this server has claimed. Safe to use from several threads."""
 
-    def __init__(self, runs: Runs, claims: Claims) -> None:
+    def __init__(self, runs: Runs, claims: Claims, worker_idle_seconds: float) -> None:
         self._results = runs
         self._claims = claims
         self._lock = threading.Lock()
         self._runs: dict[str, _Run] = {}
+        self._worker_idle_seconds = worker_idle_seconds
+        self._stalls: Counter[str] = Counter()  # by round
         self._closed = False
         self._failed = 0
 
@@ -77,11 +82,12 @@ class Runner:
             if self._closed or self._active(job.round_id):
                 return
             run_id = self._results.begin(job.round_id)
-            process = start(serve_job, job, f"round-{job.round_id}", BEHIND_CALLS)
+            idle_seconds = self._worker_idle_seconds
+            process = start(serve_job, job, f"round-{job.round_id}", BEHIND_CALLS, idle_seconds)
             run = _Run(process, replace(NOTHING, phase="start"), time.monotonic())
             self._runs[job.round_id] = run
         name = f"listen-{job.round_id}"
-        threading.Thread(target=self._listen, args=(run_id, run), name=name, daemon=True).start()
+        threading.Thread(target=self._listen, args=(job.round_id, run_id, run), name=name, daemon=True).start()
 
     def active(self, round_id: str) -> bool:
         """Return whether a worker is at work on the round or has finished it."""
@@ -113,6 +119,7 @@ class Runner:
         """End the round's worker, forget its progress, and give the claim back."""
         with self._lock:
             run = self._runs.pop(round_id, None)
+            self._stalls.pop(round_id, None)
         if run is not None:
             run.process.end()
         self._claims.give_back(round_id)
@@ -139,8 +146,8 @@ class Runner:
         run = self._runs.get(round_id)
         return run is not None and (not run.ended or run.progress.complete)
 
-    def _listen(self, run_id: str, run: _Run) -> None:
-        receive: Callable[[], Message] = run.process.pipe.recv
+    def _listen(self, round_id: str, run_id: str, run: _Run) -> None:
+        receive: Callable[[], Message] = run.process.receive
         try:
             while True:
                 message = receive()
@@ -163,10 +170,16 @@ class Runner:
             if not run.progress.complete:
                 # Show the failure only after the process has ended, so that the round can be run again at once.
                 problem = run.problem or f"the worker ended with exit code {exit_code}"
+                if run.process.stalled:
+                    problem = f"the worker used no processor time for {self._worker_idle_seconds:g} seconds"
                 run.progress = replace(NOTHING, phase=f"failed: {problem}")
-                if run in self._runs.values():
+                if self._runs.get(round_id) is run:
                     self._failed += 1
-                    log.error("worker_failed", run_id=run_id, kind=run.kind, exit_code=exit_code)
+                    event = "worker_stalled" if run.process.stalled else "worker_failed"
+                    log.error(event, run_id=run_id, kind=run.kind, exit_code=exit_code)
+                    self._stalls[round_id] += run.process.stalled
+                    if run.process.stalled and self._stalls[round_id] < MAX_STALLS:
+                        del self._runs[round_id]  # so `Lifecycle.take_over` begins it again
 
     def _keep(self, run_id: str, message: Message) -> None:
         match message:

@@ -25,6 +25,7 @@ from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import Store
 from equipoise_server.transparency.seed_encryption import SeedSource, system_seeds
 from equipoise_server.transparency.sequencing import Sequencer
+from equipoise_server.workers.watchdog import IDLE_SECONDS
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ def round_services(
     retention_days: int = 0,
     audit_window_days: int = 0,
     absence_days: int = 0,
+    worker_idle_seconds: float = IDLE_SECONDS,
 ) -> RoundServices:
     """Build the services on one store. `lifecycle.recover` must be called first, and `lifecycle.close` at the end.
 
@@ -77,14 +79,15 @@ def round_services(
         retention_days: how many days results are kept after their release; 0: for ever.
         audit_window_days: how many days seeds are kept for auditors after a round's end; 0: for ever.
         absence_days: after how many days without a server the time must be confirmed; 0: never.
+        worker_idle_seconds: how long a worker may be waited for without using processor time.
     """
     operations = Operations(store, clock, lambda: guard.advance(store))
     signer = sequencer.signer
     absence = timedelta(days=absence_days) if absence_days else None
     watch = ClockWatch(clock, elapsed or seconds_since(clock), absence)
     datasets = Datasets(operations, data_directory)
-    context = Context(store, datasets, clock, signer, deployment, storage_key, watch)
-    runner = Runner(Runs(store, clock), store.claims())
+    context = Context(store, datasets, clock, signer, deployment, storage_key, watch, worker_idle_seconds)
+    runner = Runner(Runs(store, clock), store.claims(), worker_idle_seconds)
     lifecycle = Lifecycle(operations, context, runner, release_grid_seconds)
     seeds = Seeds(operations, sequencer)
     retention, audit_window = timedelta(days=retention_days), timedelta(days=audit_window_days)

@@ -71,7 +71,7 @@ def _collect(connection: Connection, round_id: str, share: Share) -> None:
             workload=workload,
             digest=hashlib.sha256(workload).digest(),
             statements=len(rows),
-            queries=chunk.first_query + len(chunk.values),
+            queries=chunk.first_query + len(chunk.answers),
             accept_time=last.due_time,
             salt=connection.execute(salt).scalar_one(),
             receipt=last.envelope,

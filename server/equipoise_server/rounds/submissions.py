@@ -108,7 +108,7 @@ class Submissions:
         return DryRun(
             compiled.statement_count,
             compiled.query_count,
-            plan.error_bound,
+            plan.max_half_width,
             plan.max_uncertified,
             compiled.l1_sensitivity,
             compiled.support,

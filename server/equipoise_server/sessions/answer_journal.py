@@ -13,13 +13,13 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from equipoise.errors import AlreadyExists, DataLoss, Unavailable, WrongState
+from equipoise.model.results import Answers
 from equipoise.model.rounds import RoundState
 from equipoise.model.times import to_microseconds
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.wire.results import answers_from_chunk, answers_to_chunk
 from equipoise_server.computation.session import Question
 from equipoise_server.ledger.guard_comparison import count_answers
-from equipoise_server.mechanisms.interface import Answers
 from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.store.rounds import read_audit_nonce
 from equipoise_server.rounds.store.step_records import recorded_promise
@@ -50,6 +50,7 @@ class AnswerJournal:
         self._id = session.record.id
         self._context = context
         self._remember = remember
+        self._places = {share.analyst: index for index, share in enumerate(session.record.terms.shares)}
         with context.store.read() as connection:
             _, self._answered = answer_store.standing(connection, self._id)
             self._promise = recorded_promise(connection, self._id)
@@ -63,7 +64,7 @@ class AnswerJournal:
             size = answer_store.size_of(connection, self._id, analyst)
         if last is not None:
             chunk = answers_from_chunk(last.chunk)
-            progress.advance(last, chunk.first_query + len(chunk.values))
+            progress.advance(last, chunk.first_query + len(chunk.answers))
             progress.size = size
         return progress
 
@@ -145,14 +146,14 @@ class AnswerJournal:
 
     def _unused(self, analyst: str) -> AnalystProgress:
         """Return the progress of an analyst who has asked nothing. Raises `DataLoss` without a stored salt."""
-        shares = self._session.record.terms.shares
-        index = next(i for i, share in enumerate(shares) if share.analyst == analyst)
+        index = self._places[analyst]
+        share = self._session.record.terms.shares[index]
         with self._context.store.read() as connection:
             salt = answer_store.salt_in_force(connection, self._id, analyst)
         if salt is None:
             raise DataLoss(DAMAGED)
         start = chain_start(self._context.deployment, self._id, analyst, salt)
-        return AnalystProgress(shares[index], index, 0, 0, start)
+        return AnalystProgress(share, index, 0, 0, start)
 
     def _page(self, slot: int) -> list[StoredAnswer]:
         with self._context.store.read() as connection:
@@ -162,10 +163,9 @@ class AnswerJournal:
         self, progress: AnalystProgress, slot: int, statement: bytes, due: datetime, computed: Answers
     ) -> StoredAnswer:
         """Return the analyst's next answer, without its receipt."""
-        columns = (computed.values, computed.methods, computed.bounds)
         sequence = progress.stored + 1
-        chunk = answers_to_chunk(self._id, sequence, progress.cells, *columns)
-        chain = chain_step(progress.chain, sequence, slot, statement, *columns)
+        chunk = answers_to_chunk(self._id, sequence, progress.cells, computed)
+        chain = chain_step(progress.chain, sequence, slot, statement, computed)
         return StoredAnswer(progress.share.analyst, sequence, slot, due, statement, chunk, b"", chain)
 
     def _receipted(self, connection: Connection, answer: StoredAnswer) -> StoredAnswer:

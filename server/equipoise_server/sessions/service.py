@@ -15,7 +15,7 @@ from equipoise_server.rounds.lifecycle import Lifecycle
 from equipoise_server.rounds.opening import Opening
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.store.results import kept
-from equipoise_server.rounds.store.rounds import IS_SESSION, NO_ROUND, read_round, read_share
+from equipoise_server.rounds.store.rounds import IS_SESSION, NO_ROUND, read_own_round, read_round
 from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.attachments import Attachment
 from equipoise_server.sessions.session_loop import SessionLoop
@@ -126,8 +126,8 @@ class Sessions:
             DataLoss: the session's stored answers are damaged.
         """
         with self._context.store.read() as connection:
-            read_share(connection, session_id, analyst)
-            record = _session(read_round(connection, session_id))
+            # The other shares would make an attachment take longer the more analysts there are.
+            record = _session(read_own_round(connection, session_id, analyst))
             expired = record.state is RoundState.RELEASED and not kept(connection, session_id)
         if len(salt) != SALT_BYTES:
             raise InvalidArgument("commitment_salt", f"must have {SALT_BYTES} random bytes")
@@ -138,7 +138,7 @@ class Sessions:
         loop: SessionLoop | None = None
         if record.state is RoundState.OPEN:
             salt = self._salt(session_id, analyst, salt)
-            loop = self.loops.loop(record)
+            loop = self.loops.loop(session_id)
         with self._context.store.read() as connection:
             salt = answer_store.salt_in_force(connection, session_id, analyst) or salt
             last = answer_store.last_of(connection, session_id, analyst, self._context.clock())

@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 class SessionLoop:
     """The loop of one session that this server has claimed and that the guard knows. Safe to use from threads."""
 
-    def __init__(self, session: OpenSession, journal: AnswerJournal, clock: Clock) -> None:
+    def __init__(self, session: OpenSession, journal: AnswerJournal, clock: Clock, idle_seconds: float) -> None:
         self._session = session
         self._id = session.record.id
         self._journal = journal
@@ -48,7 +48,7 @@ class SessionLoop:
         self._due: list[tuple[datetime, PendingStatement, StoredAnswer | EquipoiseError]] = []
         self._slots = journal.first_slot
         self._ended: EquipoiseError | None = None
-        self._process = SessionProcess(session.job)
+        self._process = SessionProcess(session.job, idle_seconds)
         self._thread = threading.Thread(target=self._answer_all, name=f"session-{self._id}", daemon=True)
         self._thread.start()
 

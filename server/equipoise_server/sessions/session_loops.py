@@ -12,7 +12,6 @@ from equipoise.errors import DataLoss, EquipoiseError, Unavailable
 from equipoise.model.rounds import RoundState
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.rounds.context import Context
-from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.store.rounds import IS_SESSION, read_round, session_from_json
 from equipoise_server.sessions.answer_journal import AnswerJournal
 from equipoise_server.sessions.open_session import by_turns, read_open_session
@@ -46,30 +45,35 @@ class SessionLoops:
         self._turns: dict[str, int] = {}  # seconds of a turn, by session, of the sessions that were open last
         self._stopped = False
 
-    def loop(self, record: RoundRecord) -> SessionLoop:
-        """Return the session's loop, and start one if there is none.
+    def loop(self, session_id: str) -> SessionLoop:
+        """Return the loop of an open session, and start one if there is none.
+
+        All shares are read only where a loop starts, so a look-up takes as long for few analysts as for many.
 
         Raises:
             Unavailable: the server is stopping, has no room, or cannot start the session, or another server has it.
             DataLoss: the session's stored answers or its seed are damaged.
         """
         with self._lock:
-            known = self._loops.get(record.id)
+            known = self._loops.get(session_id)
             if known is not None and isinstance(known.problem, DataLoss):
                 raise DataLoss(known.problem.message)
             if known is not None and not known.ended:
                 return known
             if self._stopped:
                 raise Unavailable(STOPPING)
+            with self._context.store.read() as connection:
+                record = read_round(connection, session_id)
             if not by_turns(record):
                 self._make_room()
-            if not self._claims.take(_claim(record.id)):
+            if not self._claims.take(_claim(session_id)):
                 raise Unavailable(OTHER_SERVER)
             # The server that opened the session, or answered in it, may have died before it advanced the guard.
             self._guard.advance(self._context.store)
             session = read_open_session(self._context, record)
             journal = AnswerJournal(session, self._context, self._guard.count)
-            self._loops[record.id] = started = SessionLoop(session, journal, self._context.clock)
+            started = SessionLoop(session, journal, self._context.clock, self._context.worker_idle_seconds)
+            self._loops[session_id] = started
             return started
 
     def has_room_for_turns(self) -> bool:
@@ -128,9 +132,7 @@ class SessionLoops:
                 return  # another server has claimed the session, and lives
             self._not_before[session_id] = time.monotonic() + RETRY_SECONDS
         try:
-            with self._context.store.read() as connection:
-                record = read_round(connection, session_id)
-            self.loop(record)
+            self.loop(session_id)
         except EquipoiseError as error:
             log.error("session_not_started", session_id=session_id, problem=error.message)
 

@@ -1,7 +1,7 @@
 """Starts worker processes, forked from a process that has loaded the workers' program, and talks to them.
 
     process = start(serve_job, job, name, BEHIND_CALLS)
-    message = process.pipe.recv()
+    message = process.receive()
 
 Loading takes seconds of processor time. The server cannot fork itself, because it has threads, keys and connections
 to the store. So multiprocessing starts one further process: a new interpreter, which gets only the server's
@@ -9,7 +9,7 @@ environment and standard error, loads the program, and forks a worker whenever t
 nothing else, and ends when the server and all workers have ended.
 
 A worker and its server exchange values over one pipe; the kind of worker determines the types. A worker that fails
-sends `Failed` as its last value.
+sends `Failed` as its last value. A worker that is waited for and does not work is killed (`watchdog`).
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ import signal
 import threading
 import traceback
 import weakref
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from equipoise.errors import EquipoiseError, Unavailable
+from equipoise_server.workers.watchdog import IDLE_SECONDS, watch
 
 BEHIND_CALLS = 10  # a run takes a tenth of a processor that calls need, and all idle time
 AMONG_CALLS = 0
@@ -52,10 +53,14 @@ def load_program() -> None:
 
 
 class WorkerProcess:
-    """A worker process, as its server sees it. Safe to use from threads, except `pipe`, the server's end."""
+    """A worker process, as its server sees it. Safe to use from threads, except `pipe`, the server's end.
 
-    def __init__(self, process: ForkServerProcess, pipe: Connection) -> None:
+    `owes` says whether the server waits for the worker; `stalled`, whether it was killed because it did not work.
+    """
+
+    def __init__(self, process: ForkServerProcess, pipe: Connection, idle_seconds: float = IDLE_SECONDS) -> None:
         self.pipe = pipe
+        self.owes = self.stalled = False
         self._process = process
         # multiprocessing reads the exit code from a pipe: if two threads read at once, one would miss the code.
         self._lock = threading.Lock()
@@ -66,11 +71,30 @@ class WorkerProcess:
         with suppress(AttributeError, ProcessLookupError):
             self._descriptor = os.pidfd_open(process.pid or 0)
             weakref.finalize(self, os.close, self._descriptor)
+            watch(self, self._descriptor, idle_seconds)
 
     @property
     def pid(self) -> int | None:
         """The process id."""
         return self._process.pid
+
+    def send(self, value: object) -> None:
+        """Send the worker a value, which it has to take. Raises `OSError` if it has ended or is stalled."""
+        with self._waiting():
+            self.pipe.send(value)
+
+    def receive(self) -> Any:
+        """Return the worker's next value. Raises `EOFError` or `OSError` if it has ended or is stalled."""
+        with self._waiting():
+            return self.pipe.recv()
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        self.owes = True
+        try:
+            yield
+        finally:
+            self.owes = False
 
     def is_alive(self) -> bool:
         """Return whether the process has not ended."""
@@ -104,7 +128,13 @@ class WorkerProcess:
             return self._process.exitcode
 
 
-def start(serve: Callable[[Connection, Work], None], work: Work, name: str, behind: int) -> WorkerProcess:
+def start(
+    serve: Callable[[Connection, Work], None],
+    work: Work,
+    name: str,
+    behind: int,
+    idle_seconds: float = IDLE_SECONDS,
+) -> WorkerProcess:
     """Start a process that calls `serve(pipe, work)` with its end of a new pipe.
 
     Args:
@@ -112,6 +142,7 @@ def start(serve: Callable[[Connection, Work], None], work: Work, name: str, behi
         work: The function's second argument, which is pickled.
         name: The process's name, for operators.
         behind: By how much the niceness of the process exceeds the server's.
+        idle_seconds: How long the process may be waited for without using processor time.
 
     Raises:
         Unavailable: No process can be started now.
@@ -127,7 +158,7 @@ def start(serve: Callable[[Connection, Work], None], work: Work, name: str, behi
         except (EOFError, OSError):  # the process that forks is ending; the next start begins another one
             pipe.close()
             raise Unavailable(NO_WORKER) from None
-    return WorkerProcess(process, pipe)
+    return WorkerProcess(process, pipe, idle_seconds)
 
 
 def _begin(pipe: Connection, called: bytes, niceness: int) -> None:

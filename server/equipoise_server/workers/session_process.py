@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import structlog
 
 from equipoise.errors import DataLoss, Unavailable
+from equipoise.model.results import Answers
 from equipoise_server.computation.session import Question, SessionJob
-from equipoise_server.mechanisms.interface import Answers
 from equipoise_server.workers.process import AMONG_CALLS, Failed, start
 from equipoise_server.workers.session_worker import Reply, serve_session
 
@@ -20,9 +20,9 @@ log = structlog.get_logger(__name__)
 class SessionProcess:
     """A worker process that answers a session. One thread may ask it; any thread may end it."""
 
-    def __init__(self, job: SessionJob) -> None:
+    def __init__(self, job: SessionJob, idle_seconds: float) -> None:
         self._session_id = job.session_id
-        self._process = start(serve_session, job, f"session-{job.session_id}", AMONG_CALLS)
+        self._process = start(serve_session, job, f"session-{job.session_id}", AMONG_CALLS, idle_seconds)
 
     @property
     def process_id(self) -> int | None:
@@ -37,14 +37,15 @@ class SessionProcess:
 
         Raises:
             DataLoss: the table is not the one that was registered.
-            Unavailable: the worker has ended or failed.
+            Unavailable: the worker has ended, failed or stalled.
         """
         try:
-            self._process.pipe.send(questions)
-            reply: Reply = self._process.pipe.recv()
+            self._process.send(questions)
+            reply: Reply = self._process.receive()
         except (EOFError, OSError):
             exit_code = self._process.join()
-            log.warning("session_worker_ended", session_id=self._session_id, exit_code=exit_code)
+            event = "session_worker_stalled" if self._process.stalled else "session_worker_ended"
+            log.warning(event, session_id=self._session_id, exit_code=exit_code)
             raise Unavailable(NOT_NOW) from None
         if isinstance(reply, Failed):
             # The problem's text may count records. Operators read it when the sealed session cannot be run either.

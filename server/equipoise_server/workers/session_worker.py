@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 
+from equipoise.model.results import Answers
 from equipoise.queries.schema import Schema
 from equipoise_server.computation.session import Question, SessionJob, answer, start_session
-from equipoise_server.mechanisms.interface import Answers
 from equipoise_server.workers.process import Failed
 
 Reply = list[Answers] | Failed

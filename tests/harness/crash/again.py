@@ -24,6 +24,7 @@ class Again:
     random: random.Random
     names: Sequence[str] = ANALYSTS  # whoever has results
     asked: int = 0
+    pulse: float = 0.0  # seconds to wait between questions, at most, beside a tenth of one
 
     def go_on(self, stopping: threading.Event) -> None:
         """The same question has the same answer, whatever has happened since."""
@@ -31,7 +32,7 @@ class Again:
             "operator": operator(self.server),
             **{name: analyst(self.server, self.profiles, name) for name in self.names},
         }
-        while not stopping.wait(0.1):
+        while not stopping.wait(0.1 + self.pulse * self.random.random()):
             if self.promises.answers:
                 old = self.random.choice(self.promises.answers)
                 assert callers[old.caller].ask(old.question) == old.answer

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from harness.crash.callers import ANALYSTS, analyst, operator
 from harness.crash.dying_server import Answer, Server
+from harness.crash.evidence import verify_part
 from harness.crash.promises import Answered, Promises
 
 from equipoise.clients.analyst import Client
@@ -119,19 +120,22 @@ class Table:
         self.promises.answers.append(Answered("operator", question, answer))
         return answer
 
+    def _terms(self, by_itself: bool) -> Terms:
+        """What the next round is to be."""
+        return Terms(
+            self.name,
+            (*SHARES, *(Share(name, *EACH) for name in self.others)),
+            DATA_BUDGET,
+            ANALYST_BUDGET,
+            self.unit,
+            mechanism="equilibrium",
+            options=OPTIONS,
+            close_time=datetime.now(UTC) + timedelta(seconds=OPEN_SECONDS) if by_itself else None,
+        )
+
     def _open(self, by_itself: bool) -> str:
         while True:
-            closing = datetime.now(UTC) + timedelta(seconds=OPEN_SECONDS) if by_itself else None
-            terms = Terms(
-                self.name,
-                (*SHARES, *(Share(name, *EACH) for name in self.others)),
-                DATA_BUDGET,
-                ANALYST_BUDGET,
-                self.unit,
-                mechanism="equilibrium",
-                options=OPTIONS,
-                close_time=closing,
-            )
+            terms = self._terms(by_itself)
             request = self._request()
             with self.promises.lock:
                 self.promises.opens += 1
@@ -144,6 +148,9 @@ class Table:
                 if not (by_itself and error.field.endswith("close_time")):
                     raise
             else:
+                if terms.session is not None:
+                    with self.promises.lock:
+                        self.promises.sessions.add(round_id)
                 self.promises.reached(round_id, RoundState.OPEN)
                 return round_id
 
@@ -204,7 +211,9 @@ class Table:
         assert caller.ask(lambda it: it.wait(round_id)).state is RoundState.RELEASED
         if self.promises.facts.get(("workload", round_id, name), (None,)) != (None,):
             self.promises.read(round_id, name, caller.ask(lambda it: list(it.stream(round_id))))
+        verify_part(caller, self.profiles / name, round_id)
 
 
 def _open_round(it: Operator, terms: Terms, request: str) -> Round:
-    return it.open(terms, request).round
+    opened = it.open(terms, request) if terms.session is None else it.open_session(terms, request)
+    return opened.round

@@ -30,11 +30,13 @@ from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import all_accounts
 from equipoise_server.ledger.caps import Composition, fits
 from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.rounds.session_sealing import read_answer_chains
 from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_workloads, round_records
 from equipoise_server.rounds.store.step_records import registered_digest
 from equipoise_server.rounds.terms.checks import charges_of, setting_of
 from equipoise_server.storage.tables.ledger import charges
 from equipoise_server.storage.tables.round import result_chunks, rounds, submissions, synopses
+from equipoise_server.storage.tables.session import asked
 from equipoise_server.storage.tables.transparency import sealed_seeds
 
 ORDER = [state.value for state in RoundState]
@@ -66,7 +68,8 @@ class Inspection:
             assert len(records) <= told.opens
             for round_id, states in told.states.items():
                 self._check_state(records[round_id], states, round_id in told.may_abort)
-            _check_facts(connection, told)
+            _check_facts(connection, told, records)
+            _check_answers(connection, told)
             _check_accounts(connection, told, records)
             for row in rows:
                 if row.state == RoundState.RELEASED:
@@ -81,8 +84,7 @@ class Inspection:
             for row, record in zip(rows, round_records(connection, query), strict=True):
                 outcome = compute_round(_job(deployment, connection, row, record), lambda *_: None)
                 expected = {
-                    name: list(results_to_chunks(row.id, answers.values, answers.methods, answers.bounds))
-                    for name, answers in outcome.answers.items()
+                    name: list(results_to_chunks(row.id, answers)) for name, answers in outcome.answers.items()
                 }
                 assert _chunks(connection, row.run_id) == expected
                 kept = connection.execute(select(synopses.c.cells).where(synopses.c.run_id == row.run_id))
@@ -124,15 +126,24 @@ class Inspection:
             shutil.rmtree(copy)
 
 
-def _check_facts(connection: Connection, told: Promises) -> None:
-    """No accepted workload is lost or replaced by another one, and no cap."""
+def _check_facts(connection: Connection, told: Promises, records: dict[str, RoundRecord]) -> None:
+    """No accepted workload is lost or replaced by another one, and no cap. Sessions make workloads themselves."""
     found: dict[tuple[str, ...], object] = {
-        ("workload", row.round_id, row.analyst): row.digest for row in connection.execute(select(submissions))
+        ("workload", row.round_id, row.analyst): row.digest
+        for row in connection.execute(select(submissions))
+        if records[row.round_id].terms.session is None
     }
     assert set(found) <= set(told.facts)
     found |= {("cap", account.name): account.cap.epsilon for account in all_accounts(connection)}
     for fact, values in told.facts.items():
         assert found.get(fact) in values, fact
+
+
+def _check_answers(connection: Connection, told: Promises) -> None:
+    """Every answer that was given in a session is stored, with the receipt that came with it."""
+    columns = (asked.c.round_id, asked.c.analyst, asked.c.sequence, asked.c.envelope)
+    kept = {(row.round_id, row.analyst, row.sequence): row.envelope for row in connection.execute(select(*columns))}
+    assert {key: kept.get(key) for key in told.receipts} == told.receipts
 
 
 def _check_accounts(connection: Connection, told: Promises, records: dict[str, RoundRecord]) -> None:
@@ -188,4 +199,5 @@ def _job(deployment: Deployment, connection: Connection, row: Row[tuple[object, 
         seed=open_sealed(private, row.id, sealed, record.seed_commitment),
         audit_nonce=read_audit_nonce(connection, row.id),
         data_digest=registered_digest(connection, dataset.name),
+        told=read_answer_chains(connection, deployment.config.deployment, row.id),
     )

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from harness.answers import to_bytes
+
 from equipoise.errors import WrongState
 from equipoise.model.results import ResultColumns
 from equipoise.model.rounds import RoundState
@@ -40,6 +42,8 @@ class Promises:
     facts: dict[Fact, tuple[object, ...]] = field(default_factory=dict)  # one of these is so
     streams: dict[tuple[str, str], str] = field(default_factory=dict)  # digests by round and analyst
     answers: list[Answered] = field(default_factory=list)
+    sessions: set[str] = field(default_factory=set)  # rounds that are sessions
+    receipts: dict[tuple[str, str, int], bytes] = field(default_factory=dict)  # by session, analyst and sequence
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def reached(self, round_id: str, state: RoundState) -> None:
@@ -52,6 +56,11 @@ class Promises:
         digest = stream_digest(columns)
         with self.lock:
             assert self.streams.setdefault((round_id, analyst), digest) == digest, "answered twice"
+
+    def answered(self, session_id: str, analyst: str, sequence: int, receipt: bytes) -> None:
+        """A statement of a session was answered, which must be as before: its receipt covers all that was said."""
+        with self.lock:
+            assert self.receipts.setdefault((session_id, analyst, sequence), receipt) == receipt, "answered twice"
 
     @contextmanager
     def asking(self, fact: Fact, value: object) -> Iterator[None]:
@@ -74,22 +83,31 @@ class Promises:
         return [
             round_id
             for round_id, told in self.states.items()
-            if told & CHARGED or (RoundState.SEALED in told and round_id not in self.may_abort)
+            if round_id in self.sessions
+            or told & CHARGED
+            or (RoundState.SEALED in told and round_id not in self.may_abort)
         ]
 
     def as_of_now(self) -> Promises:
         """A copy that does not change."""
         with self.lock:
             states = {round_id: set(told) for round_id, told in self.states.items()}
-            return Promises(self.opens, states, set(self.may_abort), dict(self.facts), dict(self.streams))
+            return Promises(
+                self.opens,
+                states,
+                set(self.may_abort),
+                dict(self.facts),
+                dict(self.streams),
+                sessions=set(self.sessions),
+                receipts=dict(self.receipts),
+            )
 
 
 def stream_digest(columns: Iterable[ResultColumns]) -> str:
     """SHA-256 of everything that a stream says."""
     digest = hashlib.sha256()
     for part in columns:
-        said = (part.round_id, part.sequence, part.first_query, len(part.values), part.last)
+        said = (part.round_id, part.sequence, part.first_query, len(part.answers), part.last)
         digest.update(repr(said).encode())
-        for column in (part.values, part.methods, part.bounds):
-            digest.update(column.tobytes())
+        digest.update(to_bytes(part.answers))
     return digest.hexdigest()

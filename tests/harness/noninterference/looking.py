@@ -26,7 +26,7 @@ NOWHERE = "0" * 32
 
 @dataclass(frozen=True)
 class Watched:
-    """A round as the viewers know it. `perfect`: values, ways, bounds and synopsis may not differ either."""
+    """A round as the viewers know it. `perfect`: values, ways, intervals and synopsis may not differ either."""
 
     name: str
     round_id: str

@@ -1,8 +1,8 @@
 """What analysts see of a server, as it comes off the wire: every message's bytes, every status, all metadata.
 
 Nothing is parsed here but to take out what may differ between neighbouring rounds: random identifiers always, and
-under a mechanism whose analyst privacy is not perfect also values, ways of answering, bounds and the synopsis. What
-is signed is compared without its signatures, and evidence without its hashes, its salts and the places of its
+under a mechanism whose analyst privacy is not perfect also values, ways of answering, intervals and the synopsis.
+What is signed is compared without its signatures, and evidence without its hashes, its salts and the places of its
 leaves in the log: of rounds that are sealed at one time, whichever is sealed first comes first. The lengths of all
 messages stay, but for what such a place takes.
 """
@@ -179,7 +179,7 @@ def _said(envelope: bytes) -> bytes:
 
 
 def blanked(seen: Seen) -> Seen:
-    """The same without values, ways of answering and bounds, or without the synopsis's records."""
+    """The same without values, ways of answering and intervals, or without the synopsis's records."""
     blank = {
         "StreamResults": _blank_results,
         "DownloadSynopsis": _blank_synopsis,
@@ -203,7 +203,8 @@ def _blank(data: bytes) -> bytes:
     chunk = types_pb2.ResultChunk.FromString(data)
     chunk.values[:] = [0] * len(chunk.values)
     chunk.methods = bytes(len(chunk.methods))
-    chunk.bounds[:] = [0] * len(chunk.bounds)
+    for column in (chunk.lows, chunk.highs, chunk.standard_errors):
+        column[:] = [0] * len(column)
     return chunk.SerializeToString(deterministic=True)
 
 

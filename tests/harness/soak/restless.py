@@ -51,12 +51,13 @@ class RestlessAnalyst:
     promises: Promises
     random: random.Random
     calls: int = 0
+    pulse: float = 0.0
 
     def go_on(self, stopping: threading.Event) -> None:
         """One call after the other."""
         with _channel(self.profile) as channel:
             stub = analyst_pb2_grpc.AnalystServiceStub(channel)
-            while not stopping.wait(PAUSE_SECONDS * self.random.random()):
+            while not stopping.wait((PAUSE_SECONDS + self.pulse) * self.random.random()):
                 if known := list(self.promises.states):
                     self._call(stub, self.random.choice((known[-1], known[-1], self.random.choice(known))))
                     self.calls += 1
@@ -119,6 +120,7 @@ class RestlessOperator:
     promises: Promises
     random: random.Random
     calls: int = 0
+    pulse: float = 0.0
 
     def go_on(self, stopping: threading.Event) -> None:
         """One question after the other, some of them cut off."""
@@ -126,7 +128,7 @@ class RestlessOperator:
         auditing = Persisting(self.server, lambda: Auditor.from_profile(profiles / "auditor"))
         with _channel(profiles / "operator") as channel:
             stub = operator_pb2_grpc.OperatorServiceStub(channel)
-            while not stopping.wait(PAUSE_SECONDS * self.random.random()):
+            while not stopping.wait((PAUSE_SECONDS + self.pulse) * self.random.random()):
                 if not (known := list(self.promises.states)):
                     continue
                 match self.random.randrange(6):

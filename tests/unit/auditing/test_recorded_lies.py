@@ -186,7 +186,7 @@ LIES: dict[str, tuple[Lie, str, str]] = {
         "A9",
         "the terms differ from the public parameters",
     ),
-    "another promise": (opened("plan", plan={"error_bound": 0.2}), "A9", "the plan differs from the public"),
+    "another promise": (opened("plan", plan={"max_half_width": 0.2}), "A9", "the plan differs from the public"),
     "another mechanism": (opened("plan", plan={"mechanism": "pooled"}), "A9", "the plan differs from the public"),
     "other parts": (
         opened("round", analyst_events={"mechanism": "equilibrium", "events": []}),

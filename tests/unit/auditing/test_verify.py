@@ -550,7 +550,7 @@ def test_another_workload_than_the_receipt_s_is_found(custodian: Custodian) -> N
 @pytest.mark.parametrize(
     ("promised", "words"),
     [
-        ({"error_bound": 0.001}, "promises the error bound 0.001, but 0.1 is on record"),
+        ({"max_half_width": 0.001}, "promises the max half width 0.001, but 0.1 is on record"),
         ({"opened_root": bytes(32)}, f"promises the opened root {'00' * 32}, but"),
     ],
 )

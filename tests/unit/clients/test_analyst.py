@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 import numpy as np
 import pytest
+from harness.answers import some_answers
 from harness.fake_server import connected
 from harness.shown_rounds import PROMISE, shown_round
 from harness.small_custodian import DEPLOYMENT, Custodian
@@ -35,7 +36,7 @@ from equipoise.wire.workloads import schema_to_message
 
 ROUND = "r1"
 VALUES = np.arange(5000, dtype=np.int64)
-CHUNKS = list(results_to_chunks(ROUND, VALUES, np.ones(5000, dtype=np.uint8), VALUES))
+CHUNKS = list(results_to_chunks(ROUND, some_answers(VALUES, 1, 7)))
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +57,7 @@ def test_a_broken_stream_is_resumed_where_it_broke() -> None:
     with connected({"StreamResults": stream}) as connection:
         results = Client(connection).results(ROUND)
     assert asked == [0, 2, 4]
-    assert results.raw_values.tolist() == VALUES.tolist()
+    assert results.answers.values.tolist() == VALUES.tolist()
 
 
 def test_resuming_by_hand_gives_the_rest() -> None:
@@ -143,11 +144,11 @@ def test_a_large_workload_is_sent_in_pieces() -> None:
     def dry_run(requests: Any, _: Any) -> Any:
         sizes.extend(len(part.piece) for part in requests if part.WhichOneof("part") == "piece")
         sizes_told = {"statements": 1, "queries": 1, "sensitivity": 7, "support": 9}
-        return analyst_pb2.DryRunWorkloadResponse(error_bound=0.5, **sizes_told)
+        return analyst_pb2.DryRunWorkloadResponse(max_half_width=0.5, **sizes_told)
 
     with connected({"DryRunWorkload": dry_run}) as connection:
         found = Client(connection).dry_run(ROUND, [Among("a", ("x" * 1000,))] * 3000)
-    assert (found.error_bound, found.sensitivity, found.support) == (0.5, 7, 9)
+    assert (found.max_half_width, found.sensitivity, found.support) == (0.5, 7, 9)
     assert len(sizes) > 2
     assert max(sizes) == PIECE_BYTES
 

@@ -8,6 +8,7 @@ from typing import Any
 import grpc
 import numpy as np
 import pytest
+from harness.answers import some_answers
 from harness.fake_server import connected, refuse
 
 from equipoise.clients import connection as connection_module
@@ -28,7 +29,7 @@ from equipoise.wire.results import results_to_chunks
 
 ROUND = "r1"
 VALUES = np.arange(5000, dtype=np.int64)
-CHUNKS = list(results_to_chunks(ROUND, VALUES, np.ones(5000, dtype=np.uint8), VALUES))
+CHUNKS = list(results_to_chunks(ROUND, some_answers(VALUES, 1, 7)))
 
 
 @pytest.fixture(autouse=True)

@@ -42,7 +42,8 @@ def test_statements_are_answered_in_order_and_the_newest_receipt_is_kept(tmp_pat
     assert [each.sequence for each in answers] == [1, 2, 3, 4, 5]
     assert [each.slot for each in answers] == [3, 6, 9, 12, 15]
     assert [each.statement for each in answers] == list(STATEMENTS)
-    assert (answers[0].value, answers[0].bound) == (2.0**-40, 7 * 2.0**-40)
+    assert (answers[0].value, answers[0].low, answers[0].high) == (2.0**-40, 0.0, 8 * 2.0**-40)
+    assert answers[0].standard_error is None
     assert answers[0].method is AnswerMethod.HYPOTHESIS
     assert [each.cell for each in answers[1].results] == list(
         itertools.product(("red", "green"), ("s", "m", "l", "xl"))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from harness.answers import some_answers
 from harness.shown_rounds import ROUND
 
 from equipoise.cli import app, main
@@ -205,9 +206,8 @@ def test_a_quantile_is_shown_with_what_it_stands_for(capsys: pytest.CaptureFixtu
     asked: tuple[Statement, ...] = (Quantile("age", 0.5, 0.1), Variance("age"))
     for sequence, statement in enumerate(asked, start=1):
         units = np.array([1 << 38], dtype=np.int64)
-        methods = np.array([AnswerMethod.GAUSSIAN], dtype=np.uint8)
-        results = Results("s", units, methods, units, Labels(schema, (statement,)))
+        results = Results("s", some_answers(units, AnswerMethod.GAUSSIAN, 1 << 37), Labels(schema, (statement,)))
         show_answers([StatementAnswer(sequence, 0, statement, results, b"")], as_json=False)
     first, second = capsys.readouterr().out.splitlines()
-    assert first.endswith("at 35")
+    assert first.split() == ["1", "0.25000", "0.12500", "0.37500", "0.06250", "gaussian", "at", "35"]
     assert second.endswith("gaussian")

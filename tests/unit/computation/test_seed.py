@@ -43,7 +43,7 @@ def test_it_is_computed_as_documented() -> None:
         "analyst_cost": cost | {"epsilon": 3},
         "data_events": '{"events":[]}',
         "analyst_events": '{"events":[]}',
-        "error_bound": 0.25,
+        "max_half_width": 0.25,
         "max_uncertified": 1,
         "seconds": 2.0,
         "memory_bytes": 3,

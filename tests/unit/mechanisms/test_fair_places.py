@@ -27,8 +27,8 @@ PARAMETERS = AnalystRepairParameters(
     test_epsilon=Fraction(1),
     places=PLACES,
     weights=PrivateWeights(1, Fraction(1), Fraction(1), Fraction(1), ONE),
-    certified_bound=1,
-    weights_bound=ONE,
+    certified_half_width=1,
+    weights_half_width=ONE,
     weights_limit=ONE,
     certify_margin=0,
 )

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from harness.answers import half_widths
 from harness.mechanism_cases import CASES, OPTIONS
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import PureDpEvent, events_from_json
 from equipoise.model.accounts import Budget
-from equipoise.model.results import NO_BOUND
+from equipoise.model.results import Answers
 from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.predicates import attribute
@@ -26,7 +27,7 @@ from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED
 from equipoise_server.mechanisms.pooled.direct import DirectAnswers
@@ -49,7 +50,7 @@ from equipoise_server.mechanisms.repair.statement_repair import (
     SCORE_BITS,
     UNCERTIFIED,
     SynopsisCounts,
-    bound_on_grid,
+    half_width_on_grid,
 )
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
@@ -101,24 +102,24 @@ def test_a_test_is_right_where_its_noise_keeps_to_the_margin_and_is_never_refute
     answers, scale = np.array(told, dtype=np.int64), records << SCORE_BITS
     counts = [each * records >> GRID_BITS for each in told]
     largest = int(answer_scores(np.array(counts, dtype=np.int64), records, answers).max())
-    bound = private_weights.tested_bound(largest + noise, margin, answers, records)
+    bound = private_weights.tested_half_width(largest + noise, margin, answers, records)
     wrong = max(
         abs(Fraction(each, ONE) - Fraction(count, records)) for each, count in zip(told, counts, strict=True)
     )
     if noise >= -margin:
         assert wrong <= Fraction(bound, ONE)
-    assert bound == ONE or bound >= bound_on_grid(least_score(answers, records) + SCORE_ROUNDING, scale)
+    assert bound == ONE or bound >= half_width_on_grid(least_score(answers, records) + SCORE_ROUNDING, scale)
 
 
 def test_a_test_that_fails_by_a_hair_says_nothing_and_one_that_holds_by_none_all_that_it_proves() -> None:
     answers = np.array([ONE // 2, ONE // 4 + (ONE >> 12)], dtype=np.int64)  # 500 and a bit beyond 250 records
     least = least_score(answers, RECORDS)
     assert 0 < least < 1 << SCORE_BITS
-    assert private_weights.tested_bound(least - 71, 70, answers, RECORDS) == ONE
-    expected = bound_on_grid(least + SCORE_ROUNDING, RECORDS << SCORE_BITS)
-    assert private_weights.tested_bound(least - 70, 70, answers, RECORDS) == expected
-    assert private_weights.tested_bound(-10, 5, np.array([ONE // 2]), RECORDS) == ONE
-    assert private_weights.tested_bound(-5, 5, np.array([ONE // 2]), RECORDS) == bound_on_grid(
+    assert private_weights.tested_half_width(least - 71, 70, answers, RECORDS) == ONE
+    expected = half_width_on_grid(least + SCORE_ROUNDING, RECORDS << SCORE_BITS)
+    assert private_weights.tested_half_width(least - 70, 70, answers, RECORDS) == expected
+    assert private_weights.tested_half_width(-10, 5, np.array([ONE // 2]), RECORDS) == ONE
+    assert private_weights.tested_half_width(-5, 5, np.array([ONE // 2]), RECORDS) == half_width_on_grid(
         16, RECORDS << SCORE_BITS
     )
 
@@ -146,12 +147,12 @@ def test_where_the_test_has_failed_weights_tell_what_is_proven_without_it(
         DiscreteLaplace, "draw", noise_of(lambda _: -beyond * parameters.margin - (records << SCORE_BITS))
     )
     after = weights_answers(setting, plan)
-    assert set(after.bounds.tolist()) == {parameters.proven}
+    assert (after.highs == np.minimum(after.values + parameters.proven, ONE)).all() or not useful
     # A proof that says nothing is no reason to leave the fitted answers.
     assert (after.values == before.values).all() == (not useful)
     truth = ASKED.counts(HISTOGRAM) / RECORDS
-    assert (np.abs(after.values / ONE - truth) <= after.bounds / ONE).all()
-    assert after.bounds.max() / ONE <= plan.error_bound
+    assert not after.misses(truth).any()
+    assert half_widths(after).max() <= plan.max_half_width
     assert plan.max_uncertified == 0
 
 
@@ -170,17 +171,15 @@ def test_where_the_test_has_failed_a_repair_tells_what_is_proven_without_it_or_n
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     proven = repaired(1 << 39, 1 << 39, monkeypatch)
-    assert set(proven.bounds.tolist()) == {1 << 39}
+    assert (proven.lows == np.maximum(proven.values - (1 << 39), 0)).all()
+    assert (proven.highs == np.minimum(proven.values + (1 << 39), ONE)).all()
     assert UNCERTIFIED not in proven.methods
     nothing = repaired(1 << 38, 1 << 39, monkeypatch)
-    assert set(nothing.bounds.tolist()) == {NO_BOUND}
     assert set(nothing.methods.tolist()) == {UNCERTIFIED}
 
 
 @pytest.mark.parametrize("side", [-1, 1])
-def test_a_projection_tells_no_bound_below_the_noise_that_it_must_cover(
-    side: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_projection_tells_no_interval_that_the_noise_refutes(side: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise is a little beyond its reach: below empty cells and above the full one every interval is empty."""
     setting = replace(setting_of(), beta=0.1)
     plan = Projection().plan(setting)
@@ -196,26 +195,27 @@ def test_a_projection_tells_no_bound_below_the_noise_that_it_must_cover(
     assert set(answers.methods.tolist()) == {6}  # near enough to be fitted
     refuted = truth == (0 if side < 0 else RECORDS)
     assert refuted.any()
-    inwards = np.where(side < 0, answers.values, ONE - answers.values) / ONE + answers.bounds / ONE
-    assert (inwards[refuted] >= reach / RECORDS).all()
-    assert (np.abs(answers.values / ONE - truth / RECORDS) <= answers.bounds / ONE)[refuted].all()
-    assert answers.bounds.max() / ONE <= plan.error_bound
+    assert ((answers.highs - answers.lows)[refuted] >= reach * ONE // RECORDS).all()
+    assert not answers.misses(truth / RECORDS)[refuted].any()
+    assert half_widths(answers).max() <= plan.max_half_width
 
 
 @pytest.mark.parametrize("side", [-1, 1])
-def test_pooled_tells_no_bound_below_the_noise_that_it_must_cover(side: int) -> None:
+def test_pooled_tells_no_interval_that_the_noise_refutes(side: int) -> None:
     """As above, with estimates that are beyond their reach from all that counts can be."""
     setting = replace(CASES["a table"].setting, options=OPTIONS["pooled"])
     parameters = PooledParameters.from_json(Pooled().plan(setting).parameters)
     together = CASES["a table"].workloads["ana"]
     records, queries = setting.records, together.query_count
     reach = np.full(queries, 40.0)
-    told = DirectAnswers(np.full(queries, -50.0 if side < 0 else records + 50.0), reach)
+    told = DirectAnswers(np.full(queries, -50.0 if side < 0 else records + 50.0), reach, reach / 5)
     synopsis = Synopsis(np.arange(12))
     answers = answered(replace(parameters, certified=ONE), together, told, synopsis, records)
-    assert (answers.bounds / ONE >= 40 / records).all()
-    assert (answers.bounds / ONE <= 80 / records + 2.0**-38).all()
-    assert (answers.values == (0 if side < 0 else ONE)).sum() > 0
+    end = 0 if side < 0 else ONE
+    assert ((answers.lows == 0) | (answers.highs == ONE)).all()
+    assert (half_widths(answers) >= 20 / records).all()
+    assert (half_widths(answers) <= 20 / records + 2.0**-38).all()
+    assert ((answers.lows == end) | (answers.highs == end)).all()
 
 
 def drawn_noise(monkeypatch: pytest.MonkeyPatch, run: Callable[[], object]) -> list[tuple[Fraction, int]]:

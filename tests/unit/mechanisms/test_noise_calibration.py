@@ -15,6 +15,7 @@ from equipoise import accounting
 from equipoise.errors import InvalidArgument
 from equipoise_server.conversion import ORDERS, epsilon_for, event_of
 from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.answers import standard_error_on_grid
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.noise_calibration import (
@@ -50,19 +51,19 @@ def test_noise_reads_back(noise: AnswerNoise) -> None:
 
 def test_the_law_that_reaches_less_far_is_chosen() -> None:
     setting = instance().setting
-    noise, bounds = choose_noise(setting, Fraction(1, 10**4), 1e-6)
+    noise, half_widths = choose_noise(setting, Fraction(1, 10**4), 1e-6)
     assert isinstance(noise, GaussianNoise)
     forced, larger = choose_noise(replace(setting, options={"answers": "laplace"}), Fraction(1, 10**4), 1e-6)
     assert isinstance(forced, LaplaceNoise)
-    assert bounds[0] < larger[0]
-    assert bounds[1] < larger[1]
+    assert half_widths[0] < larger[0]
+    assert half_widths[1] < larger[1]
     # Where a bound need hold for hardly more than half of the answers, Laplace noise reaches less far.
     assert isinstance(choose_noise(setting, Fraction(1, 10**4), 0.6)[0], LaplaceNoise)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("answers", "method"), [("laplace", 2), ("gaussian", 3)])
-def test_answers_say_how_they_were_made_and_keep_their_bounds(answers: str, method: int) -> None:
+def test_answers_say_how_they_were_made_and_keep_to_their_intervals(answers: str, method: int) -> None:
     case = instance(analysts=4, answers=answers, threshold=0.0)
     plan = plan_of(case)
     repair = repair_of(plan.parameters)
@@ -74,9 +75,13 @@ def test_answers_say_how_they_were_made_and_keep_their_bounds(answers: str, meth
         noisy = given.methods == method
         assert np.any(noisy)
         assert not np.any(given.methods == 5 - method)
-        errors = np.abs(given.values * 2.0**-40 - true_answers(case, analyst))
-        assert np.all(errors[noisy] <= given.bounds[noisy] * 2.0**-40)
-        assert set(given.bounds[noisy].tolist()) <= set(repair.noise_bounds)
+        assert not given.misses(true_answers(case, analyst)).any()
+        uncut = noisy & (given.lows > 0) & (given.highs < 1 << 40)
+        assert set((given.highs - given.values)[uncut].tolist()) <= set(repair.noise_half_widths)
+        errors = {
+            standard_error_on_grid(repair.noise.law(moved).variance, case.setting.records) for moved in (1, 2)
+        }
+        assert set(given.standard_errors[noisy].tolist()) <= errors
 
 
 @pytest.mark.slow

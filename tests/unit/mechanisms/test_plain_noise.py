@@ -13,13 +13,16 @@ from equipoise.accounting import ApproximateDpEvent, PureDpEvent, events_from_js
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal
+from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.histogram.mechanism import METHOD, Histogram
-from equipoise_server.mechanisms.histogram.plan import BEYOND, HistogramParameters, bounds_of
+from equipoise_server.mechanisms.histogram.plan import BEYOND, HistogramParameters, half_widths_of
 from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN, LAPLACE, IndependentNoise
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
-from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, Mechanism, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import LaplaceNoise
 from equipoise_server.mechanisms.projection.mechanism import Projection
 
@@ -39,7 +42,26 @@ def test_tables_cost_tables_and_not_cells() -> None:
         plans = [mechanism.plan(setting(*shares)) for shares in (TABLES, larger)]
         noises = [NoiseParameters.from_json(plan.parameters).noise for plan in plans]
         assert noises[0] == noises[1]
-        assert 1 < plans[1].error_bound / plans[0].error_bound < 1.5
+        assert 1 < plans[1].max_half_width / plans[0].max_half_width < 1.5
+
+
+@pytest.mark.parametrize("mechanism", [LAPLACE, GAUSSIAN, Histogram()], ids=lambda each: each.name)
+def test_a_table_of_empty_cells_sums_to_one(mechanism: Mechanism) -> None:
+    """999 of 1,000 cells are empty: cut at 0, they would add some twenty standard deviations of their sum."""
+    workload = compile_workload([Marginal(("a", "b"))], Schema.from_json('{"a": 40, "b": 25}'))
+    counts = np.zeros(1000, dtype=np.int64)
+    counts[7] = 50_000
+    given = setting(Share("ana", 1, 1000, 2, 1))
+    data = DenseCounts(counts, workload.schema_sizes)
+    outcome = mechanism.run(given, mechanism.plan(given), data, {"ana": workload}, bytes(32), lambda *_: None)
+    answers = outcome.answers["ana"]
+    deviation = float(answers.standard_errors[0]) * 1000**0.5
+    assert abs(int(answers.values.sum()) - (1 << GRID_BITS)) < 5 * deviation
+    assert (answers.values < 0).sum() > 300
+    assert answers.lows.min() == 0
+    # As large as the noise is: standard errors are neither half nor twice what answers err by.
+    spread = float(np.std(answers.values - (counts << GRID_BITS) // 50_000))
+    assert 0.8 < spread / float(answers.standard_errors.mean()) < 1.2
 
 
 def test_predicates_cost_half_of_what_tables_do_where_they_are_declared() -> None:
@@ -89,7 +111,7 @@ def test_the_histogram_s_promise_knows_neither_how_many_ask_nor_what() -> None:
     few, many = Histogram().plan(setting(TABLES[0])), Histogram().plan(setting(*asking))
     noises = [HistogramParameters.from_json(plan.parameters).noise for plan in (few, many)]
     assert noises[0] == noises[1]
-    assert many.error_bound < 1.5 * few.error_bound
+    assert many.max_half_width < 1.5 * few.max_half_width
 
 
 def test_the_histogram_s_law_is_the_one_that_promises_less() -> None:
@@ -102,22 +124,22 @@ def test_the_histogram_s_law_is_the_one_that_promises_less() -> None:
     assert not isinstance(laws[1], LaplaceNoise)
 
 
-def test_a_query_s_bound_grows_with_what_it_covers_up_to_half_and_falls_again() -> None:
+def test_a_query_s_half_width_grows_with_what_it_covers_up_to_half_and_falls_again() -> None:
     given = setting(*TABLES)
     plan = Histogram().plan(given)
-    bounds = bounds_of(HistogramParameters.from_json(plan.parameters), np.arange(1001), given)
-    assert np.array_equal(bounds, bounds[::-1])
-    assert (np.diff(bounds[:501]) >= 0).all()
-    assert bounds[500] == plan.error_bound * 2**GRID_BITS
-    assert bounds[1] < bounds[500] / 4
+    widths = half_widths_of(HistogramParameters.from_json(plan.parameters), np.arange(1001), given)
+    assert np.array_equal(widths, widths[::-1])
+    assert (np.diff(widths[:501]) >= 0).all()
+    assert widths[500] == plan.max_half_width * 2**GRID_BITS
+    assert widths[1] < widths[500] / 4
     # Where less is declared, that is what is promised; no more than half of the universe can be.
     narrow = tuple(replace(share, support=200 // place) for place, share in enumerate(TABLES, start=1))
-    assert Histogram().plan(setting(*narrow)).error_bound * 2**GRID_BITS == bounds[200]
+    assert Histogram().plan(setting(*narrow)).max_half_width * 2**GRID_BITS == widths[200]
     for support in (0, 500, 1000):
         wide = (*narrow, replace(TABLES[0], support=support))
-        assert Histogram().plan(setting(*wide[1:])).error_bound == plan.error_bound
+        assert Histogram().plan(setting(*wide[1:])).max_half_width == plan.max_half_width
     # A query on nobody, and its complement: half a record for rounding to whole ones.
-    assert bounds[0] <= (1 << GRID_BITS) // 100_000 + 2
+    assert widths[0] <= (1 << GRID_BITS) // 100_000 + 2
 
 
 def test_histogram_answers_say_how_they_were_made() -> None:
@@ -133,7 +155,8 @@ def test_histogram_answers_say_how_they_were_made() -> None:
     for name, answers in outcome.answers.items():
         assert (answers.methods == METHOD).all()
         assert len(answers.values) == case.workloads[name].query_count
-        assert len(set(answers.bounds.tolist())) > 1
+        assert len(set((answers.highs - answers.lows).tolist())) > 1
+        assert len(set(answers.standard_errors.tolist())) > 1
 
 
 def test_cutting_the_noise_of_cells_is_charged() -> None:

@@ -147,13 +147,13 @@ def assert_none_is_better(best: Candidate, candidates: Sequence[Candidate]) -> N
         assert best.beyond == "" or other.beyond
         assert said(best.alpha) <= said(other.alpha) * (1 + NEAR)
         if said(other.alpha) == said(best.alpha) == 1:
-            assert said(best.plan.error_bound) <= said(other.plan.error_bound) * (1 + NEAR)
+            assert said(best.plan.max_half_width) <= said(other.plan.max_half_width) * (1 + NEAR)
 
 
 WINNERS = (
     (setting(1000, 5, 7450, unit="analyst"), {"pooled"}),
     (setting(100, 5, 7450), {"pooled"}),
-    (setting(20, 5, 7450), {"gaussian", "projection"}),
+    (setting(10, 5, 7450), {"gaussian", "projection"}),
     (setting(3, 10, 10, universe_size=24, attributes=(2, 3, 4)), set(MECHANISMS)),
     (setting(30, 40_000, 40_000, universe_size=2**26, attributes=()), {"equilibrium"}),
 )

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
+from harness.answers import some_answers
 
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
+from equipoise.model.results import AnswerMethod, Answers
 from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.predicates import Among
@@ -21,7 +23,7 @@ from equipoise.queries.statements import CountDistinct, Marginal
 from equipoise.queries.workload_compiler import CompiledStatement, compile_single, compile_statistic
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.interface import Answers, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.interface import check_asked, linear, play, session_length
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism, session_mechanism
 
@@ -53,8 +55,7 @@ class SlotsSeen:
 
     def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"") -> Answers:  # noqa: ARG002
         self.slots.append(slot)
-        cells = statement.query_count
-        return Answers(self.data.count(linear(statement)), np.ones(cells, np.uint8), np.full(cells, slot, np.int64))
+        return some_answers(self.data.count(linear(statement)), AnswerMethod.SYNOPSIS, slot)
 
     def finish(self) -> Synopsis:
         return Synopsis(np.array(self.slots, dtype=np.int64))
@@ -98,8 +99,8 @@ def test_statements_are_played_by_slot_and_answered_by_analyst() -> None:
     )
     assert outcome.synopsis.cells.tolist() == [0, 1, 2, 3]
     assert outcome.answers["alice"].values.tolist() == [5, 3, 2, 5]
-    assert outcome.answers["alice"].bounds.tolist() == [1, 1, 1, 2]
-    assert outcome.answers["bob"].bounds.tolist() == [0, 3]
+    assert outcome.answers["alice"].highs.tolist() == [6, 4, 3, 7]
+    assert outcome.answers["bob"].highs.tolist() == [5, 8]
     assert steps[-1] == ("answer", 4, 4)
 
 

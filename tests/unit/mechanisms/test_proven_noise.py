@@ -1,4 +1,4 @@
-"""Noise that is drawn is the noise that was proven: its rate, its streams, and the chances that bounds rest on."""
+"""Noise that is drawn is the noise that was proven: its rate, its streams, and chances that intervals rest on."""
 
 from __future__ import annotations
 
@@ -162,20 +162,22 @@ def test_small_databases_keep_their_promise_to_all_analysts_at_once(analysts: in
     """In the worst case: all databases but the best one err by just more than what is promised."""
     setting = replace(crowd(analysts), options={"database_size": 2})
     parameters = SmallDatabaseParameters.from_json(plan_small_database("small_db", setting).parameters)
-    assert parameters.bound < 1 << GRID_BITS
+    assert parameters.half_width < 1 << GRID_BITS
     others = math.comb(64 + 1, 2) - 1
-    further = parameters.bound / 2**GRID_BITS - nearest(setting, 2)
+    further = parameters.half_width / 2**GRID_BITS - nearest(setting, 2)
     # A score is an error in units of 1 / (2 n), and drawn with e^(-epsilon score / 4).
     odds = others * math.exp(-float(parameters.epsilon) * further * setting.records / 2)
     assert analysts * odds / (1 + odds) <= setting.beta
 
 
 @pytest.mark.parametrize("analysts", [2, 30])
-def test_a_certified_bound_holds_for_the_tests_of_all_statements_at_once(analysts: int) -> None:
+def test_a_certified_half_width_holds_for_the_tests_of_all_statements_at_once(analysts: int) -> None:
     """However what is between threshold and bound is split between a test's noise and its threshold's."""
     setting = crowd(analysts, 100)
     parameters = plan_statement_repair(setting, 0.05, Fraction(1, 10))
-    between = parameters.certified_bound * (setting.records << SCORE_BITS) // 2**GRID_BITS - parameters.threshold
+    between = (
+        parameters.certified_half_width * (setting.records << SCORE_BITS) // 2**GRID_BITS - parameters.threshold
+    )
     places = sum(parameters.cut_offs.values())
     part = np.linspace(0, between, 100_000)
     tests, thresholds = (

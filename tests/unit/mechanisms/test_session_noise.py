@@ -1,4 +1,4 @@
-"""Noise of sessions: its scale, its streams, and the rounding that their bounds cover."""
+"""Noise of sessions: its scale, its streams, and the rounding that their half-widths cover."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ EPOCHS = EpochParameters(
     test_epsilon=Fraction(1, 2),
     noise=GaussianNoise(Fraction(7)),
     guard=0,
-    certified_bound=1,
-    noise_bounds=(1, 1),
+    certified_half_width=1,
+    noise_half_widths=(1, 1),
 )
 
 
@@ -77,4 +77,4 @@ def test_a_statistic_s_bound_covers_that_it_is_rounded_to_the_scale() -> None:
         value = -(-(stands_for + 1) * one // units) - 1
         assert value * units >> GRID_BITS == stands_for
         told = int(on_grid(np.array([stands_for - reach], dtype=np.int64), units)[0])
-        assert value - told <= parameters.noise_bounds[0]
+        assert value - told <= parameters.noise_half_widths[0]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from harness.answers import some_answers
 from harness.shown_rounds import PROMISE
 
 from equipoise.errors import VerificationFailed
@@ -58,7 +59,7 @@ def test_what_is_never_written_is_refused(change: dict[str, object]) -> None:
         {"time": -1},
         {"chain": 0},
         {"chain": "00"},
-        {"promise": PROMISE_FIELDS | {"error_bound": 1}},
+        {"promise": PROMISE_FIELDS | {"max_half_width": 1}},
     ],
 )
 def test_what_is_never_written_of_a_session_is_refused(change: dict[str, object]) -> None:
@@ -86,20 +87,19 @@ def test_a_chain_tells_everything_apart() -> None:
     """Another name, salt, place, slot, byte of a statement, number or number of cells: another chain."""
     names = [("d", "s", "a"), ("ds", "", "a"), ("d", "sa", ""), ("", "s", "a"), ("d", "s", "b")]
     starts = [chain_start(*each, salt) for each in names for salt in (bytes(32), bytes([1]) * 32)]
-    values, bounds = np.array([1, -2], dtype=np.int64), np.array([5, 6], dtype=np.int64)
-    methods = np.array([9, 3], dtype=np.uint8)
+    answers = some_answers(np.array([9, 8], dtype=np.int64), np.array([3, 3], dtype=np.uint8), 4)
     steps = [
-        *(chain_step(start, 1, 0, b"statement", values, methods, bounds) for start in starts[:2]),
-        chain_step(starts[0], 2, 0, b"statement", values, methods, bounds),
-        chain_step(starts[0], 1, 1, b"statement", values, methods, bounds),
-        chain_step(starts[0], 1, 0, b"statemenu", values, methods, bounds),
-        chain_step(starts[0], 1, 0, b"statement", values + 1, methods, bounds),
-        chain_step(starts[0], 1, 0, b"statement", values, methods + np.uint8(1), bounds),
-        chain_step(starts[0], 1, 0, b"statement", values, methods, bounds + 1),
-        chain_step(starts[0], 1, 0, b"statement", values[:1], methods[:1], bounds[:1]),
+        *(chain_step(start, 1, 0, b"statement", answers) for start in starts[:2]),
+        chain_step(starts[0], 2, 0, b"statement", answers),
+        chain_step(starts[0], 1, 1, b"statement", answers),
+        chain_step(starts[0], 1, 0, b"statemenu", answers),
+        chain_step(starts[0], 1, 0, b"statement", replace(answers, values=answers.values + 1)),
+        chain_step(starts[0], 1, 0, b"statement", replace(answers, methods=answers.methods + np.uint8(3))),
+        chain_step(starts[0], 1, 0, b"statement", replace(answers, lows=answers.lows + 1)),
+        chain_step(starts[0], 1, 0, b"statement", replace(answers, highs=answers.highs + 1)),
+        chain_step(starts[0], 1, 0, b"statement", replace(answers, standard_errors=answers.standard_errors + 1)),
+        chain_step(starts[0], 1, 0, b"statement", answers[:1]),
     ]
     assert len({*starts, *steps}) == len(starts) + len(steps)
-    with pytest.raises(ValueError, match="no answers"):
-        chain_step(starts[0], 1, 0, b"statement", values, methods[:1], bounds)
     with pytest.raises(ValueError, match="32 bytes"):
         chain_start("d", "s", "a", b"short")

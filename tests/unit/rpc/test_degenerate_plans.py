@@ -63,7 +63,7 @@ def test_plans_of_tables_of_any_size_keep_to_their_budgets(unit: str, play: str,
     plan = planned(unit, data=(1.0, delta), options=options, records=records)
     assert epsilon_for(plan.data_cost, delta) <= 1
     assert epsilon_for(plan.charged_analyst_cost, 1e-6) <= 4
-    assert 0 < plan.error_bound <= 1
+    assert 0 < plan.max_half_width <= 1
     assert 0 <= plan.max_uncertified <= 4
 
 

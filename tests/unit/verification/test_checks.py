@@ -88,9 +88,8 @@ def edited(bundle: Bundle, record: int, number: int, **fields: object) -> Bundle
 
 def one_unit_more(bundle: Bundle) -> Bundle:
     (columns,) = map(chunk_from_bytes, bundle.stream)
-    values = columns.values.copy()
-    values[0] += 1
-    return replace(bundle, stream=tuple(results_to_chunks(ROUND, values, columns.methods, columns.bounds)))
+    columns.answers.values[0] += 1
+    return replace(bundle, stream=tuple(results_to_chunks(ROUND, columns.answers)))
 
 
 def with_unknown_key(bundle: Bundle) -> Bundle:
@@ -157,7 +156,7 @@ ALTERED: dict[str, tuple[Callable[[Bundle], Bundle], Check]] = {
         lambda b: edited(b, 3, 1, charge=NOTHING),
         Check.ITEMS,
     ),
-    "another reservation of the plan": (lambda b: edited(b, 1, 0, error_bound=1.0), Check.ITEMS),
+    "another reservation of the plan": (lambda b: edited(b, 1, 0, max_half_width=1.0), Check.ITEMS),
     "a dropped item": (lambda b: with_record(b, 3, items=b.evidence.records[3].items[:1]), Check.ROUND),
     "a dropped record": (lambda b: with_evidence(b, records=b.evidence.records[:3]), Check.ROUND),
     "a dropped first record": (lambda b: with_evidence(b, records=b.evidence.records[1:]), Check.ROUND),

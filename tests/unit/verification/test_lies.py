@@ -6,11 +6,12 @@ from dataclasses import asdict
 from fractions import Fraction
 
 import pytest
-from harness.small_custodian import BOUND, PARTS, Told, signing_key
+from harness.small_custodian import HALF_WIDTH, PARTS, Told, signing_key
 from harness.verifying import found, log_of, with_evidence
 
 from equipoise.accounting import ApproximateDpEvent, ZcdpEvent, charge_at, charge_of
-from equipoise.model.results import NO_BOUND, AnswerMethod
+from equipoise.model.results import AnswerMethod
+from equipoise.queries.fixed_point import ONE
 from equipoise.verification.checks import Check
 
 NOTHING = {"rho": 0, "epsilon": 0, "delta": 0, "divergence": 0}
@@ -31,7 +32,7 @@ LIES: dict[str, tuple[Told, Check]] = {
     "an item with a note": (Told(items={"result": {"note": "unread"}}), Check.ROUND),
     "a schema that is none": (Told(items={"dataset": {"schema": {"a": 0}}}), Check.ROUND),
     "another workload sealed": (Told(items={"workload": {"commitment": "00" * 32}}), Check.RECEIPT),
-    "another promise than on record": (Told(promised={"error_bound": 0.001}), Check.RECEIPT),
+    "another promise than on record": (Told(promised={"max_half_width": 0.001}), Check.RECEIPT),
     "another charge than on record": (Told(promised={"analyst_cost": NOTHING}), Check.RECEIPT),
     "another opening than on record": (Told(promised={"opened_root": "00" * 32}), Check.RECEIPT),
     "no workload sealed": (Told(items={"workload": {"commitment": None}}), Check.RECEIPT),
@@ -39,10 +40,16 @@ LIES: dict[str, tuple[Told, Check]] = {
     "a workload more sensitive than the share": (Told(items={"share": {"sensitivity": 3}}), Check.WORKLOAD),
     "a workload of a larger support": (Told(items={"share": {"support": 3}}), Check.WORKLOAD),
     "no results": (Told(items={"result": {"stream": None}}), Check.STREAM),
-    "a larger bound": (Told(bounds={2: BOUND + 1}), Check.BOUNDS),
-    "an uncertified answer with a bound": (Told(methods={2: AnswerMethod.UNCERTIFIED}), Check.BOUNDS),
-    "a certified answer without": (Told(bounds={2: NO_BOUND}), Check.BOUNDS),
-    "more uncertified than promised": (Told(items={"round": {"max_uncertified": 0}}), Check.BOUNDS),
+    "a larger half-width": (Told(lows={2: 0}, highs={2: 2 * HALF_WIDTH + 1}), Check.INTERVALS),
+    "a value above its interval": (Told(lows={2: 0}, highs={2: HALF_WIDTH}), Check.INTERVALS),
+    "a value below its interval": (Told(lows={2: ONE}, highs={2: ONE}), Check.INTERVALS),
+    "an interval of nothing": (Told(lows={2: 2}, highs={2: 1}), Check.STREAM),
+    "an uncertified answer with an interval": (
+        Told(methods={2: AnswerMethod.UNCERTIFIED}, highs={2: ONE}),
+        Check.STREAM,
+    ),
+    "a certified answer without": (Told(lows={2: 0}, highs={2: 0}), Check.INTERVALS),
+    "more uncertified than promised": (Told(items={"round": {"max_uncertified": 0}}), Check.INTERVALS),
     "an answer that the synopsis does not give": (Told(values={4: 12345}), Check.ANSWERS),
     "a synopsis answer without a synopsis": (
         Told(synopsis=False, methods={1: AnswerMethod.SYNOPSIS}),

@@ -32,7 +32,7 @@ def test_as_many_answers_as_the_record_counts() -> None:
 
 
 @pytest.mark.parametrize(("asked", "answered"), [(3, 2), (2, 3)])
-@pytest.mark.parametrize(("told", "check"), [(Told(), Check.BOUNDS), (SESSION, Check.STREAM)])
+@pytest.mark.parametrize(("told", "check"), [(Told(), Check.INTERVALS), (SESSION, Check.STREAM)])
 def test_as_many_answers_as_were_asked_for(told: Told, check: Check, asked: int, answered: int) -> None:
     """Record and stream agree with each other on the answers to more statements, or to fewer."""
     wrong, right = (

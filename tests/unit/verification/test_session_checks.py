@@ -53,7 +53,7 @@ LIES: dict[str, tuple[Told, Check]] = {
     "more queries than the share": (replace(AT_ONCE, items={"share": {"queries": 9}}), Check.WORKLOAD),
     "nothing sealed": (replace(AT_ONCE, items={"workload": {"commitment": None}}), Check.RECEIPT),
     "other statements sealed": (replace(AT_ONCE, items={"workload": {"commitment": "00" * 32}}), Check.WORKLOAD),
-    "an answer of a round's": (replace(AT_ONCE, methods={2: AnswerMethod.SYNOPSIS}), Check.BOUNDS),
+    "an answer of a round's": (replace(AT_ONCE, methods={2: AnswerMethod.SYNOPSIS}), Check.INTERVALS),
     "a round's charge given back": (
         replace(AT_ONCE, end="sealed", items={"charge": {"state": "released"}}),
         Check.CHARGE,
@@ -74,7 +74,7 @@ LIES: dict[str, tuple[Told, Check]] = {
         replace(AT_ONCE, items={"round": {"session": {"ending": "", "length": 9, "turn_seconds": 0, "shares": 3}}}),
         Check.ROUND,
     ),
-    "another promise than on record": (replace(AT_ONCE, promised={"error_bound": 0.001}), Check.RECEIPT),
+    "another promise than on record": (replace(AT_ONCE, promised={"max_half_width": 0.001}), Check.RECEIPT),
     "another opening than on record": (replace(AT_ONCE, promised={"opened_root": "00" * 32}), Check.RECEIPT),
     "a session that says that it is none": (replace(AT_ONCE, items={"round": {"session": None}}), Check.RECEIPT),
 }
@@ -145,4 +145,4 @@ def test_other_statements_are_found() -> None:
 
 
 def test_a_round_has_no_answers_of_a_session() -> None:
-    assert found(Told(methods={2: AnswerMethod.HYPOTHESIS}).bundle(log_of())) is Check.BOUNDS
+    assert found(Told(methods={2: AnswerMethod.HYPOTHESIS}).bundle(log_of())) is Check.INTERVALS

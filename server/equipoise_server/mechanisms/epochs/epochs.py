@@ -20,18 +20,23 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.model.results import NO_BOUND
+from equipoise.model.results import Answers
 from equipoise.model.synopsis import Synopsis
-from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.fixed_point import ONE
 from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, codec_of, key, list_of
+from equipoise_server.mechanisms.answers import (
+    answers_within,
+    noisy_on_grid,
+    standard_error_on_grid,
+    uncertified,
+)
 from equipoise_server.mechanisms.epochs.question import Question, Scale
-from equipoise_server.mechanisms.interface import Answers, alike
 from equipoise_server.mechanisms.noise_calibration import GAUSSIAN_NOISE, GaussianNoise, NoiseDistribution
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS
 from equipoise_server.mechanisms.online.streams import SessionStreams
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.repair.private_weights import answer_scores
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, UNCERTIFIED
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.randomness.weighted import draw_exponential
@@ -47,8 +52,8 @@ class EpochParameters(Parameters):
     `ending_epsilon`, and certainly at most `cap`. `records`: of a hypothesis. `step`: by how much a direction's
     unit of 2^-16 moves an exponent, in units of 2^-48. `threshold`: a score, in units of 2^-16 of the scale's. The
     sign of a test is `test_epsilon`-DP. `noise`: of statements answered afresh, for a sensitivity of 1. `guard`:
-    the gap, in units of 2^-40, beyond which a cell is learnt from with others. `certified_bound`: the error, in
-    units of 2^-40, of answers from a hypothesis; `noise_bounds`: of those with noise, by how much they move.
+    the gap, in units of 2^-40, beyond which a cell is learnt from with others. `certified_half_width`: of
+    answers from a hypothesis, in units of 2^-40; `noise_half_widths`: of those with noise, by how much they move.
     """
 
     scale: Scale = key("scale", codec_of(Scale))
@@ -62,8 +67,8 @@ class EpochParameters(Parameters):
     test_epsilon: Fraction = key("test_epsilon", FRACTION)
     noise: GaussianNoise = key("noise", GAUSSIAN_NOISE)
     guard: int = key("guard", COUNT)
-    certified_bound: int = key("certified_bound", COUNT)
-    noise_bounds: tuple[int, ...] = key("noise_bounds", list_of(COUNT))
+    certified_half_width: int = key("certified_half_width", COUNT)
+    noise_half_widths: tuple[int, ...] = key("noise_half_widths", list_of(COUNT))
 
     @property
     def test_noise(self) -> DiscreteLaplace:
@@ -107,7 +112,7 @@ class Epochs:
         self.pass_to(slot)
         self._streams.ask(slot, encoded)
         expected = question.held(self._multiset)
-        answers = alike(expected, UNCERTIFIED, NO_BOUND) if self.used_up else self._tested(slot, question, expected)
+        answers = uncertified(expected) if self.used_up else self._tested(slot, question, expected)
         self.pass_to(slot + 1)
         return answers
 
@@ -121,13 +126,17 @@ class Epochs:
     def _tested(self, slot: int, question: Question, expected: NDArray[np.int64]) -> Answers:
         parameters, units, truth = self._parameters, self._parameters.scale.units, question.truth()
         if not self._positive(slot, int(answer_scores(truth, units, expected).max())):
-            return alike(expected, HYPOTHESIS, parameters.certified_bound)
-        noisy = truth + self._answer_noise(slot, parameters.answer_noise(question.l1_sensitivity), len(truth))
-        answers = on_grid(np.clip(noisy, 0, units), units)
+            return answers_within(expected, HYPOTHESIS, parameters.certified_half_width)
+        law, half_width = (
+            parameters.answer_noise(question.l1_sensitivity),
+            parameters.noise_half_widths[question.l1_sensitivity - 1],
+        )
+        published = noisy_on_grid(truth + self._answer_noise(slot, law, len(truth)), units)
         self._afresh += 1
         self._streams.learn()
-        self._learnt += question.direction(pulls(answers - expected, parameters.guard))
-        return alike(answers, parameters.noise.method, parameters.noise_bounds[question.l1_sensitivity - 1])
+        self._learnt += question.direction(pulls(np.clip(published, 0, ONE) - expected, parameters.guard))
+        error = standard_error_on_grid(law.variance, units)
+        return answers_within(published, parameters.noise.method, half_width, error)
 
     def pass_to(self, stop: int) -> None:
         """Tests the count after every slot before `stop` that was not passed yet."""

@@ -1,11 +1,11 @@
-"""The plan of a session in epochs: epochs, targets, hypotheses, thresholds, noise and error bounds.
+"""The plan of a session in epochs: epochs, targets, hypotheses, thresholds, noise and half-widths.
 
 There are places for all statements that may come, so that every answer is certified. The session learns as much as
-the analysts' budget allows, which costs the data nothing. Where so many fresh answers leave no useful bound, there
-are fewer places: certified answers are useful then, but answers after the last epoch are not certified.
+the analysts' budget allows, which costs the data nothing. Where so many fresh answers leave no useful half-width,
+there are fewer places: certified answers are useful then, but answers after the last epoch are not certified.
 
 HRU Theorem 5.2 proves that fewer places are enough because of what is learnt, but not usefully for any size that a
-session may have: docs/session-mechanisms.md shows the resulting bounds.
+session may have: docs/session-mechanisms.md shows the resulting half-widths.
 
 How epochs, rates and hypotheses are chosen among what the analysts' budget allows rests on no promise: by the mean
 regret of multiplicative weights over the epochs and how far a hypothesis of so many records strays.
@@ -28,7 +28,7 @@ from equipoise_server.mechanisms.equilibrium.options import real
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, bound_on_grid
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, half_width_on_grid
 from equipoise_server.randomness.exponential import UNIT_BITS
 
 MAX_SLOTS = 1 << 24  # noise for every one of them is drawn, asked in or not
@@ -65,7 +65,7 @@ class Learning:
 
 
 def plan_epochs(setting: PublicParameters, session: Session) -> EpochParameters:
-    """Return the parameters with the smallest error bound. Raises `InvalidArgument` or `BudgetExhausted`."""
+    """Return the parameters with the smallest half-width. Raises `InvalidArgument` or `BudgetExhausted`."""
     check_session(setting, session)
     ending = ending_epsilon(setting)
     places, tried = session.statements, list[EpochParameters]()
@@ -76,8 +76,8 @@ def plan_epochs(setting: PublicParameters, session: Session) -> EpochParameters:
 
 
 def promised(parameters: EpochParameters) -> float:
-    """Return the largest bound of any certified answer."""
-    return max(parameters.certified_bound, *parameters.noise_bounds) / 2.0**GRID_BITS
+    """Return the largest half-width of any certified answer."""
+    return max(parameters.certified_half_width, *parameters.noise_half_widths) / 2.0**GRID_BITS
 
 
 def uncertified_cells(setting: PublicParameters, session: Session, parameters: EpochParameters) -> int:
@@ -128,7 +128,7 @@ def exponent_step(rate: float, target: int) -> int:
 
 
 def filled_in(setting: PublicParameters, session: Session, ending: Fraction, learning: Learning) -> EpochParameters:
-    """Tests, noise and bounds for a way of learning."""
+    """Tests, noise and half-widths for a way of learning."""
     scale, beta, options = session.scale, Fraction(setting.beta), setting.options
     cap = learning.target + learning.beyond
     positives = min(session.statements, learning.epochs * cap)
@@ -154,8 +154,8 @@ def filled_in(setting: PublicParameters, session: Session, ending: Fraction, lea
         test_epsilon=on_epsilon_grid(real(options, "test_epsilon", float(epsilon))),
         noise=noise,
         guard=guard,
-        certified_bound=0,
-        noise_bounds=(),
+        certified_half_width=0,
+        noise_half_widths=(),
     )
     laws = [parameters.answer_noise(l1_sensitivity) for l1_sensitivity in range(1, session.max_l1_sensitivity + 1)]
     in_all = scale.units << SCORE_BITS
@@ -170,8 +170,10 @@ def filled_in(setting: PublicParameters, session: Session, ending: Fraction, lea
     return replace(
         parameters,
         threshold=threshold,
-        certified_bound=bound_on_grid(certified, in_all),
-        noise_bounds=tuple(bound_on_grid(law.quantile(beta / 8 / session.cells), scale.units) for law in laws),
+        certified_half_width=half_width_on_grid(certified, in_all),
+        noise_half_widths=tuple(
+            half_width_on_grid(law.quantile(beta / 8 / session.cells), scale.units) for law in laws
+        ),
     )
 
 

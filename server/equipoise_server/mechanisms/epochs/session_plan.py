@@ -1,4 +1,4 @@
-"""The plan of a session in epochs: its costs at all caps, its error bounds, time and memory."""
+"""The plan of a session in epochs: its costs at all caps, its half-widths, time and memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def session_plan(
         parameters,
         data_parts(setting, session, parameters),
         analyst_parts(setting, session, parameters) if setting.protects_analysts else (),
-        error_bound=promised(parameters),
+        max_half_width=promised(parameters),
         max_uncertified=uncertified_cells(setting, session, parameters),
         seconds=tested + parameters.epochs * drawn + counted,
         memory_bytes=PROCESS_BYTES + 3 * CELL_BYTES * session.universe + QUERY_BYTES * session.cells,

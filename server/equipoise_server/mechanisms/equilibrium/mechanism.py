@@ -7,7 +7,7 @@ query `sum_a c_a e0^2 / 2` for detection and the noise's rho `sum_a c_a` times f
 for each analyst and private multiplicative weights for each of the capped places. For one statement of one
 analyst, against all other analysts together: the game's cost alone, as repair shows nothing of one analyst to
 another. For all statements of one analyst: the game's cost with the analyst as one unit, and that of hiding who
-got a repair place. With probability `1 - beta` every certified answer is within its bound. All up to the
+got a repair place. With probability `1 - beta` every truth lies in its answer's interval. All up to the
 truncation of the samplers, charged to delta.
 """
 
@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.model.results import NO_BOUND
+from equipoise.model.results import Answers
 from equipoise.model.rounds import MechanismPlan, PlanNumbers
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.fixed_point import on_grid
@@ -29,12 +29,13 @@ from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.query_player import Units
+from equipoise_server.mechanisms.answers import uncertified
 from equipoise_server.mechanisms.checking import planned_workloads
 from equipoise_server.mechanisms.equilibrium.cost_model import Size, every_query_a_unit
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
-from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, PublicParameters, alike
+from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, repair_analysts
-from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED, SynopsisCounts, repair
+from equipoise_server.mechanisms.repair.statement_repair import SynopsisCounts, repair
 from equipoise_server.mechanisms.repair.weights_hypothesis import starting_weights
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -107,7 +108,7 @@ def unrepaired(workloads: Mapping[str, CompiledWorkload], synopsis: SynopsisCoun
     for analyst, workload in workloads.items():
         own = slice(start, start + workload.query_count)
         start = own.stop
-        answers[analyst] = alike(on_grid(synopsis.counts[own], synopsis.size), UNCERTIFIED, NO_BOUND)
+        answers[analyst] = uncertified(on_grid(synopsis.counts[own], synopsis.size))
     return answers
 
 

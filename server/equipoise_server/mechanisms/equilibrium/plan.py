@@ -1,4 +1,4 @@
-"""The plan of `equilibrium`, from public facts: its parameters, both costs, and its error bound."""
+"""The plan of `equilibrium`, from public facts: its parameters, both costs, and its half-width."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ def plan_equilibrium(name: str, setting: PublicParameters) -> MechanismPlan:
     if cost_model.forced_share(setting) == 1:
         # Nothing is tested or repaired, so nothing is certified, and no repair places need hiding.
         parameters = EquilibriumParameters(game, None)
-        error_bound, uncertified = 1.0, size.queries
+        max_half_width, uncertified = 1.0, size.queries
     elif places is not None:
         analyst_repair = analyst_repair_plan.plan_analyst_repair(
             setting, cost_model.sampling_error(game, size, setting.beta / 4), places, left
         )
         parameters = EquilibriumParameters(game, analyst_repair)
-        error_bound = analyst_repair_plan.promised(analyst_repair)
+        max_half_width = analyst_repair_plan.promised(analyst_repair)
         uncertified = analyst_repair_plan.uncertified_queries(setting, analyst_repair, game, size)
         repair_seconds = analyst_repair_plan.repair_seconds(analyst_repair, size)
     else:
@@ -95,7 +95,7 @@ def plan_equilibrium(name: str, setting: PublicParameters) -> MechanismPlan:
             setting, cost_model.sampling_error(game, size, setting.beta / 4), left
         )
         parameters = EquilibriumParameters(game, repair)
-        error_bound = statement_repair_plan.largest_bound(repair) / 2**GRID_BITS
+        max_half_width = statement_repair_plan.largest_half_width(repair) / 2**GRID_BITS
         uncertified = statement_repair_plan.uncertified_queries(setting, repair, game, size)
     on_analysts: list[PrivacyEvent] = []
     if setting.protects_analysts:
@@ -106,7 +106,7 @@ def plan_equilibrium(name: str, setting: PublicParameters) -> MechanismPlan:
         parameters,
         data_parts(parameters, size, setting),
         on_analysts,
-        error_bound=error_bound,
+        max_half_width=max_half_width,
         max_uncertified=uncertified,
         seconds=predicted_seconds(game, size) + repair_seconds,
         memory_bytes=predicted_memory(size),

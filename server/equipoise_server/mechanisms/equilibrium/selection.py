@@ -131,14 +131,14 @@ def _weigh(sketch: Sketch, setting: PublicParameters, size: Size, share: float) 
 def _promised(
     setting: PublicParameters, game: GameParameters, places: RepairPlaces | None, left: Fraction
 ) -> float:
-    """Return the largest bound of a certified answer, with `left` rho for repair."""
+    """Return the largest half-width of a certified answer, with `left` rho for repair."""
     threshold = cost_model.sampling_error(game, Size.of(setting), setting.beta / 4)
     if places is not None:
         return analyst_repair_plan.promised(
             analyst_repair_plan.plan_analyst_repair(setting, threshold, places, left)
         )
     repair = statement_repair_plan.plan_statement_repair(setting, threshold, left)
-    return statement_repair_plan.largest_bound(repair) / 2.0**GRID_BITS
+    return statement_repair_plan.largest_half_width(repair) / 2.0**GRID_BITS
 
 
 def force_rates(game: GameParameters, setting: PublicParameters) -> GameParameters:

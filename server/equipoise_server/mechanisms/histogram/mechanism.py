@@ -1,6 +1,6 @@
 """`histogram`: adds noise to every cell of the universe once, and computes every answer from the noisy cells.
 
-The identity strategy (Li, Hay, Rastogi, Miklau & McGregor 2010): its cost and its error bounds depend neither on
+The identity strategy (Li, Hay, Rastogi, Miklau & McGregor 2010): its cost and its half-widths depend neither on
 the number of queries nor on who asks them.
 """
 
@@ -12,21 +12,22 @@ import numpy as np
 
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import MechanismPlan
-from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.joined_workloads import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.answers import answers_within, noisy_on_grid
 from equipoise_server.mechanisms.calibration import (
     noise_distribution,
 )
 from equipoise_server.mechanisms.checking import planned_workloads
 from equipoise_server.mechanisms.histogram.plan import (
     HistogramParameters,
-    bounds_of,
     cell_limit,
+    half_widths_of,
     plan_histogram,
+    standard_errors_of,
 )
-from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, PublicParameters
+from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -40,7 +41,7 @@ class Histogram:
     and by `sqrt(2)` in L2. For the people in the table, up to the truncation of the samplers: discrete Laplace
     noise of scale `2 / epsilon` on each cell is epsilon-DP; discrete Gaussian noise of variance `v` costs `1 / v`
     in zCDP. For the analysts: nothing, for either unit; answers are functions of the noisy cells, which know no
-    query, and of the analyst's own workload. With probability `1 - beta` every answer is within its own bound
+    query, and of the analyst's own workload. With probability `1 - beta` every truth lies in its answer's interval
     (`sums_of_noise`): for a query that covers `c` of the `N` cells, one that grows with `c (1 - c / N)`. The plan
     promises the one at the largest support of any share, which is half of the cells where none is declared. Since
     all records are known to be `n`, what the noisy cells are too many or too few in sum is spread over them: of
@@ -51,7 +52,7 @@ class Histogram:
     fitted = False
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
-        """Plan a round with the noise distribution that has the smaller error bound. There are no options."""
+        """Plan a round with the noise distribution that has the smaller half-width. There are no options."""
         return plan_histogram(self.name, setting)
 
     def run(
@@ -81,12 +82,15 @@ class Histogram:
         whole, rest = divmod(int(noisy.sum()) - records, size)
         covered = together.covered()
         spread = covered * whole + (2 * covered * rest + size) // (2 * size)
-        values = on_grid(np.clip(noisy_counts - spread, 0, records), records)
-        bounds = bounds_of(parameters, covered, setting)
+        delivered = answers_within(
+            noisy_on_grid(noisy_counts - spread, records),
+            METHOD,
+            half_widths_of(parameters, covered, setting),
+            standard_errors_of(parameters, covered, setting),
+        )
         progress("counting", 1, 1)
         answers, start = {}, 0
         for analyst, workload in present.items():
             own = slice(start, start := start + workload.query_count)
-            methods = np.full(own.stop - own.start, METHOD, dtype=np.uint8)
-            answers[analyst] = Answers(values[own], methods, bounds[own])
+            answers[analyst] = delivered[own]
         return Outcome(answers)

@@ -13,6 +13,7 @@ from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.box_terms import EXACT
 from equipoise.records.codec import FRACTION, canonical_object, key
 from equipoise_server.datasets.universe import MAX_UNIVERSE
+from equipoise_server.mechanisms.answers import MAX_PARTS
 from equipoise_server.mechanisms.budget_rounding import with_samplers
 from equipoise_server.mechanisms.calibration import (
     Calibration,
@@ -35,8 +36,8 @@ BEYOND = Fraction(1, 2**160)  # probability that the noise of one cell is cut, s
 class HistogramParameters(Parameters):
     """The public parameters of `histogram`.
 
-    `noise`: for L1 sensitivity 1; the cells have L1 sensitivity 2. `chance`: the probability that one answer's
-    bound fails.
+    `noise`: for L1 sensitivity 1; the cells have L1 sensitivity 2. `chance`: the probability that one truth
+    lies outside its interval.
     """
 
     noise: AnswerNoise = key("noise", NOISE)
@@ -53,14 +54,14 @@ def plan_histogram(name: str, setting: PublicParameters) -> MechanismPlan:
     promises = [each for kind in (least_gaussian, calibrate_laplace) if (each := promise_of(kind, setting))]
     if not promises:
         raise BudgetExhausted("data_budget: is too small; sums of so much noise on each cell would not be exact")
-    bound, parameters, part = min(promises, key=lambda each: each[0])
+    half_width, parameters, part = min(promises, key=lambda each: each[0])
     law = noise_distribution(parameters.noise, MAX_MOVED)
     return make_plan(
         name,
         setting,
         parameters,
         with_samplers([part], truncation(law, setting), setting.data_budget.epsilon),
-        error_bound=bound / 2**GRID_BITS,
+        max_half_width=half_width / 2**GRID_BITS,
         seconds=counting_seconds(setting) + drawing_seconds(law, setting.universe_size, 1),
         memory_bytes=counting_bytes(setting) + 8 * setting.universe_size,
     )
@@ -69,7 +70,7 @@ def plan_histogram(name: str, setting: PublicParameters) -> MechanismPlan:
 def promise_of(
     calibrate: Calibration, setting: PublicParameters
 ) -> tuple[int, HistogramParameters, PrivacyEvent] | None:
-    """Return the largest bound of any query, in units of 2^-40, the parameters and the charge.
+    """Return the largest half-width of any query, in units of 2^-40, the parameters and the charge.
 
     Returns None where the budget allows no such noise.
     """
@@ -83,7 +84,7 @@ def promise_of(
     kept = Fraction(setting.beta) - truncation(law, setting)
     parameters = HistogramParameters(noise, kept / setting.queries)
     most = np.array([setting.largest_support])
-    return int(bounds_of(parameters, most, setting)[0]), parameters, part
+    return int(half_widths_of(parameters, most, setting)[0]), parameters, part
 
 
 def truncation(law: NoiseDistribution, setting: PublicParameters) -> Fraction:
@@ -101,10 +102,10 @@ def cell_limit(setting: PublicParameters) -> int:
     return (EXACT - setting.records) // setting.universe_size
 
 
-def bounds_of(
+def half_widths_of(
     parameters: HistogramParameters, covered: NDArray[np.int64], setting: PublicParameters
 ) -> NDArray[np.int64]:
-    """Return the error of queries that cover so many cells, in units of 2^-40: int64[k].
+    """Return the half-widths of queries that cover so many cells, in units of 2^-40: int64[k].
 
     Half a record more than the noise reaches, as the answer is rounded to whole records; and a unit of the grid.
     """
@@ -115,3 +116,18 @@ def bounds_of(
     records = np.minimum(reach + 0.5, setting.records)
     units = np.ceil(records * (2.0**GRID_BITS / setting.records)).astype(np.int64) + 1
     return np.minimum(units, 1 << GRID_BITS)
+
+
+def standard_errors_of(
+    parameters: HistogramParameters, covered: NDArray[np.int64], setting: PublicParameters
+) -> NDArray[np.int64]:
+    """Return the standard errors of queries that cover so many cells, in units of 2^-40, rounded up: int64[k].
+
+    The noise of the cells, less the mean of all cells' noise. The nearest record, to which an answer is rounded,
+    moves it by at most half a record.
+    """
+    size = setting.universe_size
+    variance = float(noise_distribution(parameters.noise, MAX_MOVED).variance)
+    deviations = np.sqrt(variance * ((covered * (size - covered)) / size))
+    units = np.ceil(deviations * (2.0**GRID_BITS / setting.records))
+    return np.minimum(units, float(MAX_PARTS << GRID_BITS)).astype(np.int64)

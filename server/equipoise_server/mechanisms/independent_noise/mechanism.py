@@ -13,11 +13,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.model.results import Answers
 from equipoise.model.rounds import MechanismPlan
-from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.joined_workloads import concatenate
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.answers import answers_within, noisy_on_grid, standard_error_on_grid
 from equipoise_server.mechanisms.calibration import (
     Calibration,
     calibrate_laplace,
@@ -26,7 +27,7 @@ from equipoise_server.mechanisms.calibration import (
 )
 from equipoise_server.mechanisms.checking import planned_workloads
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters, plan_noise
-from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, PublicParameters, alike
+from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.own_stream import own_stream
 
 
@@ -41,9 +42,9 @@ class IndependentNoise:
     counts by at most `l1_sensitivity` in L1 and, as each query moves by 0 or 1, by at most
     `sqrt(l1_sensitivity)` in L2.) For the analysts: nothing, for either unit. Given the shares, an analyst's
     answers are a function of its own workload, the data and its own noise; noise never depends on what is
-    submitted. With probability `1 - beta` all answers are within their bound: a union bound over all declared
-    queries and the proven quantile of the law. Answers are kept between 0 and all records, which moves none away
-    from the truth.
+    submitted. With probability `1 - beta` all truths lie in their intervals, one quantile of
+    the law to either side: a union bound over all declared queries. Answers are unbiased, so they are not cut at 0
+    and at all records; their intervals are.
     """
 
     name: str
@@ -93,7 +94,9 @@ def noisy_counts(
 
 def noisy_answers(parameters: NoiseParameters, noisy: NDArray[np.int64], records: int) -> Answers:
     """Noisy counts, int64[k], as one analyst's answers."""
-    return alike(on_grid(np.clip(noisy, 0, records), records), parameters.noise.method, parameters.bound)
+    law = noise_distribution(parameters.noise, parameters.l1_sensitivity)
+    error = standard_error_on_grid(law.variance, records)
+    return answers_within(noisy_on_grid(noisy, records), parameters.noise.method, parameters.half_width, error)
 
 
 LAPLACE = IndependentNoise("laplace", calibrate_laplace)

@@ -16,7 +16,7 @@ from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.noise_calibration import NOISE, AnswerNoise
 from equipoise_server.mechanisms.parameters import Parameters
-from equipoise_server.mechanisms.repair.statement_repair import bound_on_grid
+from equipoise_server.mechanisms.repair.statement_repair import half_width_on_grid
 from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds, drawing_seconds
 
 
@@ -24,12 +24,12 @@ from equipoise_server.mechanisms.running_time import counting_bytes, counting_se
 class NoiseParameters(Parameters):
     """`noise` of counts that move by 1 in sum; `l1_sensitivity`: by how much all counts of a round may move.
 
-    `bound`: the error of every answer, in units of 2^-40.
+    `half_width`: of every answer's interval, in units of 2^-40.
     """
 
     noise: AnswerNoise = key("noise", NOISE)
     l1_sensitivity: int = key("l1_sensitivity", COUNT)
-    bound: int = key("bound", COUNT)
+    half_width: int = key("half_width", COUNT)
 
 
 def plan_noise(name: str, calibrate: Calibration, setting: PublicParameters) -> MechanismPlan:
@@ -43,14 +43,14 @@ def plan_noise(name: str, calibrate: Calibration, setting: PublicParameters) -> 
     parameters = NoiseParameters(
         noise,
         l1_sensitivity,
-        bound_on_grid(law.quantile(Fraction(setting.beta) / (2 * setting.queries)), setting.records),
+        half_width_on_grid(law.quantile(Fraction(setting.beta) / (2 * setting.queries)), setting.records),
     )
     return make_plan(
         name,
         setting,
         parameters,
         with_samplers([part], truncated, setting.data_budget.epsilon),
-        error_bound=parameters.bound / 2**GRID_BITS,
+        max_half_width=parameters.half_width / 2**GRID_BITS,
         seconds=counting_seconds(setting) + drawing_seconds(law, setting.queries, len(setting.shares)),
         memory_bytes=counting_bytes(setting),
     )

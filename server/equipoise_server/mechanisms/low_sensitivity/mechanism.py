@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.results import Answers
 from equipoise.model.rounds import MechanismPlan
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.statistics import Databases, grid_units
@@ -24,7 +25,7 @@ from equipoise_server.mechanisms.epochs.epochs import EpochParameters, Epochs
 from equipoise_server.mechanisms.epochs.plan import check_options, plan_epochs
 from equipoise_server.mechanisms.epochs.question import Scale
 from equipoise_server.mechanisms.epochs.session_plan import session_plan, statements_asked
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.candidates import read_candidates
 from equipoise_server.mechanisms.low_sensitivity.database_question import (
     DatabaseQuestion,
@@ -59,7 +60,7 @@ class LowSensitivity:
     answers have noise for that, rounding included (`scale_for`). Only tests and answers see the data: the list is
     public, and so is what a statement comes to on it. Learning never moves an exponent by more than a linear query
     would, so the analysts are charged alike. With probability `1 - beta` all certified answers are within their
-    bounds, whatever the candidates are; that they are learnt from in time is promised for no list.
+    half-widths, whatever the candidates are; that they are learnt from in time is promised for no list.
     """
 
     name = "low_sensitivity"
@@ -72,8 +73,8 @@ class LowSensitivity:
         epochs, off = plan_epochs(setting, session), rounding(session.scale)
         epochs = replace(
             epochs,
-            certified_bound=min(1 << GRID_BITS, epochs.certified_bound + off),
-            noise_bounds=tuple(min(1 << GRID_BITS, each + off) for each in epochs.noise_bounds),
+            certified_half_width=min(1 << GRID_BITS, epochs.certified_half_width + off),
+            noise_half_widths=tuple(min(1 << GRID_BITS, each + off) for each in epochs.noise_half_widths),
         )
         parameters = LowSensitivityParameters(sensitivity, setting.records, epochs)
         plan = session_plan(self.name, setting, session, epochs)

@@ -2,7 +2,7 @@
 
 Hardt, Ligett & McSherry (2012), for whole statements. The mechanism selects a statement by its largest cell error,
 and measures all of its cells for the price of one or two. Every round uses all measurements again. The final
-answers are fitted to all measurements at once, and a noisy test bounds their largest error.
+answers are fitted to all measurements at once, and a noisy test says how large their largest error is at most.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from equipoise.model.results import NO_BOUND, AnswerMethod
+from equipoise.model.results import NO_ANSWERS, AnswerMethod, Answers
 from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.answers import answers_within
 from equipoise_server.mechanisms.checking import check_enumerable, check_setting, planned_workloads
 from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, OnStep, Outcome, PublicParameters, alike
+from equipoise_server.mechanisms.interface import GRID_BITS, OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters, data_parts, plan_weights
 from equipoise_server.mechanisms.own_stream import own_stream
@@ -27,7 +28,7 @@ from equipoise_server.mechanisms.repair.private_weights import (
     rounding_error,
     selection_exponents,
     selection_step,
-    tested_bound,
+    tested_half_width,
 )
 from equipoise_server.mechanisms.running_time import (
     counting_bytes,
@@ -55,8 +56,8 @@ class MultiplicativeWeights:
     `s` what selections fall short by. A round whose selected statement errs by e brings the hypothesis closer to
     the data by at least `2 (e - 2 v)^2`, of log|X| at most (`hypothesis`), so the mean over all T hypotheses errs
     by at most `sqrt(log|X| / 2T) + 2 v + s`: the promise. The fitted answers are delivered where their own test
-    certifies no more than that, with what it certifies as their bound; otherwise the mean is, with the promise, as
-    it is where the test is seen to have failed (`tested_bound`).
+    certifies no more than that, with what it certifies; otherwise the mean is, with the promise, as it
+    is where the test is seen to have failed (`tested_half_width`).
     """
 
     name = "multiplicative_weights"
@@ -72,7 +73,7 @@ class MultiplicativeWeights:
             setting,
             parameters,
             data_parts(setting, parameters),
-            error_bound=parameters.proven / 2**GRID_BITS,
+            max_half_width=parameters.proven / 2**GRID_BITS,
             seconds=counting_seconds(setting) + weights_seconds(setting, parameters.rounds),
             memory_bytes=counting_bytes(setting) + fitting_bytes(setting),
         )
@@ -107,7 +108,7 @@ def learn(
 ) -> Answers:
     """Compute one analyst's answers: T rounds, then a fit, then the test of the fit."""
     if workload.empty:
-        return alike(np.zeros(0, np.int64), METHOD, NO_BOUND)
+        return NO_ANSWERS
     counts, starts = data.count(workload), workload.statement_offsets
     slack = gain_slack(rounding_error(records, data.universe_size))
     hypothesis = Hypothesis(data.universe_size, parameters.reach / 2.0**GRID_BITS, slack)
@@ -132,9 +133,9 @@ def learn(
     fitted = np.rint(np.clip(fit(workload, measured, variances).answers, 0, 1) * 2.0**GRID_BITS).astype(np.int64)
     largest = int(answer_scores(counts, records, fitted).max())
     noisy_largest = largest + int(parameters.certify_noise.draw(1, stream)[0])
-    tested = tested_bound(noisy_largest, parameters.margin, fitted, records)
-    # The proven bound is that of the mean over all rounds; the fit is nearly always far better.
-    values, bound = fitted, tested
+    tested = tested_half_width(noisy_largest, parameters.margin, fitted, records)
+    # What is proven is so of the mean over all rounds; the fit is nearly always far better.
+    values, half_width = fitted, tested
     if tested > parameters.proven:
-        values, bound = total // parameters.rounds, parameters.proven
-    return alike(values, METHOD, bound)
+        values, half_width = total // parameters.rounds, parameters.proven
+    return answers_within(values, METHOD, half_width)

@@ -35,7 +35,7 @@ class WeightsParameters(Parameters):
 
     `select_epsilon`: of one selection; `noise`: of one measured statement; `certify_epsilon`: of the final test.
     `reach`: in units of 2^-40, how far measured fractions may be from the truth. `proven`: the error of the mean
-    hypothesis, 2^40 where it says nothing. `margin`: score units added to a tested error so that it bounds the
+    hypothesis, 2^40 where it says nothing. `margin`: score units added to a tested error so that it is at least the
     true one.
     """
 
@@ -44,7 +44,7 @@ class WeightsParameters(Parameters):
     noise: GaussianNoise = key("noise", GAUSSIAN_NOISE)
     certify_epsilon: Fraction = key("certify_epsilon", FRACTION)
     reach: int = key("reach", COUNT)
-    proven: int = key("proven_bound", COUNT)
+    proven: int = key("proven_half_width", COUNT)
     margin: int = key("margin", INTEGER)
 
     @property

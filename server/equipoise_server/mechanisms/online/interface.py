@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from equipoise.errors import InvalidArgument
-from equipoise.model.results import AnswerMethod
+from equipoise.model.results import AnswerMethod, Answers
 from equipoise.model.rounds import MechanismPlan
 from equipoise.model.synopsis import Synopsis
 from equipoise.model.terms_checks import MAX_SESSION
@@ -22,7 +22,7 @@ from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_setting, check_table
-from equipoise_server.mechanisms.interface import Answers, OnStep, Outcome, PublicParameters
+from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters
 
 HYPOTHESIS = AnswerMethod.HYPOTHESIS
 
@@ -67,7 +67,7 @@ class SessionMechanism(Protocol):
         ...
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
-        """Plan a session: compute parameters, costs and error bounds from public facts alone.
+        """Plan a session: compute parameters, costs and half-widths from public facts alone.
 
         `setting.options` contains the session's `length` and the mechanism's own options (`session_length`).
 
@@ -143,16 +143,7 @@ def play(
         answers[analyst].append(session.answer(slot, *asked[analyst].at(place)))
     synopsis = session.finish()
     progress("answer", len(order), len(order))
-    return Outcome({analyst: joined(each) for analyst, each in answers.items()}, synopsis)
-
-
-def joined(answers: list[Answers]) -> Answers:
-    """Concatenate the answers to several statements."""
-    return Answers(
-        np.concatenate([np.zeros(0, np.int64), *(each.values for each in answers)]),
-        np.concatenate([np.zeros(0, np.uint8), *(each.methods for each in answers)]),
-        np.concatenate([np.zeros(0, np.int64), *(each.bounds for each in answers)]),
-    )
+    return Outcome({analyst: Answers.join(each) for analyst, each in answers.items()}, synopsis)
 
 
 def check_asked(

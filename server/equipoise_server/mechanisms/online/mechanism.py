@@ -7,22 +7,25 @@ answer alone improves the hypothesis.
 
 from __future__ import annotations
 
+import numpy as np
+
 from equipoise.errors import InvalidArgument
-from equipoise.model.results import NO_BOUND
+from equipoise.model.results import Answers
 from equipoise.model.rounds import MechanismPlan
 from equipoise.model.synopsis import Synopsis
+from equipoise.queries.fixed_point import ONE
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.answers import answers_within, uncertified
 from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, PublicParameters, alike
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.noise_calibration import fresh_answers
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS, linear
 from equipoise_server.mechanisms.online.parameters import OnlineParameters
-from equipoise_server.mechanisms.online.plan import data_parts, plan_online, uncertified
+from equipoise_server.mechanisms.online.plan import data_parts, max_uncertified, plan_online
 from equipoise_server.mechanisms.online.streams import SessionStreams
 from equipoise_server.mechanisms.repair.private_weights import answer_scores, rounding_error
-from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
 from equipoise_server.mechanisms.running_time import fitting_bytes, online_seconds
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector
 
@@ -69,8 +72,8 @@ class Online:
             setting,
             parameters,
             data_parts(setting, parameters),
-            error_bound=parameters.promise / 2**GRID_BITS,
-            max_uncertified=uncertified(setting, parameters),
+            max_half_width=parameters.promise / 2**GRID_BITS,
+            max_uncertified=max_uncertified(setting, parameters),
             seconds=online_seconds(setting, parameters.updates),
             memory_bytes=fitting_bytes(setting),
         )
@@ -105,17 +108,18 @@ class OnlineSession:
         asked = linear(statement)
         expected = self._hypothesis.answers(asked)
         if self.used_up_at(slot):
-            return alike(expected, UNCERTIFIED, NO_BOUND)
+            return uncertified(expected)
         counts = self._data.count(asked)
         score = int(answer_scores(counts, self._records, expected).max())
         if not self._tests.positive(slot, score):
-            return alike(expected, HYPOTHESIS, self._parameters.certified_bound)
+            return answers_within(expected, HYPOTHESIS, self._parameters.certified_half_width)
         noise, l1_sensitivity = self._parameters.noise, asked.statement_sensitivity(0)
         stream = self._streams.derive_asked("online", "answers", str(slot))
-        published = fresh_answers(noise, l1_sensitivity, counts, self._records, stream)
+        half_width = self._parameters.noise_half_widths[l1_sensitivity - 1]
+        published = fresh_answers(noise, l1_sensitivity, counts, self._records, half_width, stream)
         self._streams.learn()
-        self._hypothesis.measured(asked, 0, published / 2.0**GRID_BITS)
-        return alike(published, noise.method, self._parameters.noise_bounds[l1_sensitivity - 1])
+        self._hypothesis.measured(asked, 0, np.clip(published.values, 0, ONE) / 2.0**GRID_BITS)
+        return published
 
     def finish(self) -> Synopsis:
         """Return an empty synopsis: only the hypothesis's answers are released."""

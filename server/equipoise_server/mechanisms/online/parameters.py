@@ -9,10 +9,10 @@ from fractions import Fraction
 from equipoise.records.codec import BOOLEAN, COUNT, FRACTION, INTEGER, canonical_object, key
 from equipoise_server.mechanisms.hypothesis import gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
-from equipoise_server.mechanisms.noise_calibration import NOISE, NOISE_BOUNDS, AnswerNoise
+from equipoise_server.mechanisms.noise_calibration import NOISE, NOISE_HALF_WIDTHS, AnswerNoise
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, rounding_error
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, bound_on_grid
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, half_width_on_grid
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 
 UPWARD = 1 + 1e-9
@@ -24,9 +24,9 @@ class OnlineParameters(Parameters):
 
     `updates`: positives, after which nothing is learnt. `test_epsilon`: of one AboveThreshold; `threshold`: a score
     in units of 2^-16 records. `noise`: of statements answered afresh. `reach`: in units of 2^-40, how far their
-    fractions may be from the truth. `certified_bound` of answers from the hypothesis and `noise_bounds` of answers
-    with noise, by how much the statement's counts move (1: predicates, 2: marginals), hold for all of a session at
-    once, in units of 2^-40. `proven`: whether no more updates can happen than there are.
+    fractions may be from the truth. `certified_half_width` of answers from the hypothesis and `noise_half_widths`
+    of answers with noise, by how much the statement's counts move (1: predicates, 2: marginals), hold for all of a
+    session at once, in units of 2^-40. `proven`: whether no more updates can happen than there are.
     """
 
     updates: int = key("updates", COUNT)
@@ -34,8 +34,8 @@ class OnlineParameters(Parameters):
     threshold: int = key("threshold", INTEGER)
     noise: AnswerNoise = key("noise", NOISE)
     reach: int = key("reach", COUNT)
-    certified_bound: int = key("certified_bound", COUNT)
-    noise_bounds: tuple[int, int] = key("noise_bounds", NOISE_BOUNDS)
+    certified_half_width: int = key("certified_half_width", COUNT)
+    noise_half_widths: tuple[int, int] = key("noise_half_widths", NOISE_HALF_WIDTHS)
     proven: bool = key("proven", BOOLEAN)
 
     @property
@@ -45,8 +45,8 @@ class OnlineParameters(Parameters):
 
     @property
     def promise(self) -> int:
-        """The largest bound of a certified answer, in units of 2^-40."""
-        return max(self.certified_bound, *self.noise_bounds)
+        """The largest half-width of a certified answer, in units of 2^-40."""
+        return max(self.certified_half_width, *self.noise_half_widths)
 
 
 @dataclass(frozen=True)
@@ -59,26 +59,26 @@ class Division:
     updates: int
     test_epsilon: Fraction
     noise: AnswerNoise
-    noise_bounds: tuple[int, int]
+    noise_half_widths: tuple[int, int]
     tested: int
 
     def reach(self, setting: PublicParameters) -> int:
         """How far published fractions may be from the truth, with the rounding of what they are compared with."""
         rounding = math.ceil(rounding_error(setting.records, setting.universe_size) * 2.0**GRID_BITS)
-        return min(1 << GRID_BITS, max(self.noise_bounds) + rounding)
+        return min(1 << GRID_BITS, max(self.noise_half_widths) + rounding)
 
     def with_threshold(self, setting: PublicParameters, length: int, threshold: int) -> OnlineParameters:
         """Return the parameters that have this threshold."""
         reach = self.reach(setting)
-        certified = bound_on_grid(threshold + self.tested + SCORE_ROUNDING, setting.records << SCORE_BITS)
+        certified = half_width_on_grid(threshold + self.tested + SCORE_ROUNDING, setting.records << SCORE_BITS)
         return OnlineParameters(
             updates=self.updates,
             test_epsilon=self.test_epsilon,
             threshold=threshold,
             noise=self.noise,
             reach=reach,
-            certified_bound=certified,
-            noise_bounds=self.noise_bounds,
+            certified_half_width=certified,
+            noise_half_widths=self.noise_half_widths,
             proven=self.updates >= most_updates(setting, length, threshold - self.tested, reach),
         )
 
@@ -96,7 +96,7 @@ def proving_threshold(setting: PublicParameters, length: int, division: Division
 
 def _even_threshold(setting: PublicParameters, division: Division) -> int:
     """Return where both ways of answering promise the same: below 0 where nearly all are to be answered afresh."""
-    return int(max(division.noise_bounds) * (setting.records << SCORE_BITS) >> GRID_BITS) - division.tested
+    return int(max(division.noise_half_widths) * (setting.records << SCORE_BITS) >> GRID_BITS) - division.tested
 
 
 def most_updates(setting: PublicParameters, length: int, least_score: int, reach: int) -> int:

@@ -62,8 +62,9 @@ def divided(setting: PublicParameters, length: int, updates: int) -> list[Divisi
             vector = SparseVector(epsilon, 1 << SCORE_BITS, 0, updates)
             tested = vector.test_noise.quantile(beta / (6 * length))
             tested += vector.threshold_noise.quantile(beta / (6 * updates))
-            noise, bounds = choose_noise(setting, (1 - share) * rho_of_update, float(beta / (3 * setting.queries)))
-            divisions.append(Division(updates, epsilon, noise, bounds, tested))
+            chance = float(beta / (3 * setting.queries))
+            noise, half_widths = choose_noise(setting, (1 - share) * rho_of_update, chance)
+            divisions.append(Division(updates, epsilon, noise, half_widths, tested))
     return divisions
 
 
@@ -89,13 +90,13 @@ def _usual(setting: PublicParameters, length: int, divisions: list[Division]) ->
     them promises little, no more is aimed at than the usual number of updates can keep.
     """
     everything = Fraction(usable_rho(setting.data_budget), RHO_UNIT * length)
-    _, bounds = choose_noise(setting, everything, setting.beta / setting.queries)
+    _, half_widths = choose_noise(setting, everything, setting.beta / setting.queries)
     scale = setting.records << SCORE_BITS
-    aim = AIM * max(bounds) * scale >> GRID_BITS
+    aim = AIM * max(half_widths) * scale >> GRID_BITS
     most = max((division.updates for division in divisions if division.updates <= USUAL_UPDATES), default=0)
     if most:
         aim = min(aim, 2 * min(division.tested for division in divisions if division.updates == most))
-    loudest = min(max(bounds), (aim << GRID_BITS) // scale)
+    loudest = min(max(half_widths), (aim << GRID_BITS) // scale)
 
     def least(division: Division) -> int:
         """Return the threshold below which a hypothesis that is right would cause too many updates."""
@@ -109,7 +110,7 @@ def _usual(setting: PublicParameters, length: int, divisions: list[Division]) ->
     roomy = [
         division
         for division in enough
-        if aim - division.tested >= least(division) and max(division.noise_bounds) <= loudest
+        if aim - division.tested >= least(division) and max(division.noise_half_widths) <= loudest
     ]
     if roomy:
         best = max(roomy, key=lasting)
@@ -123,8 +124,8 @@ def _usual(setting: PublicParameters, length: int, divisions: list[Division]) ->
     return min(plans, key=lambda each: each.promise)
 
 
-def uncertified(setting: PublicParameters, parameters: OnlineParameters) -> int:
-    """Return the most cells that can be answered without a bound: all those asked after the last update."""
+def max_uncertified(setting: PublicParameters, parameters: OnlineParameters) -> int:
+    """Return the most cells that can be answered without an interval: all those asked after the last update."""
     return 0 if parameters.proven else setting.queries - parameters.updates
 
 

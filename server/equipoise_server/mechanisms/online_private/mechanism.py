@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from equipoise.model.results import Answers
 from equipoise.model.rounds import MechanismPlan
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.workload_compiler import CompiledStatement
@@ -19,7 +20,7 @@ from equipoise_server.mechanisms.epochs.epochs import EpochParameters, Epochs
 from equipoise_server.mechanisms.epochs.plan import check_options, plan_epochs
 from equipoise_server.mechanisms.epochs.question import LinearQuestion, Scale
 from equipoise_server.mechanisms.epochs.session_plan import session_plan, statements_asked
-from equipoise_server.mechanisms.interface import Answers, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED
 from equipoise_server.mechanisms.online.interface import linear, session_length
 
@@ -31,7 +32,7 @@ class OnlinePrivate:
     answered afresh and every test's sign is theta-DP, both charged in full (`private_cost.data_parts`). For the
     analysts, and for sequences fixed in advance: replacing one statement changes what all others see by at most
     `private_cost.analyst_parts`. (Statements that were chosen by the answer to it would be replaced with it, and
-    are protected as so many.) With probability `1 - beta` all certified answers are within their bounds.
+    are protected as so many.) With probability `1 - beta` all truths lie in their intervals.
     """
 
     name = "online_private"

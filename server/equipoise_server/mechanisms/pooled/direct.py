@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from equipoise.queries.box_terms import Terms
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise.records.codec import REAL, canonical_object, key
 from equipoise_server.mechanisms.pooled.measured import TableEstimate
 
 EXACT_BITS = 52  # integer sums of estimates stay within 2^53
@@ -26,26 +25,22 @@ ROUNDING = 2.0**-40  # of everything summed: far more than doubles and integer u
 class DirectAnswers:
     """Counts float64[k] from the measured tables, and what they may err by, float64[k], in records.
 
-    The reach holds for all cells of all tables of a family at once with the chance it was made for, and for every
-    predicate with another.
+    Each errs by more than its reach with at most the chance that this was made for. `deviation`: float64[k], the
+    standard deviation of the noise, in records.
     """
 
     counts: NDArray[np.float64]
     reach: NDArray[np.float64]
-
-
-@canonical_object
-class Chances:
-    """Public: with which probability one cell's, and one predicate's, estimate may err beyond its reach."""
-
-    cell: float = key("cell", REAL)
-    predicate: float = key("predicate", REAL)
+    deviation: NDArray[np.float64]
 
 
 def direct_answers(
-    workload: CompiledWorkload, estimates: Mapping[Axes, TableEstimate], chances: Chances
+    workload: CompiledWorkload, estimates: Mapping[Axes, TableEstimate], chance: float
 ) -> DirectAnswers:
-    """Return what `estimates`, one for each set that is asked about and in the family, say about every query."""
+    """Return what `estimates`, one for each set that is asked about and in the family, say about every query.
+
+    `chance`: at most with this one an estimate is beyond its reach.
+    """
     sizes, queries = workload.schema_sizes, workload.query_count
     sets = workload.statement_tables()
     counts, reach = np.zeros(queries), np.full(queries, np.inf)
@@ -55,7 +50,6 @@ def direct_answers(
     variances = np.array([estimated.variance for estimated in estimates.values()] + [np.inf])
     cells = np.array([estimated.counts.size for estimated in estimates.values()] + [1], dtype=np.int64)
     slack = np.array([_slack(estimated) for estimated in estimates.values()] + [0.0])
-    chance = np.full(queries, chances.predicate)
 
     # A query that selects j of the N cells of its table selects j |X| / N records of the universe.
     selected = workload.counts(np.ones(math.prod(sizes), dtype=np.int64))
@@ -68,7 +62,6 @@ def direct_answers(
     for statement, marginal in zip(statements.tolist(), workload.marginals, strict=True):
         axes = sets[statement]
         own = slice(marginal.first_query, marginal.first_query + int(statement_sizes[statement]))
-        chance[own] = chances.cell
         if axes is not None and axes in estimates:
             if marginal.axes not in flat:
                 order = [axes.index(axis) for axis in marginal.axes if axis in axes]
@@ -80,9 +73,11 @@ def direct_answers(
             if rows.size:
                 _add_predicates(workload, group, rows, axes, estimated, counts)
     known = set_of_query >= 0
-    far = np.sqrt(2 * np.log(2 / chance[known]) * variances[set_of_query[known]] * spread[known]) * (1 + 1e-9)
+    deviation = np.zeros(queries)
+    deviation[known] = np.sqrt(variances[set_of_query[known]] * spread[known])
+    far = math.sqrt(2 * math.log(2 / chance)) * deviation[known] * (1 + 1e-9)
     reach[known] = far + slack[set_of_query[known]]
-    return DirectAnswers(counts, reach)
+    return DirectAnswers(counts, reach, deviation)
 
 
 def _numbered(sets: list[Axes | None], estimates: Mapping[Axes, TableEstimate]) -> NDArray[np.int64]:

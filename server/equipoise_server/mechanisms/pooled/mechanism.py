@@ -5,7 +5,7 @@ for (`accounting.tables_rho` is at most that), and that of repair where some is 
 analyst, or all statements of one analyst, against all other analysts together: the cost of the noisy vote counts
 alone (`accounting.votes_l1_sensitivity`) and, where whole analysts are repaired, that of hiding who gets a place;
 all that others see is a function of these, of the data, and of their own workloads and streams. With probability
-`1 - beta` every certified answer is within its bound. All up to the truncation of the samplers, charged to delta.
+`1 - beta` every truth lies in its answer's interval. All up to the truncation of the samplers, charged to delta.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
-from equipoise.model.results import NO_BOUND
+from equipoise.model.results import AnswerMethod, Answers
 from equipoise.model.rounds import MechanismPlan
 from equipoise.model.synopsis import Synopsis
+from equipoise.queries.fixed_point import ONE
 from equipoise.queries.joined_workloads import concatenate, some_statements
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.answers import answers_within, moved_into, uncertified, with_answers
 from equipoise_server.mechanisms.checking import planned_workloads
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, OnStep, Outcome, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.pooled.demand import votes_of
 from equipoise_server.mechanisms.pooled.direct import DirectAnswers, direct_answers
@@ -33,8 +35,9 @@ from equipoise_server.mechanisms.pooled.measured import MeasuredTable, TableEsti
 from equipoise_server.mechanisms.pooled.outside import repair_outside
 from equipoise_server.mechanisms.pooled.plan import PooledParameters, plan_pooled
 from equipoise_server.mechanisms.pooled.synopsis import fitted_weights, synthetic_records
-from equipoise_server.mechanisms.repair.statement_repair import SYNOPSIS, UNCERTIFIED
 from equipoise_server.randomness.stream import KeyedStream
+
+FITTED = AnswerMethod.FITTED
 
 
 class Pooled:
@@ -74,7 +77,7 @@ class Pooled:
         if present:
             together = concatenate(list(present.values()))
             estimates = estimates_of(together, parameters, tables, setting.records)
-            direct = direct_answers(together, estimates, parameters.chances)
+            direct = direct_answers(together, estimates, parameters.chance)
             delivered = answered(parameters, together, direct, synopsis, setting.records)
             answers = divided(delivered, present)
         if parameters.repair is not None:
@@ -141,34 +144,31 @@ def answered(
     synopsis: Synopsis,
     records: int,
 ) -> Answers:
-    """Every query's answer from the synopsis, or from the measured tables where that lies beyond their reach.
+    """Every query's answer from the synopsis, or from the measured tables where it lies out of their reach.
 
-    A certified answer's bound is its distance from the farther end of the interval in which the truth lies, as far
-    as the measured tables tell; queries outside the family have no such interval and stay uncertified here. An
-    estimate further than its reach from all that a count can be errs by more than its reach, so the interval around
-    it proves nothing. Then the nearest that a count can be is taken for the estimate: the interval around that
-    misses the truth only where the estimate errs by more than twice its reach.
+    The interval is that of the measured tables, which holds whatever the synopsis says. The synopsis's value is
+    delivered where it lies in the interval, as it errs less than the measurement; beyond, the synopsis is known to
+    be wrong, and the measurement itself is delivered, not cut at 0. Queries outside the family have no interval and
+    stay uncertified here.
     """
-    one = 1 << GRID_BITS
-    values = synopsis.answers(together)
     known = np.isfinite(direct.reach)
-    reach = np.where(known, direct.reach, records) / records
-    measured = direct.counts / records
-    nearest = np.clip(measured, 0, 1)
-    far = known & (np.abs(values / one - nearest) > reach)
-    values = np.where(far, np.rint(nearest * one).astype(np.int64), values)
-    centre = np.where(np.abs(measured - nearest) > reach, nearest, measured)
-    low, high = np.clip(centre - reach, 0, 1), np.clip(centre + reach, 0, 1)
-    widest = np.maximum(values / one - low, high - values / one)
-    # Two units: the answer's rounding, and the bound's.
-    bounds = np.minimum(np.ceil(np.maximum(widest, 0) * one).astype(np.int64) + 2, one)
-    certified = known & (bounds <= parameters.certified)
-    methods = np.where(far, GaussianNoise.method, SYNOPSIS)
-    return Answers(
-        values,
-        np.where(certified, methods, UNCERTIFIED).astype(np.uint8),
-        np.where(certified, bounds, NO_BOUND),
-    )
+    # Two units: the measurement's rounding, and the half-width's.
+    half_widths = np.where(known, on_grid_upwards(np.where(known, direct.reach, 0), records, 2), 0)
+    measured = np.rint(direct.counts * (2.0**GRID_BITS / records)).astype(np.int64)
+    errors = on_grid_upwards(direct.deviation, records)
+    tables, values = answers_within(measured, GaussianNoise.method, half_widths, errors), synopsis.answers(together)
+    inside = (tables.lows <= values) & (values <= tables.highs)
+    possible = np.where(known & ~inside, np.clip(measured, 0, ONE), values)
+    certified = known & (half_widths <= parameters.certified)
+    answers = with_answers(uncertified(possible), certified, tables[certified])
+    fitted = certified & inside
+    return with_answers(answers, fitted, moved_into(tables, values, FITTED)[fitted])
+
+
+def on_grid_upwards(amounts: NDArray[np.float64], records: int, more: int = 0) -> NDArray[np.int64]:
+    """Amounts of records, float64[k], as parts of all in units of 2^-40: rounded up, so many more; at most 1."""
+    units = np.ceil(amounts * (2.0**GRID_BITS / records)) + more
+    return np.asarray(np.minimum(units, 2.0**GRID_BITS), dtype=np.int64)
 
 
 def divided(together: Answers, workloads: Mapping[str, CompiledWorkload]) -> dict[str, Answers]:
@@ -177,7 +177,7 @@ def divided(together: Answers, workloads: Mapping[str, CompiledWorkload]) -> dic
     for name, workload in workloads.items():
         own = slice(start, start + workload.query_count)
         start = own.stop
-        answers[name] = Answers(together.values[own], together.methods[own], together.bounds[own])
+        answers[name] = together[own]
     return answers
 
 
@@ -186,6 +186,4 @@ def with_statements(answers: Answers, workload: CompiledWorkload, chosen: Sequen
     statements = np.zeros(workload.statement_count, dtype=np.bool_)
     statements[list(chosen)] = True
     queries = np.repeat(statements, np.diff(workload.statement_offsets))
-    values, methods, bounds = answers.values.copy(), answers.methods.copy(), answers.bounds.copy()
-    values[queries], methods[queries], bounds[queries] = parts.values, parts.methods, parts.bounds
-    return Answers(values, methods, bounds)
+    return with_answers(answers, queries, parts)

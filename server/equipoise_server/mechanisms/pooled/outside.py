@@ -12,12 +12,13 @@ from fractions import Fraction
 
 from equipoise.accounting import ApproximateDpEvent, PrivacyEvent, PureDpEvent, ZcdpEvent
 from equipoise.model.accounts import Budget
+from equipoise.model.results import Answers
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.budget_rounding import sampler_delta
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.repair import analyst_repair_plan, statement_repair_plan
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, repair_analysts
 from equipoise_server.mechanisms.repair.parameters import Repair
@@ -49,10 +50,10 @@ def plan_repair(setting: PublicParameters, places: RepairPlaces | None, threshol
 
 
 def repair_promise(repairs: Repair) -> float:
-    """Return the largest bound of a certified answer outside the family."""
+    """Return the largest half-width of a certified answer outside the family."""
     if isinstance(repairs, AnalystRepairParameters):
         return analyst_repair_plan.promised(repairs)
-    return max(repairs.certified_bound, *repairs.noise_bounds) / 2.0**GRID_BITS
+    return max(repairs.certified_half_width, *repairs.noise_half_widths) / 2.0**GRID_BITS
 
 
 def uncertified_outside(setting: PublicParameters, repairs: Repair) -> int:

@@ -1,4 +1,4 @@
-"""The plan of `pooled`, from public facts: the family, the noise on the demand, the floors, and the error bound."""
+"""The plan of `pooled`, from public facts: the family, the noise on the demand, the floors, and the half-widths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from equipoise.accounting import RHO_UNIT, PrivacyEvent, ZcdpEvent
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.marginal_tables import Axes
-from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key, optional
+from equipoise.records.codec import COUNT, FRACTION, REAL, canonical_object, codec_of, key, optional
 from equipoise_server.mechanisms.budget_rounding import usable_rho, with_samplers
 from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
@@ -19,7 +19,6 @@ from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, GaussianNoi
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.pooled.allocation import shares_of
 from equipoise_server.mechanisms.pooled.demand import Demand, demand_parts, plan_demand
-from equipoise_server.mechanisms.pooled.direct import Chances
 from equipoise_server.mechanisms.pooled.family import Family, table_cells
 from equipoise_server.mechanisms.pooled.measured import estimated_variance, reach
 from equipoise_server.mechanisms.pooled.options import MAX_UNIVERSE, Options, read_options
@@ -51,17 +50,17 @@ class PooledParameters(Parameters):
     """All public parameters of one run.
 
     `rho`: of all tables together, in units of 10^-12. `floor`: the part of it that each of the family's largest
-    tables gets at least. `chances`: of one estimate's error beyond its reach. `certified`: the largest bound of an
-    answer certified by the tables, in units of 2^-40. `synopsis`: records of the synthetic table. `repair`: how
-    statements outside the family are answered; None where they are refused.
+    tables gets at least. `chance`: that one estimate errs beyond its reach. `certified`: the largest half-width
+    of an answer certified by the tables, in units of 2^-40. `synopsis`: records of the synthetic table. `repair`:
+    how statements outside the family are answered; None where they are refused.
     """
 
     family: Family = key("family", codec_of(Family))
     demand: Demand = key("demand", codec_of(Demand))
     rho: int = key("rho", COUNT)
     floor: Fraction = key("floor", FRACTION)
-    chances: Chances = key("chances", codec_of(Chances))
-    certified: int = key("certified_bound", COUNT)
+    chance: float = key("chance", REAL)
+    certified: int = key("certified_half_width", COUNT)
     synopsis: int = key("synopsis_records", COUNT)
     repair: Repair | None = key("repair", optional(REPAIR))
 
@@ -79,13 +78,13 @@ class PooledParameters(Parameters):
 def plan_pooled(name: str, setting: PublicParameters) -> MechanismPlan:
     """Parameters from public things; refused where a budget would be exceeded.
 
-    `error_bound`. With probability `1 - beta` (or half of it, where some is kept for what is outside the
+    `max_half_width`. With probability `1 - beta` (or half of it, where some is kept for what is outside the
     family), every estimate of a cell of the family's tables is within its reach `w`, and so is that of every
     predicate: a union bound over all cells of the family, which does not grow with the analysts, and over all
-    declared statements. An answer of the synopsis further than `w` from the estimate (cut to what a count can be)
-    is replaced by it. So every answer is within `2 w` of the truth. The reach is public: as each of the family's
+    declared statements. So the truth lies in the interval of half-width `w` around the estimate, whatever value the
+    synopsis gives. The reach is public: as each of the family's
     largest tables gets at least its floor of rho, whatever the demand, `w` is at most what the floors give
-    (`estimated_variance`), and an answer with a larger bound, which only a predicate over many cells can have, is
+    (`estimated_variance`), and an answer with a larger one, which only a predicate over many cells can have, is
     not certified.
     """
     check_setting(setting)
@@ -99,22 +98,22 @@ def plan_pooled(name: str, setting: PublicParameters) -> MechanismPlan:
     if rho == 0:
         raise BudgetExhausted("data_budget: is too small to measure any table; raise it")
     floor = options.floor / max(1, len(family.largest))
-    chances = chances_of(setting, family, 2 if options.repair_share else 1)
-    certified = certified_bound(setting, family, Fraction(rho, RHO_UNIT) * floor, chances, options.summed)
+    chance = chance_of(setting, family, 2 if options.repair_share else 1)
+    certified = certified_half_width(setting, family, Fraction(rho, RHO_UNIT) * floor, chance, options.summed)
     promised, repairs = certified / 2.0**GRID_BITS, None
     uncertified = uncertified_predicates(setting, family, options)
     if options.repair_share:
-        repairs = plan_repair(setting, places, promised, Fraction(whole - rho, RHO_UNIT))
+        repairs = plan_repair(setting, places, 2 * promised, Fraction(whole - rho, RHO_UNIT))
         uncertified = min(setting.queries, uncertified + uncertified_outside(setting, repairs))
         promised = max(promised, repair_promise(repairs))
-    parameters = PooledParameters(family, demand, rho, floor, chances, certified, options.synopsis, repairs)
+    parameters = PooledParameters(family, demand, rho, floor, chance, certified, options.synopsis, repairs)
     return make_plan(
         name,
         setting,
         parameters,
         data_parts(parameters, setting),
         analyst_parts(parameters, setting),
-        error_bound=promised,
+        max_half_width=promised,
         max_uncertified=uncertified,
         seconds=predicted_seconds(setting, family),
         memory_bytes=predicted_memory(setting),
@@ -168,18 +167,16 @@ def family_of(setting: PublicParameters, options: Options) -> Family:
     return family
 
 
-def chances_of(setting: PublicParameters, family: Family, parts: int) -> Chances:
-    """Half of beta's part for all cells of all tables of the family, half for all predicates there may be."""
+def chance_of(setting: PublicParameters, family: Family, parts: int) -> float:
+    """Beta's part, divided evenly over all cells of all tables of the family and all predicates there may be."""
     cells = sum(table_cells(family.sizes, axes) for axes in family.sets)
-    statements = setting.statements
-    beta = setting.beta / parts
-    return Chances(beta / 2 / max(1, cells), beta / 2 / statements)
+    return setting.beta / parts / (cells + setting.statements)
 
 
-def certified_bound(
-    setting: PublicParameters, family: Family, least_rho: Fraction, chances: Chances, summed: float
+def certified_half_width(
+    setting: PublicParameters, family: Family, least_rho: Fraction, chance: float, summed: float
 ) -> int:
-    """Twice the largest reach of a certified answer, in units of 2^-40: see `plan_pooled`."""
+    """The largest reach of a certified answer, in units of 2^-40: see `plan_pooled`."""
     if not family.sets:
         return 4
     try:
@@ -196,10 +193,10 @@ def certified_bound(
         variance, cells = estimated_variance(family.sizes, axes, measured), table_cells(family.sizes, axes)
         widest = max(
             widest,
-            reach(variance * (1 - 1 / cells), chances.cell),
-            reach(variance * min(summed, cells / 4), chances.predicate) if predicates else 0.0,
+            reach(variance * (1 - 1 / cells), chance),
+            reach(variance * min(summed, cells / 4), chance) if predicates else 0.0,
         )
-    return min(NO_LARGER, math.ceil(2 * widest / setting.records * SLACK * NO_LARGER) + 16)
+    return min(NO_LARGER, math.ceil(widest / setting.records * SLACK * NO_LARGER) + 16)
 
 
 def predicted_seconds(setting: PublicParameters, family: Family) -> float:

@@ -7,20 +7,20 @@ fit one another, none is negative, and what many of them share is averaged.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.model.results import AnswerMethod
+from equipoise.model.results import AnswerMethod, Answers
 from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.answers import moved_into
 from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.independent_noise.mechanism import noisy_answers, noisy_counts
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, OnStep, Outcome, PublicParameters
-from equipoise_server.mechanisms.projection.plan import ROUNDING, furthest, gaussian_law, plan_projection
+from equipoise_server.mechanisms.interface import GRID_BITS, OnStep, Outcome, PublicParameters
+from equipoise_server.mechanisms.projection.plan import furthest, gaussian_law, plan_projection
 
 METHOD = AnswerMethod.PROJECTION
 UPWARD = 1 + 1e-9  # far more than the doubles here can err
@@ -33,16 +33,11 @@ class Projection:
     whose noisy counts it starts from: `sum of declared sensitivities / (2 variance)` in zCDP, and nothing at all
     for either unit; all that follows is post-processing of one analyst's own noisy counts.
 
-    Bounds. With probability `1 - beta` every noisy count is within the noise's quantile `z` of the truth, all at
-    once. Then the truth lies in the interval of half-width `z` around each noisy count, cut at 0 and at all
-    records, and the bound of an answer is the distance to the further end of it. Where the cut leaves nothing, the
-    noise is seen to be beyond `z`, and that interval proves nothing; then the one around the cut noisy count is
-    taken. It misses the truth only where the noise is beyond `2 z`, as the truth is then more than `z` from the
-    same end as the noisy count, so it fails with no larger probability. Fitted answers are delivered where
-    each of them is within `far` of its noisy one, so every bound is at most `z + far`: the error that is promised.
-    The truth's own answers are that near with probability `1 - beta / 2^10`, and the fit goes on until its are. An
-    analyst for whom no such distribution was found in `fitting.MAX_STEPS` steps gets the noisy answers themselves,
-    marked `gaussian`, with their bound `z`.
+    Intervals. Those of `gaussian`: with probability `1 - beta` every noisy count is within the noise's quantile `z`
+    of the truth, all at once, and nothing that a fit does to the values changes that. A fitted value is delivered
+    where it lies in its interval, and moved into it where it does not. The fit goes on until each of its answers is
+    within `far` of the noisy one, as the truth's own answers are with probability `1 - beta / 2^10`. An analyst for
+    whom no such distribution was found in `fitting.MAX_STEPS` steps gets the noisy answers, marked `gaussian`.
 
     Errors. Let `t`, `y` and `a` be true, noisy and fitted answers. The *nearest* point `p` of a convex set that
     contains `t` is never further from it than `y`: `|p - t|^2 <= |y - t|^2 - |y - p|^2`, whatever the noise. The
@@ -54,7 +49,7 @@ class Projection:
     fitted = True
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
-        """As `gaussian`, with a bound of about twice its own. There are no options."""
+        """Plan a round as `gaussian` does, with the same intervals. There are no options."""
         return plan_projection(self.name, setting)
 
     def run(
@@ -80,18 +75,11 @@ def project(
     parameters: NoiseParameters, workload: CompiledWorkload, noisy: NDArray[np.int64], setting: PublicParameters
 ) -> Answers:
     """Return one analyst's answers from its noisy counts, int64[k], which are all that it reads."""
-    records, law = setting.records, gaussian_law(parameters)
-    reach = law.quantile(Fraction(setting.beta) / (2 * setting.queries))
-    far = furthest(parameters, setting)
-    variances = np.full(noisy.size, float(law.variance) / records**2)
+    records, far = setting.records, furthest(parameters, setting)
+    measured = noisy_answers(parameters, noisy, records)
+    variances = np.full(noisy.size, float(gaussian_law(parameters).variance) / records**2)
     fitted = fit(workload, noisy / records, variances, within=far / records)
     values = np.rint(np.clip(fitted.answers, 0, 1) * 2.0**GRID_BITS).astype(np.int64)
-    counts = values * (records / 2.0**GRID_BITS)
-    if (np.abs(counts - noisy) > far * UPWARD).any():
-        return noisy_answers(parameters, noisy, records)
-    possible = np.clip(noisy, 0, records)
-    centre = np.where(np.abs(noisy - possible) > reach, possible, noisy)
-    lowest, highest = np.maximum(centre - reach, 0), np.minimum(centre + reach, records)
-    further = np.maximum(counts - lowest, highest - counts) * UPWARD
-    bounds = np.ceil(further * (2.0**GRID_BITS / records)).astype(np.int64) + ROUNDING
-    return Answers(values, np.full(noisy.size, METHOD, dtype=np.uint8), np.clip(bounds, 0, 1 << GRID_BITS))
+    if (np.abs(values * (records / 2.0**GRID_BITS) - noisy) > far * UPWARD).any():
+        return measured
+    return moved_into(measured, values, METHOD)

@@ -1,4 +1,4 @@
-"""The plan of `projection`: the noise of `gaussian`, how far a fit may move answers, and their error bound."""
+"""The plan of `projection`: the noise and the intervals of `gaussian`, and how far a fit may move answers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from equipoise.model.rounds import MechanismPlan
 from equipoise_server.mechanisms.checking import check_enumerable, check_no_options
 from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
-from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
-from equipoise_server.mechanisms.repair.statement_repair import bound_on_grid
 from equipoise_server.mechanisms.running_time import fitting_bytes, fitting_seconds
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 
 HARDLY = Fraction(1, 2**10)  # part of beta: how probably the truth itself is too far from noisy answers
-ROUNDING = 2  # units of 2^-40: an answer's own rounding, and its bound's
 
 
 def plan_projection(name: str, setting: PublicParameters) -> MechanismPlan:
@@ -27,13 +25,10 @@ def plan_projection(name: str, setting: PublicParameters) -> MechanismPlan:
     plan = GAUSSIAN.plan(setting)
     check_enumerable(setting)
     parameters = NoiseParameters.from_json(plan.parameters)
-    far = bound_on_grid(furthest(parameters, setting), setting.records)
-    reach = (parameters.bound + far + 2 * ROUNDING) / 2**GRID_BITS
     deviation = math.sqrt(gaussian_law(parameters).variance) / setting.records
     return replace(
         plan,
         mechanism=name,
-        error_bound=min(1.0, reach),
         seconds=plan.seconds + fitting_seconds(setting, deviation),
         memory_bytes=plan.memory_bytes + fitting_bytes(setting),
         data_events=events_to_json(name, events_from_json(plan.data_events)),

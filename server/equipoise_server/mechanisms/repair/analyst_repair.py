@@ -14,17 +14,17 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.model.results import NO_BOUND, AnswerMethod
+from equipoise.model.results import AnswerMethod, Answers
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, codec_of, key
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers
-from equipoise_server.mechanisms.repair.private_weights import PrivateWeights, tested_bound
+from equipoise_server.mechanisms.answers import answers_within, uncertified
+from equipoise_server.mechanisms.interface import GRID_BITS
+from equipoise_server.mechanisms.repair.private_weights import PrivateWeights, tested_half_width
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.mechanisms.repair.statement_repair import (
     SCORE_BITS,
     SYNOPSIS,
-    UNCERTIFIED,
     SynopsisCounts,
     score,
 )
@@ -38,18 +38,18 @@ MULTIPLICATIVE_WEIGHTS = AnswerMethod.MULTIPLICATIVE_WEIGHTS
 class AnalystRepairParameters:
     """Public parameters of all repairs of a round.
 
-    `threshold`: a score, in units of 2^-16 records. `test_epsilon`: of one analyst's test. `certified_bound`: the
-    error in units of 2^-40 that holds for all synopsis answers whose analyst tested negative; `weights_bound`:
+    `threshold`: a score, in units of 2^-16 records. `test_epsilon`: of one analyst's test. `certified_half_width`:
+    in units of 2^-40, of all synopsis answers whose analyst tested negative; `weights_half_width`:
     the proven error of all answers by multiplicative weights; `weights_limit`: beyond it such answers are not
-    certified; `certify_margin`: score units added to a noisy largest score so that it bounds the true one.
+    certified; `certify_margin`: score units added to a noisy largest score so that the true one is no larger.
     """
 
     threshold: int = key("threshold", INTEGER)
     test_epsilon: Fraction = key("test_epsilon", FRACTION)
     places: RepairPlaces = key("places", codec_of(RepairPlaces))
     weights: PrivateWeights = key("weights", codec_of(PrivateWeights))
-    certified_bound: int = key("certified_bound", COUNT)
-    weights_bound: int = key("weights_bound", COUNT)
+    certified_half_width: int = key("certified_half_width", COUNT)
+    weights_half_width: int = key("weights_half_width", COUNT)
     weights_limit: int = key("weights_limit", COUNT)
     certify_margin: int = key("certify_margin", INTEGER)
 
@@ -111,13 +111,9 @@ def is_positive(
 
 
 def from_synopsis(parameters: AnalystRepairParameters, synopsis: SynopsisCounts, certified: bool) -> Answers:
-    """Return the synopsis's answers, with the bound of a negative test or without any."""
-    size = len(synopsis.counts)
-    return Answers(
-        on_grid(synopsis.counts, synopsis.size),
-        np.full(size, SYNOPSIS if certified else UNCERTIFIED, dtype=np.uint8),
-        np.full(size, parameters.certified_bound if certified else NO_BOUND, dtype=np.int64),
-    )
+    """Return the synopsis's answers, with the intervals of a negative test or without any."""
+    values = on_grid(synopsis.counts, synopsis.size)
+    return answers_within(values, SYNOPSIS, parameters.certified_half_width) if certified else uncertified(values)
 
 
 def answer_afresh(
@@ -128,22 +124,19 @@ def answer_afresh(
     start: NDArray[np.float64],
     seed: bytes,
 ) -> Answers:
-    """Answers by private multiplicative weights, with the bound that their own final test gives them.
+    """Answers by private multiplicative weights, with the half-width that their own final test gives them.
 
-    Or the one that is proven without it, where that is smaller or the test is seen to have failed; without any
-    where neither is within the limit.
+    Or the one that is proven without it, where that is smaller or the test is seen to have failed; without
+    intervals where neither is within the limit.
     """
     values, noisy = parameters.weights.answer(
         served.workload, served.counts, records, start, KeyedStream.derive(seed, "repair/weights", analyst)
     )
-    tested = tested_bound(noisy, parameters.certify_margin, values, records)
-    bound = min(parameters.weights_bound, tested)
-    certified = bound <= parameters.weights_limit
-    return Answers(
-        values,
-        np.full(len(values), MULTIPLICATIVE_WEIGHTS if certified else UNCERTIFIED, dtype=np.uint8),
-        np.full(len(values), bound if certified else NO_BOUND, dtype=np.int64),
-    )
+    tested = tested_half_width(noisy, parameters.certify_margin, values, records)
+    half_width = min(parameters.weights_half_width, tested)
+    if half_width > parameters.weights_limit:
+        return uncertified(values)
+    return answers_within(values, MULTIPLICATIVE_WEIGHTS, half_width)
 
 
-MAX_BOUND = 1 << GRID_BITS  # no answer between 0 and 1 errs by more
+MAX_HALF_WIDTH = 1 << GRID_BITS  # no answer between 0 and 1 errs by more

@@ -1,4 +1,4 @@
-"""The plan of repair where the protected unit is a whole analyst: places, noise, bounds and costs."""
+"""The plan of repair where the protected unit is a whole analyst: places, noise, half-widths and costs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from equipoise_server.mechanisms.equilibrium import cost_model
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.options import real, whole
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
-from equipoise_server.mechanisms.repair.analyst_repair import MAX_BOUND, AnalystRepairParameters
+from equipoise_server.mechanisms.repair.analyst_repair import MAX_HALF_WIDTH, AnalystRepairParameters
 from equipoise_server.mechanisms.repair.private_weights import (
     SCORE_ROUNDING,
     PrivateWeights,
@@ -25,7 +25,7 @@ from equipoise_server.mechanisms.repair.private_weights import (
     weights_error,
 )
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, bound_on_grid
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, half_width_on_grid
 from equipoise_server.mechanisms.repair.weights_hypothesis import PASSES
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
@@ -99,7 +99,7 @@ def game_setting(setting: PublicParameters, places: RepairPlaces) -> PublicParam
 def plan_analyst_repair(
     setting: PublicParameters, threshold_error: float, places: RepairPlaces, rho: Fraction
 ) -> AnalystRepairParameters:
-    """Noise and bounds within `rho`.
+    """Noise and half-widths within `rho`.
 
     `threshold_error`: the synopsis error, as a fraction of the records, from which an analyst is worth a place.
     """
@@ -112,28 +112,28 @@ def plan_analyst_repair(
     threshold = math.ceil(real(setting.options, "threshold", threshold_error) * scale)
     # beta is shared out: half to the tests, a quarter to the final tests, a quarter to the proven error.
     noise = DiscreteLaplace(test_epsilon / (1 << SCORE_BITS))
-    certified = bound_on_grid(threshold + noise.quantile(beta / 2 / size.units) + 1, scale)
+    certified = half_width_on_grid(threshold + noise.quantile(beta / 2 / size.units) + 1, scale)
     proven, limit, margin, chance = certified, certified, 0, beta / 4 / max(1, places.cap)
     if places.cap:
         margin = weights.certify_noise.quantile(chance)
         # Answers are certified up to what their noise alone could cost, or what such answers usually reach.
         noise_alone = 2 * margin + SCORE_ROUNDING + weights.measure_noise.quantile(beta / 8) * (1 << SCORE_BITS)
         usual = math.ceil(math.sqrt(math.log(2 * size.universe) / weights.rounds) / 4 * scale)
-        limit = max(certified, bound_on_grid(max(noise_alone, usual), scale))
+        limit = max(certified, half_width_on_grid(max(noise_alone, usual), scale))
         error = weights_error(weights, records, size.universe, size.largest_unit, chance)
-        proven = min(MAX_BOUND, math.ceil(min(1.0, error) * MAX_BOUND) + 1)
+        proven = min(MAX_HALF_WIDTH, math.ceil(min(1.0, error) * MAX_HALF_WIDTH) + 1)
         if proven > limit:
             # The proof certifies nothing, so nothing is lost without it: the final test certifies, and the answers
             # come much closer where earlier measurements are used again down to the noise they usually carry.
-            weights, proven = replace(weights, guard=usual_guard(weights, records)), MAX_BOUND
+            weights, proven = replace(weights, guard=usual_guard(weights, records)), MAX_HALF_WIDTH
         limit = min(limit, proven)
     return AnalystRepairParameters(
         threshold=threshold,
         test_epsilon=test_epsilon,
         places=places,
         weights=weights,
-        certified_bound=certified,
-        weights_bound=proven,
+        certified_half_width=certified,
+        weights_half_width=proven,
         weights_limit=limit,
         certify_margin=margin,
     )
@@ -190,7 +190,7 @@ def places_truncation(places: RepairPlaces, size: Size) -> Fraction:
 def uncertified_queries(
     setting: PublicParameters, repairs: AnalystRepairParameters, game: GameParameters, size: Size
 ) -> int:
-    """At most how many queries can end uncertified after a game, with the confidence of the bounds.
+    """At most how many queries can end uncertified after a game, with the confidence of the intervals.
 
     Fewer than `s` analysts need a place where the threshold lies above the game's bound and the tests' noise.
     """
@@ -209,7 +209,7 @@ def queries_without_places(setting: PublicParameters, repairs: AnalystRepairPara
     """
     queries = sorted((share.queries for share in setting.shares), reverse=True)
     places = repairs.places
-    if repairs.weights_limit < repairs.weights_bound:
+    if repairs.weights_limit < repairs.weights_half_width:
         safe = 0  # no place is sure to end in a certified answer
     elif places.epsilon == 0:
         safe = places.cap
@@ -228,5 +228,7 @@ def repair_seconds(repairs: AnalystRepairParameters, size: Size) -> float:
 
 
 def promised(repairs: AnalystRepairParameters) -> float:
-    """Return the largest bound that a certified answer can carry."""
-    return max(repairs.certified_bound, min(repairs.weights_limit, repairs.weights_bound)) / 2.0**GRID_BITS
+    """Return the largest half-width of a certified answer."""
+    return (
+        max(repairs.certified_half_width, min(repairs.weights_limit, repairs.weights_half_width)) / 2.0**GRID_BITS
+    )

@@ -2,9 +2,9 @@
 
 Hardt, Ligett & McSherry (2012), Figure 1, with three changes: it starts from a public hypothesis instead of the
 uniform one; it publishes the mean of the later half of its hypotheses, for which an error can be proven
-(`weights_error`); and it ends with a noisy test of the largest error, from which the answers get a bound that does
-not rest on any worst case. Selection is an exact draw from the exponential mechanism; everything that decides an
-output is an integer or an elementwise product of doubles.
+(`weights_error`); and it ends with a noisy test of the largest error, from which the answers get a half-width that
+does not rest on any worst case. Selection is an exact draw from the exponential mechanism; everything that decides
+an output is an integer or an elementwise product of doubles.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, key
 from equipoise_server.mechanisms.interface import GRID_BITS
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, bound_on_grid
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, half_width_on_grid
 from equipoise_server.mechanisms.repair.weights_hypothesis import Fit
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.exponential import UNIT_BITS
@@ -123,23 +123,23 @@ def least_score(answers: NDArray[np.int64], records: int) -> int:
     return int(np.minimum(beyond, (1 << SCORE_BITS) - beyond).max())
 
 
-def tested_bound(noisy: int, margin: int, answers: NDArray[np.int64], records: int) -> int:
-    """The bound that a final test gives, in units of 2^-40; 1, which holds without any test, where the test failed.
+def tested_half_width(noisy: int, margin: int, answers: NDArray[np.int64], records: int) -> int:
+    """The half-width that a final test gives, in units of 2^-40; where the test failed 1, which holds without any.
 
     `noisy`: the largest score of the `answers`, int64[k], with the test's noise; `margin`: what that noise falls
     short of with a chance of at most `c` on either side.
 
-    Formal guarantee: but for a chance of `c` all answers are within this bound, and no bound is told that what is
+    Formal guarantee: but for a chance of `c` all answers are within this half-width, and none is told that what is
     published refutes. Proof. Let `S` be the true score. Where the noise is at least `-margin`, and it is not with a
     chance of at most `c`, `S <= noisy + margin`. That holds for small sums too, but as a statement about noise and
-    bound together: of the bounds that are as small, more than `c` may fail. And `S >= least_score`, so a smaller
-    sum proves that the noise was beyond its margin: with such sums all bounds would fail, and none is told. To look
-    is free, as `noisy` and `answers` may both be published, and it only takes from what can fail.
+    half-width together: of those that are as small, more than `c` may fail. And `S >= least_score`, so a smaller
+    sum proves that the noise was beyond its margin: with such sums all half-widths would fail, and none is told. To
+    look is free, as `noisy` and `answers` may both be published, and it only takes from what can fail.
     """
     highest = noisy + margin
     if highest < least_score(answers, records):
         return 1 << GRID_BITS
-    return bound_on_grid(highest + SCORE_ROUNDING, records << SCORE_BITS)
+    return half_width_on_grid(highest + SCORE_ROUNDING, records << SCORE_BITS)
 
 
 def measured_answer(count: int, noise: int, records: int) -> int:

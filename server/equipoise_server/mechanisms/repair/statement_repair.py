@@ -14,12 +14,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.model.results import NO_BOUND, AnswerMethod
+from equipoise.model.results import NO_ANSWERS, AnswerMethod, Answers
 from equipoise.queries.fixed_point import GRID_BITS, on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, key, mapping_of
-from equipoise_server.mechanisms.interface import Answers
-from equipoise_server.mechanisms.noise_calibration import NOISE, NOISE_BOUNDS, AnswerNoise, fresh_answers
+from equipoise_server.mechanisms.answers import answers_within, uncertified, with_answers
+from equipoise_server.mechanisms.noise_calibration import NOISE, NOISE_HALF_WIDTHS, AnswerNoise, fresh_answers
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -32,17 +32,17 @@ class RepairParameters:
     """Public parameters of all repairs of a round.
 
     `threshold`: a score, in units of 2^-16 records. `test_epsilon`: of one AboveThreshold. `noise`: of statements
-    answered afresh. `cut_offs`: repair places of each analyst. `certified_bound`: the error in units of 2^-40
-    that holds for all certified synopsis answers at once; `noise_bounds`: the same for answers with noise, by how
-    much the statement's counts move (1: predicates, 2: marginals).
+    answered afresh. `cut_offs`: repair places of each analyst. `certified_half_width`: in units of 2^-40, of
+    certified synopsis answers, for all at once; `noise_half_widths`: of answers with noise, by how much the
+    statement's counts move (1: predicates, 2: marginals).
     """
 
     threshold: int = key("threshold", INTEGER)
     test_epsilon: Fraction = key("test_epsilon", FRACTION)
     noise: AnswerNoise = key("noise", NOISE)
     cut_offs: Mapping[str, int] = key("cut_offs", mapping_of(COUNT))
-    certified_bound: int = key("certified_bound", COUNT)
-    noise_bounds: tuple[int, int] = key("noise_bounds", NOISE_BOUNDS)
+    certified_half_width: int = key("certified_half_width", COUNT)
+    noise_half_widths: tuple[int, int] = key("noise_half_widths", NOISE_HALF_WIDTHS)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def repair(
     workload at all; the cost for the data is `cut_off test_epsilon^2 / 2 + noise.rho(cut_off)` in zCDP.
     """
     if workload.query_count == 0:
-        return Answers(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.int64))
+        return NO_ANSWERS
     starts, sizes = workload.statement_offsets[:-1], np.diff(workload.statement_offsets)
     scores = np.maximum.reduceat(score(counts, records, synopsis), starts)
     vector = SparseVector(
@@ -77,17 +77,17 @@ def repair(
     order = KeyedStream.derive(seed, "repair/order", analyst).permutation(len(scores))
     positive, tested = vector.detect(scores, order, KeyedStream.derive(seed, "repair/detection", analyst))
 
-    values = on_grid(synopsis.counts, synopsis.size)
-    methods = np.where(np.repeat(tested, sizes), SYNOPSIS, UNCERTIFIED).astype(np.uint8)
-    bounds = np.where(np.repeat(tested, sizes), parameters.certified_bound, NO_BOUND)
+    values, certified = on_grid(synopsis.counts, synopsis.size), np.repeat(tested, sizes)
+    within = answers_within(values, SYNOPSIS, parameters.certified_half_width)
+    answers = with_answers(uncertified(values), certified, within[certified])
+    afresh = [NO_ANSWERS]
     stream = KeyedStream.derive(seed, "repair/answers", analyst)
     for statement in np.flatnonzero(positive):
         cells = slice(int(starts[statement]), int(starts[statement] + sizes[statement]))
         l1_sensitivity = workload.statement_sensitivity(int(statement))
-        values[cells] = fresh_answers(parameters.noise, l1_sensitivity, counts[cells], records, stream)
-        methods[cells] = parameters.noise.method
-        bounds[cells] = parameters.noise_bounds[l1_sensitivity - 1]
-    return Answers(values, methods, bounds)
+        half_width = parameters.noise_half_widths[l1_sensitivity - 1]
+        afresh.append(fresh_answers(parameters.noise, l1_sensitivity, counts[cells], records, half_width, stream))
+    return with_answers(answers, np.repeat(positive, sizes), Answers.join(afresh))
 
 
 def score(counts: NDArray[np.int64], records: int, synopsis: SynopsisCounts) -> NDArray[np.int64]:
@@ -99,7 +99,7 @@ def score(counts: NDArray[np.int64], records: int, synopsis: SynopsisCounts) -> 
     return distance
 
 
-def bound_on_grid(amount: int, scale: int) -> int:
+def half_width_on_grid(amount: int, scale: int) -> int:
     """`amount / scale` in units of 2^-40, rounded up, and a unit for the rounding of the answer itself.
 
     At most 1: no answer, lying between 0 and 1 like the truth, is further from it.

@@ -14,20 +14,20 @@ from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.options import real, whole
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, NOISES, AnswerNoise
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, RepairParameters, bound_on_grid
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, RepairParameters, half_width_on_grid
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 
 REPAIR_PLACES = tuple(Fraction(1, parts) for parts in (50, 250, 1250, 10**12))  # of statements; at least 1
-DETECTION_SHARE = Fraction(3, 4)  # of the budget for repair: every certified bound carries the tests' noise
-SAYS_NOTHING = 1 << (GRID_BITS - 1)  # a bound of 1/2: the answer 1/2 keeps to it, whatever the truth
+DETECTION_SHARE = Fraction(3, 4)  # of the budget for repair: every certified half-width carries the tests' noise
+SAYS_NOTHING = 1 << (GRID_BITS - 1)  # a half-width of 1/2: the answer 1/2 keeps to it, whatever the truth
 
 
 def plan_statement_repair(setting: PublicParameters, threshold_error: float, rho: Fraction) -> RepairParameters:
-    """Cut-offs and noise within `rho`, and the bounds they give.
+    """Cut-offs and noise within `rho`, and the half-widths they give.
 
     `threshold_error`: the synopsis error, as a fraction of the records, from which repair is worth its place.
     Fewer statements get places, at least one each analyst, only where the budget for more of them is spread so
-    thinly that no bound says anything.
+    thinly that no interval says anything.
     """
     plans: list[RepairParameters] = []
     exhausted: BudgetExhausted | None = None
@@ -37,16 +37,16 @@ def plan_statement_repair(setting: PublicParameters, threshold_error: float, rho
         except BudgetExhausted as error:
             exhausted = error
             continue
-        if largest_bound(plans[-1]) < SAYS_NOTHING or "cut_off" in setting.options:
+        if largest_half_width(plans[-1]) < SAYS_NOTHING or "cut_off" in setting.options:
             return plans[-1]
     if not plans:
         raise exhausted or BudgetExhausted("data_budget: leaves nothing for repair")
-    return min(plans, key=largest_bound)
+    return min(plans, key=largest_half_width)
 
 
-def largest_bound(repairs: RepairParameters) -> int:
+def largest_half_width(repairs: RepairParameters) -> int:
     """Return what certified answers are promised, in units of 2^-40."""
-    return max(repairs.certified_bound, *repairs.noise_bounds)
+    return max(repairs.certified_half_width, *repairs.noise_half_widths)
 
 
 def _cut_offs(setting: PublicParameters, places: Fraction) -> dict[str, int]:
@@ -78,32 +78,32 @@ def _with_places(
         + vector.threshold_noise.quantile(beta / 4 / places)
         + 1  # the score's own rounding
     )
-    noise, noise_bounds = choose_noise(setting, answer_rho, beta / 4 / size.queries)
+    noise, noise_half_widths = choose_noise(setting, answer_rho, beta / 4 / size.queries)
     return RepairParameters(
         threshold=threshold,
         test_epsilon=test_epsilon,
         noise=noise,
         cut_offs=cut_offs,
-        certified_bound=bound_on_grid(certified, scale),
-        noise_bounds=noise_bounds,
+        certified_half_width=half_width_on_grid(certified, scale),
+        noise_half_widths=noise_half_widths,
     )
 
 
 def choose_noise(setting: PublicParameters, rho: Fraction, chance: float) -> tuple[AnswerNoise, tuple[int, int]]:
     """Return the noise for statements that may cost `rho` each, and how far it reaches but for `chance` a count.
 
-    The law that reaches less far for a marginal, unless one is forced: Laplace only where few counts need a bound,
-    or a weak one. Predicates decide between equals.
+    The law that reaches less far for a marginal, unless one is forced: Laplace only where few counts need
+    an interval, or a weak one. Predicates decide between equals.
     """
 
     def reach(noise: AnswerNoise, l1_sensitivity: int) -> int:
-        return bound_on_grid(noise.law(l1_sensitivity).quantile(chance / 2), setting.records)
+        return half_width_on_grid(noise.law(l1_sensitivity).quantile(chance / 2), setting.records)
 
     forced = setting.options.get("answers")
     noises = [kind.within(rho) for kind in NOISES if forced in (None, kind.name)]
-    bounds = [(reach(noise, 1), reach(noise, 2)) for noise in noises]
-    best = min(range(len(noises)), key=lambda index: bounds[index][::-1])
-    return noises[best], bounds[best]
+    half_widths = [(reach(noise, 1), reach(noise, 2)) for noise in noises]
+    best = min(range(len(noises)), key=lambda index: half_widths[index][::-1])
+    return noises[best], half_widths[best]
 
 
 def repair_data_cost(repairs: RepairParameters, size: Size) -> tuple[list[PrivacyEvent], Fraction]:

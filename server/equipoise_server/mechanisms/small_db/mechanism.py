@@ -17,8 +17,9 @@ from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.answers import answers_within
 from equipoise_server.mechanisms.checking import planned_workloads
-from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters, alike
+from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.own_stream import own_stream
 from equipoise_server.mechanisms.small_db.plan import (
     DEEPEST,
@@ -40,7 +41,7 @@ class SmallDatabase:
     proportional to `exp(-epsilon score / (2 m))`, each analyst's database is epsilon-DP and costs `epsilon^2 / 8`
     in zCDP; `A` shares cost `A` times as much, whoever is present. For the analysts: nothing, for either unit; a
     draw is a function of one's own workload, the data and a stream of one's own. With probability `1 - beta` all
-    answers of all analysts are within the bound: the best of the `N` databases errs by at most `nearest(m)`, and
+    truths lie in their intervals: the best of the `N` databases errs by at most `nearest(m)`, and
     but for `beta / A` the drawn one by at most `2 (log N + log(A / beta)) / (epsilon n)` more (McSherry & Talwar
     2007).
     """
@@ -49,7 +50,7 @@ class SmallDatabase:
     fitted = False
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
-        """Plan the database size with the smallest error bound; the option `database_size` forces a size."""
+        """Plan the database size with the smallest half-width; the option `database_size` forces a size."""
         return plan_small_database(self.name, setting)
 
     def run(
@@ -74,7 +75,7 @@ class SmallDatabase:
                 stream = own_stream(seed, workload, "small database", analyst)
                 drawn = draw_exponential(exponents(errors, parameters), 1, stream)
                 values = on_grid(workload.record_counts(databases[drawn[0]]), parameters.size)
-            answers[analyst] = alike(values, METHOD, parameters.bound)
+            answers[analyst] = answers_within(values, METHOD, parameters.half_width)
         progress("drawing databases", 1, 1)
         return Outcome(answers)
 

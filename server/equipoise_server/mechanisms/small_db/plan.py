@@ -35,12 +35,13 @@ RECORD_SECONDS = 3e-8  # of listing a database, for each of its records
 class SmallDatabaseParameters(Parameters):
     """The public parameters of `small_db`.
 
-    `size`: the records of each database (m). `epsilon`: of each analyst's draw. `bound`: in units of 2^-40.
+    `size`: the records of each database (m). `epsilon`: of each analyst's draw. `half_width`: of every interval, in
+    units of 2^-40.
     """
 
     size: int = key("size", COUNT)
     epsilon: Fraction = key("epsilon", FRACTION)
-    bound: int = key("bound", COUNT)
+    half_width: int = key("half_width", COUNT)
 
 
 def plan_small_database(name: str, setting: PublicParameters) -> MechanismPlan:
@@ -50,9 +51,9 @@ def plan_small_database(name: str, setting: PublicParameters) -> MechanismPlan:
     epsilon, part = epsilon_of_draws(setting)
     errors = {size: promised(setting, size, epsilon) for size in sizes}
     size = min(errors, key=lambda each: errors[each])
-    # A unit for the rounding of answers, and far more than doubles can err for the bound itself.
-    bound = min(1 << GRID_BITS, math.ceil(errors[size] * (1 + 1e-9) * 2**GRID_BITS) + 1)
-    parameters = SmallDatabaseParameters(size, epsilon, bound)
+    # A unit for the rounding of answers, and far more than doubles can err for the half-width itself.
+    half_width = min(1 << GRID_BITS, math.ceil(errors[size] * (1 + 1e-9) * 2**GRID_BITS) + 1)
+    parameters = SmallDatabaseParameters(size, epsilon, half_width)
     databases = number_of_databases(setting.universe_size, size)
     scored = databases * (RECORD_SECONDS * size + SCORE_SECONDS * setting.queries * (size + 1))
     return make_plan(
@@ -60,7 +61,7 @@ def plan_small_database(name: str, setting: PublicParameters) -> MechanismPlan:
         setting,
         parameters,
         with_samplers([part], len(setting.shares) * LOST, setting.data_budget.epsilon),
-        error_bound=bound / 2**GRID_BITS,
+        max_half_width=half_width / 2**GRID_BITS,
         seconds=counting_seconds(setting) + scored,
         memory_bytes=counting_bytes(setting) + 24 * databases * (size + 4),
     )

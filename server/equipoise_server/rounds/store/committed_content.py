@@ -6,6 +6,7 @@ must not make the server deliver another number than was released, or compute fr
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import OrderedDict
 from typing import NoReturn
@@ -17,11 +18,18 @@ from equipoise.errors import DataLoss, NotFound, OutOfRange, VerificationFailed
 from equipoise.records.item_parts import RecordedStream
 from equipoise.records.items import ReleaseItem, ResultItem, WorkloadItem
 from equipoise.records.opened_records import ReadRecord, open_record
-from equipoise.records.record import Kind, stream_start, stream_step, synopsis_digest, workload_commitment
+from equipoise.records.record import (
+    Kind,
+    stream_start,
+    stream_step,
+    synopsis_digest,
+    workload_commitment,
+    workload_prefix,
+)
 from equipoise_server.rounds.store.results import read_synopsis
 from equipoise_server.storage.tables.round import result_chunks, rounds, submissions
 from equipoise_server.storage.tables.transparency import records
-from equipoise_server.transparency.record_writer import stored_openings
+from equipoise_server.transparency.record_writer import find_root, stored_openings
 
 STREAMS_KNOWN = 64  # whose messages' digests are held in memory: 100 bytes or so for each message
 
@@ -113,6 +121,45 @@ def check_workloads(connection: Connection, round_id: str) -> None:
             _damaged(round_id, "workloads")
     if stored:
         _damaged(round_id, "workloads")
+
+
+class WorkloadCheck:
+    """Checks the stored workload of one analyst, which is read piece by piece.
+
+    `committed`: the SHA-256 of `prefix` and all pieces; None where there must be no workload.
+    """
+
+    def __init__(self, round_id: str, prefix: bytes, committed: bytes | None) -> None:
+        self._round_id, self._committed = round_id, committed
+        self._hash = hashlib.sha256(prefix)
+        self._any = False
+
+    def take(self, piece: bytes) -> None:
+        """Take the next piece of the workload."""
+        self._hash.update(piece)
+        self._any = True
+
+    def end(self) -> None:
+        """Raise `DataLoss` unless the pieces were the whole workload that is committed to."""
+        if (self._hash.digest() if self._any else None) != self._committed:
+            _damaged(self._round_id, "workloads")
+
+
+def workload_check(connection: Connection, round_id: str, analyst: str) -> WorkloadCheck:
+    """Return the check of an analyst's stored workload: against the record of the sealing, once there is one.
+
+    Before, there is no record of workloads, and the workload is compared with the digest that is kept beside it.
+
+    Raises:
+        DataLoss: The record of the sealing is damaged.
+    """
+    own = (submissions.c.round_id == round_id) & (submissions.c.analyst == analyst)
+    row = connection.execute(select(submissions.c.salt, submissions.c.digest).where(own)).first()
+    if find_root(connection, Kind.ROUND_SEALED, round_id=round_id) is None:
+        return WorkloadCheck(round_id, b"", None if row is None else row.digest)
+    items = _record(connection, Kind.ROUND_SEALED, round_id).each(WorkloadItem)
+    sealed = next((item.commitment for item in items if item is not None and item.analyst == analyst), None)
+    return WorkloadCheck(round_id, b"" if row is None else workload_prefix(row.salt), sealed)
 
 
 def check_all(connection: Connection) -> int:

@@ -114,7 +114,7 @@ def round_opened(connection: Connection, opened: RoundRecord, seed_fingerprint: 
         analyst_budget=recorded.analyst_budget,
         beta=terms.beta,
         mechanism=plan.mechanism,
-        error_bound=plan.error_bound,
+        max_half_width=plan.max_half_width,
         max_uncertified=plan.max_uncertified,
         analyst_cost=None if terms.analyst_budget is None else plan.charged_analyst_cost,
         analyst_events=json.loads(plan.analyst_events),

@@ -35,9 +35,20 @@ def evidence_pieces(data: bytes) -> Iterator[bytes]:
 def workload_pieces(views: AnalystViews, analyst: str, round_id: str) -> Iterator[bytes]:
     """Yield an analyst's workload, piece by piece; nothing if there is no workload.
 
-    Nothing stays open between pieces, so a reader that stops reading costs the memory of a few pieces only.
+    Nothing stays open between pieces, so a reader that stops reading costs the memory of a few pieces only. The
+    last piece is held back until all are known to be what was sealed: no reader gets the whole of anything else.
+
+    Raises:
+        DataLoss: the stored workload is not the one that is on record.
     """
-    first = 0
+    check, first, held = views.workload_check(analyst, round_id), 0, b""
     while some := views.submitted(analyst, round_id, first, READ_BYTES):
-        yield from evidence_pieces(some)
+        check.take(some)
         first += len(some)
+        for piece in evidence_pieces(some):
+            if held:
+                yield held
+            held = piece
+    check.end()
+    if held:
+        yield held

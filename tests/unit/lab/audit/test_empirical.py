@@ -20,7 +20,7 @@ from equipoise_lab.audit.empirical import Finding, audit, audited, claim_of
 from equipoise_lab.audit.neighbours import Instance
 from equipoise_lab.audit.run_statistics import GROUPS, QuantileBins, RunStatistics
 from equipoise_server.cli import main
-from equipoise_server.mechanisms.interface import Answers, Outcome
+from equipoise_server.mechanisms.interface import Outcome
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
@@ -125,7 +125,7 @@ def test_answers_that_tell_of_another_analyst_are_found(monkeypatch: pytest.Monk
             told = sound.run(setting, plan, histogram, workloads, seed, progress)
             grain = int(workloads["analyst-1"].covered()[0])
             last = told.answers["analyst-3"]
-            leaked = Answers(last.values, last.methods, last.bounds + grain)
+            leaked = replace(last, lows=np.zeros_like(last.lows), highs=np.full_like(last.highs, grain))
             return Outcome(dict(told.answers) | {"analyst-3": leaked}, told.synopsis)
 
     assert not any(each.refuted for each in found("laplace", SMALL, "analysts", 60))

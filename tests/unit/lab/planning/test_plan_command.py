@@ -55,7 +55,7 @@ def test_json_holds_every_mechanism_and_the_choice_that_auto_makes(capsys: pytes
         assert each["feasible"] == (each["why_not"] is None)
         if each["feasible"]:
             assert each["beyond_limits"] is None
-            assert 0 < each["error_bound"] <= each["alpha"] <= 1
+            assert 0 < each["max_half_width"] <= each["alpha"] <= 1
             assert 0 <= each["max_uncertified"] <= 60
             assert each["seconds"] > 0
             assert each["memory_bytes"] > 2**20
@@ -66,7 +66,7 @@ def test_json_holds_every_mechanism_and_the_choice_that_auto_makes(capsys: pytes
     (chosen,) = [each for each in found["mechanisms"] if each["mechanism"] == found["choice"]]
     assert found["choice"] == plan.mechanism
     assert chosen["parameters"] == json.loads(plan.parameters)
-    assert chosen["error_bound"] == plan.error_bound
+    assert chosen["max_half_width"] == plan.max_half_width
 
 
 def test_people_read_a_table_with_the_choice_marked(capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,7 +101,7 @@ def test_numbers_are_dealt_out_or_given_one_by_one() -> None:
 
 def test_a_declared_sensitivity_lowers_the_noise() -> None:
     plans = [MECHANISMS["gaussian"].plan(request(sensitivity=each).setting()) for each in (None, "20")]
-    assert plans[1].error_bound < 0.8 * plans[0].error_bound
+    assert plans[1].max_half_width < 0.8 * plans[0].max_half_width
 
 
 def test_one_mechanism_alone_is_planned_where_it_is_forced(capsys: pytest.CaptureFixture[str]) -> None:
@@ -198,7 +198,7 @@ def test_a_declared_support_lowers_what_histogram_promises(capsys: pytest.Captur
     assert [share.support for share in request(support="9,1,36").shares(72)] == [9, 1, 36]
     plans = [MECHANISMS["histogram"].plan(request(support=each).setting()) for each in (None, "36", "9", "9,9,4")]
     assert plans[1] == plans[0]
-    assert plans[2].error_bound < 0.8 * plans[0].error_bound
+    assert plans[2].max_half_width < 0.8 * plans[0].max_half_width
     assert plans[3] == plans[2]
     assert [planned(capsys, support=each)["support"] for each in (None, "9")] == [36, 9]
 

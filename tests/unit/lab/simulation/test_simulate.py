@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from harness.answers import some_answers
 
 from equipoise.model.accounts import Budget
-from equipoise.model.results import NO_BOUND
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
@@ -28,7 +28,7 @@ from equipoise_server.cli import main
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.budget_rounding import usable_delta
 from equipoise_server.mechanisms.equilibrium.options import OPTIONS
-from equipoise_server.mechanisms.interface import GRID_BITS, Answers, Outcome
+from equipoise_server.mechanisms.interface import GRID_BITS, Outcome
 from equipoise_server.mechanisms.registry import mechanism
 
 pytestmark = pytest.mark.slow
@@ -87,10 +87,10 @@ def test_json_keys_and_budgets_with_the_analysts_protected(place: Path, capsys: 
     assert found["analyst_cost"]["delta"] == 1e-6
     (run,) = found["runs"]
     assert sum(run["answered_by"].values()) == 132
-    assert run["outside_bound"] == found["mean_over_runs"]["broken"] == 0
+    assert run["outside_interval"] == found["mean_over_runs"]["broken"] == 0
     assert max(run["analysts_with"].values()) <= 10 <= sum(run["analysts_with"].values())
     assert run["uncertified"] <= found["predicted"]["max_uncertified"]
-    assert run["certified"]["max"] <= found["predicted"]["error_bound"]
+    assert run["certified"]["max"] <= found["predicted"]["max_half_width"]
     assert run["synopsis"].keys() == run["delivered"].keys() == found["uniform"].keys() == {"max", "p99", "mean"}
     assert found["predicted"]["game_bound"] > 0
     assert found["peak_memory_bytes"] > 2**20
@@ -104,7 +104,7 @@ def test_without_protection_the_whole_budget_goes_to_the_game_and_nothing_is_cer
     assert found["parameters"]["repair"] is None
     assert found["parameters"]["game"]["play"] == "sampled"
     assert 0.9 < found["data_cost"]["epsilon"] <= 1
-    assert found["predicted"]["error_bound"] == 1
+    assert found["predicted"]["max_half_width"] == 1
     for run in found["runs"]:
         assert run["certified"] is None
         assert run["answered_by"] == {"uncertified": found["queries"]}
@@ -282,9 +282,8 @@ def test_analysts_draw_tables_within_shares_that_do_not_tell_which(
     # is a twelfth of the universe.
     assert {(s.statements, s.queries, s.sensitivity, s.support) for s in drawn[0].shares} == {(2, 42, 4, 6)}
     # Noise for all the tables that the shares allow, however often the same ones are asked for.
-    truth = drawn[0].data.count(drawn[0].together) / RECORDS
     noise = gaussian_deviation(2 * 80, RECORDS, Budget(4.0, 1 / RECORDS**2))
-    assert found["gaussian"] == asdict(gaussian_errors(noise, truth))
+    assert found["gaussian"] == asdict(gaussian_errors(noise, found["queries"]))
     report(capsys, place, *given, *FREE, "--seed", "5", workload=str(place / "workload.json"))
 
 
@@ -315,12 +314,12 @@ def test_every_combination_plays_within_its_budgets(
         assert 0 < found["analyst_cost"]["epsilon"] <= 8
     (run,) = found["runs"]
     assert sum(run["answered_by"].values()) == found["queries"] == 132
-    assert run["outside_bound"] == 0
+    assert run["outside_interval"] == 0
     assert run["uncertified"] == run["answered_by"].get("uncertified", 0)
     if split == ("--budget-split", "game=1"):
         assert (run["certified"], found["parameters"]["repair"]) == (None, None)
     else:
-        assert run["certified"]["max"] <= found["predicted"]["error_bound"]
+        assert run["certified"]["max"] <= found["predicted"]["max_half_width"]
     if unit == "analyst":
         assert sum(run["analysts_with"].values()) == 12  # each is answered in one way
 
@@ -361,22 +360,21 @@ def test_errors_are_those_of_each_analysts_own_queries(unit: str) -> None:
         answers = outcome.answers[name]
         drawn.append(np.abs(outcome.synopsis.counts(own) / len(outcome.synopsis) - truth))
         delivered.append(np.abs(answers.values / 2.0**GRID_BITS - truth))
-        outside += int((delivered[-1] > answers.bounds / 2.0**GRID_BITS).sum())
+        outside += int(answers.misses(truth).sum())
     assert run.synopsis is not None
     for errors, wrong in ((run.synopsis, np.concatenate(drawn)), (run.delivered, np.concatenate(delivered))):
         assert (errors.max, errors.mean) == pytest.approx((wrong.max(), wrong.mean()))
         assert errors.p99 == pytest.approx(np.quantile(wrong, 0.99))
-    assert run.outside_bound == outside
+    assert run.outside_interval == outside
 
 
-def test_an_answer_outside_its_bound_is_counted() -> None:
+def test_a_truth_outside_its_interval_is_counted() -> None:
     workload = compile_workload([attribute("a") == "0", attribute("a") == "1"], Schema.from_json('{"a": 2}'))
-    half, bound = 1 << (GRID_BITS - 1), 1 << (GRID_BITS - 4)
-    values = np.array([half, half], np.int64)
-    answers = Answers(values, np.array([1, 5], np.uint8), np.array([bound, NO_BOUND], np.int64))
+    half, half_width = 1 << (GRID_BITS - 1), 1 << (GRID_BITS - 4)
+    answers = some_answers(np.array([half, half], np.int64), np.array([1, 5], np.uint8), half_width)
     outcome = Outcome({"one": answers}, Synopsis())
     for truth, outside in ((0.5625, 0), (0.5626, 1), (0.4375, 0), (0.4374, 1)):
         run = measure_run(workload, np.array([truth, 0.0]), outcome, seed=1, seconds=0.0)
-        assert (run.outside_bound, run.uncertified) == (outside, 1)
+        assert (run.outside_interval, run.uncertified) == (outside, 1)
         assert run.analysts_with == {"synopsis": 1, "uncertified": 1}
         assert run.synopsis is None

@@ -38,7 +38,7 @@ def test_a_plan_is_canonical_and_says_what_it_costs(name: str, unit: str, case: 
         assert epsilon_for(cost, budget.delta) <= budget.epsilon
         assert charge_of(events_from_json(events)) == cost
     assert plan.data_cost != Cost()
-    assert 0 < plan.error_bound <= 1
+    assert 0 < plan.max_half_width <= 1
     assert 0 <= plan.max_uncertified <= sum(share.queries for share in setting.shares)
     assert 0 < plan.seconds < 60
     assert 2**20 < plan.memory_bytes < 2**31
@@ -63,7 +63,7 @@ def test_the_budget_is_used(name: str, unit: str) -> None:
 def test_more_budget_and_more_records_never_promise_less(name: str, unit: str) -> None:
     setting = setting_for(name, "a table", unit)
     for richer in (replace(setting, data_budget=Budget(4.0, 2.5e-7)), replace(setting, records=20_000)):
-        assert MECHANISMS[name].plan(richer).error_bound <= plan_for(name, "a table", unit).error_bound
+        assert MECHANISMS[name].plan(richer).max_half_width <= plan_for(name, "a table", unit).max_half_width
 
 
 @every_mechanism
@@ -143,4 +143,4 @@ def test_at_the_ends_a_plan_is_made_or_refused_by_name(name: str, unit: str, cha
         assert re.match("(universe_size|records|data_budget|analyst_budget): |.*both budgets", refused)
     else:
         assert epsilon_for(plan.data_cost, setting.data_budget.delta) <= setting.data_budget.epsilon
-        assert 0 < plan.error_bound <= 1
+        assert 0 < plan.max_half_width <= 1

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from harness.answers import half_widths
 from harness.instance import silent
 from harness.statistics_session import (
     MECHANISM,
@@ -24,7 +25,6 @@ from harness.statistics_session import (
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
-from equipoise.model.results import NO_BOUND
 from equipoise.queries.predicates import attribute
 from equipoise.queries.statements import (
     CappedSum,
@@ -248,21 +248,20 @@ def test_a_session_goes_on_after_a_restart_as_if_nothing_had_been() -> None:
         np.testing.assert_array_equal(answer.methods, first[count].methods)
 
 
-def test_certified_answers_are_within_their_bounds_and_the_bounds_say_something() -> None:
+def test_truths_lie_in_their_intervals_and_these_say_something() -> None:
     case = replace(setting(), beta=1e-3)
     plan = MECHANISM.plan(case)
-    assert plan.error_bound < 0.1
+    assert plan.max_half_width < 0.1
     missed = certified = afresh = 0
     for run in range(13):
         histogram = table(20_000, (run - 6) / 2)  # from well among the candidates to far from all of them
         outcome = played(case, histogram, run.to_bytes(32, "little"))
         for name, true in truths(case, histogram).items():
             answers = outcome.answers[name]
-            has_bound = answers.bounds < NO_BOUND
-            certified += int(has_bound.sum())
+            certified += int(answers.certified.sum())
             afresh += int((answers.methods == 3).sum())
-            missed += int((np.abs(answers.values - true)[has_bound] > answers.bounds[has_bound]).sum())
-            assert answers.bounds[has_bound].max() <= plan.error_bound * 2**40
+            missed += int(answers.misses(true / 2.0**40).sum())
+            assert half_widths(answers).max() <= plan.max_half_width
     assert missed == 0
     assert certified == 13 * 24
     assert 0 < afresh < certified

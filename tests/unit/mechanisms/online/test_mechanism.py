@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from harness.answers import half_widths, to_bytes
 from numpy.typing import NDArray
 
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.results import NO_BOUND
+from equipoise.model.results import Answers
 from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.predicates import AllOf, Among
 from equipoise.queries.schema import Attribute, Schema
@@ -22,7 +23,7 @@ from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import compile_single, compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
-from equipoise_server.mechanisms.online.interface import joined, linear, play
+from equipoise_server.mechanisms.online.interface import linear, play
 from equipoise_server.mechanisms.online.mechanism import Online
 from equipoise_server.mechanisms.online.parameters import OnlineParameters, most_updates
 from equipoise_server.mechanisms.online.plan import MAX_UPDATES
@@ -108,30 +109,27 @@ def test_a_session_is_played_again_to_the_byte_from_wherever_it_stopped() -> Non
             session.answer(slot, each.statements[place])
         stored += [session.answer(slot, each.statements[place]) for slot, each, place in order[stop:]]
         for analyst, each in enumerate(TWO):
-            own = joined([answer for answer, item in zip(stored, order, strict=True) if item[1] is each])
+            own = Answers.join([answer for answer, item in zip(stored, order, strict=True) if item[1] is each])
             released = outcome.answers[f"analyst-{analyst}"]
-            assert own.values.tobytes() == released.values.tobytes()
-            assert own.methods.tobytes() == released.methods.tobytes()
-            assert own.bounds.tobytes() == released.bounds.tobytes()
+            assert to_bytes(own) == to_bytes(released)
     assert len(outcome.synopsis) == 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"updates": 12, "threshold": 0.02}, {"updates": 3, "answers": "laplace"}])
-def test_every_certified_answer_is_within_its_bound(options: dict[str, object]) -> None:
+def test_every_truth_lies_in_its_interval(options: dict[str, object]) -> None:
     """In 15 sessions, each of which may fail with probability 10^-6."""
     each = asked(30)
     public = replace(setting(each, **options), beta=1e-6)
     plan = ONLINE.plan(public)
     for run in range(5):
         session = ONLINE.start(public, plan, DenseCounts(skewed()), run.to_bytes(32))
-        answers = joined([session.answer(slot, statement) for slot, statement in enumerate(each.statements)])
-        sure = answers.bounds != NO_BOUND
+        answers = Answers.join([session.answer(slot, statement) for slot, statement in enumerate(each.statements)])
+        sure = answers.certified
         assert sure.any()
         assert (answers.methods[~sure] == UNCERTIFIED).all()
-        error = np.abs(answers.values / 2.0**40 - truth(each))
-        assert (error <= answers.bounds / 2.0**40)[sure].all()
-        assert answers.bounds[sure].max() <= plan.error_bound * 2**40
+        assert not answers.misses(truth(each)).any()
+        assert half_widths(answers).max() <= plan.max_half_width
 
 
 class Guarded(DenseCounts):
@@ -159,7 +157,7 @@ def test_after_the_last_update_the_table_is_not_read(monkeypatch: pytest.MonkeyP
     assert methods.count(GAUSSIAN) == 2
     last = max(place for place, method in enumerate(methods) if method == GAUSSIAN)
     assert set(methods[last + 1 :]) == {UNCERTIFIED}
-    assert (answers[-1].bounds == NO_BOUND).all()
+    assert not answers[-1].certified.any()
     assert plan.max_uncertified == everything.query_count - 2
 
 
@@ -209,12 +207,12 @@ def test_a_long_session_promises_twice_what_noise_for_every_statement_would() ->
     parameters = parameters_of(plan)
     assert parameters.threshold > 0
     assert 8 <= parameters.updates < MAX_UPDATES
-    assert alone < plan.error_bound <= 2.001 * alone
+    assert alone < plan.max_half_width <= 2.001 * alone
 
 
 def test_with_very_many_statements_it_promises_less_error_than_noise() -> None:
     many = replace(setting(), shares=(Share("a", 10**7, 10**7),), options={"length": 10**7})
-    assert ONLINE.plan(many).error_bound < gaussian(many) / 4
+    assert ONLINE.plan(many).max_half_width < gaussian(many) / 4
 
 
 def test_a_forced_threshold_gets_updates_whose_tests_are_quieter() -> None:
@@ -223,7 +221,7 @@ def test_a_forced_threshold_gets_updates_whose_tests_are_quieter() -> None:
     assert parameters.threshold == (RECORDS << 16) // 20
     assert (
         parameters.threshold / 2
-        < parameters.certified_bound * (RECORDS << 16) / 2**40
+        < parameters.certified_half_width * (RECORDS << 16) / 2**40
         <= 2.001 * parameters.threshold
     )
     assert parameters.updates > 1
@@ -231,7 +229,7 @@ def test_a_forced_threshold_gets_updates_whose_tests_are_quieter() -> None:
 
 def gaussian(public: PublicParameters) -> float:
     """What the mechanism `gaussian` promises for the same statements, all of which may be marginals."""
-    return mechanism("gaussian").plan(replace(public, options={})).error_bound
+    return mechanism("gaussian").plan(replace(public, options={})).max_half_width
 
 
 def test_the_only_analyst_may_have_a_budget_which_costs_nothing() -> None:
@@ -278,14 +276,13 @@ def test_a_statement_is_one_statement() -> None:
     assert caught.value.field == "statement"
 
 
-def test_a_marginal_of_some_records_is_answered_within_its_bound() -> None:
+def test_a_marginal_of_some_records_is_answered_with_its_intervals() -> None:
     statement = compile_single(Marginal(("a",), where=Among("b", ("0",))), SCHEMA)
     public, histogram = setting(asked(10)), skewed()
     answers = ONLINE.start(public, ONLINE.plan(public), DenseCounts(histogram), SEED).answer(3, statement)
     truth = statement.counts(histogram) / public.records
-    bounds = answers.bounds / 2.0**40
-    assert (answers.bounds != NO_BOUND).all()
-    assert (np.abs(answers.values / 2.0**40 - truth) <= bounds).all()
+    assert answers.certified.all()
+    assert not answers.misses(truth).any()
 
 
 def test_slots_ascend() -> None:

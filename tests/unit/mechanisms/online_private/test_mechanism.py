@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from harness.answers import half_widths, to_bytes
 from numpy.typing import NDArray
 
 from equipoise.accounting import PureDpEvent, ThresholdTests, charge_of, events_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.results import NO_BOUND
+from equipoise.model.results import Answers
 from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.fixed_point import GRID_BITS
 from equipoise.queries.predicates import Among
@@ -23,7 +24,7 @@ from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import CompiledStatement, compile_single
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.epochs.epochs import BLOCK, EpochParameters, Epochs, pulls
-from equipoise_server.mechanisms.interface import Answers, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS, play
 from equipoise_server.mechanisms.online_private.mechanism import LinearSession, OnlinePrivate
 from equipoise_server.mechanisms.repair.statement_repair import UNCERTIFIED
@@ -93,7 +94,7 @@ def answered(
 
 
 def same(one: Answers, other: Answers) -> bool:
-    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("values", "methods", "bounds"))
+    return to_bytes(one) == to_bytes(other)
 
 
 def test_a_session_is_the_same_however_often_it_is_interrupted() -> None:
@@ -159,7 +160,7 @@ def test_where_a_session_ends_does_not_show_who_asked_before() -> None:
     assert len(ends) > 3
 
 
-def test_certified_answers_keep_to_their_bounds() -> None:
+def test_every_truth_lies_in_its_interval() -> None:
     """In 15 sessions, each of which may fail with probability 10^-6."""
     setting, everything = replace(SETTING, records=2_000, beta=1e-6), asked(range(25))
     data = np.round(SKEWED / 50).astype(np.int64)
@@ -170,9 +171,9 @@ def test_certified_answers_keep_to_their_bounds() -> None:
         outcome = play(MECHANISM, setting, plan, DenseCounts(data), everything, seed(number), lambda *_: None)
         for analyst, answers in outcome.answers.items():
             truth = np.concatenate([each.counts(data) for each in everything[analyst].statements])  # type: ignore[union-attr]
-            errors = np.abs(answers.values - truth * 2.0**GRID_BITS / 2_000)
-            assert (errors <= answers.bounds + 1).all()
-            assert answers.bounds.max() <= plan.error_bound * 2**GRID_BITS
+            assert answers.certified.all()
+            assert not answers.misses(truth / 2_000).any()
+            assert half_widths(answers).max() <= plan.max_half_width
             methods |= set(answers.methods.tolist())
     assert methods == {GAUSSIAN, HYPOTHESIS}
 
@@ -221,7 +222,7 @@ def test_after_the_last_epoch_nothing_is_drawn_from_the_data() -> None:
     assert set(methods[first:]) == {UNCERTIFIED}
     assert session.used_up_at(100)
     answers = session.epochs.answer(100, Untouchable())
-    assert (answers.methods[0], answers.bounds[0]) == (UNCERTIFIED, NO_BOUND)
+    assert answers.methods[0] == UNCERTIFIED
 
 
 def test_no_epoch_has_more_places_than_its_cap() -> None:
@@ -247,7 +248,7 @@ def test_the_usual_plan_certifies_everything_within_both_budgets() -> None:
     parameters = EpochParameters.from_json(plan.parameters)
     assert json.loads(parameters.to_json()) == json.loads(plan.parameters)
     assert plan.max_uncertified == 0
-    assert 0.005 < plan.error_bound < 0.05
+    assert 0.005 < plan.max_half_width < 0.05
     assert charge_of(events_from_json(plan.data_events)) == plan.data_cost
     assert charge_of(events_from_json(plan.analyst_events)) == plan.analyst_cost
     assert any(isinstance(part, PureDpEvent) for part in events_from_json(plan.data_events))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import Cost, PureDpEvent, events_from_json
 from equipoise.model.accounts import Budget
+from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import Share
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.predicates import attribute
@@ -101,26 +102,32 @@ def test_the_chances_of_all_cells_and_predicates_add_up_to_beta(unit: str, optio
     parameters = planned(case)
     cells = sum(int(np.prod([SCHEMA.sizes[axis] for axis in axes])) for axes in parameters.family.sets)
     kept = Fraction(case.beta) / (2 if options.get("repair_share") else 1)
-    spent = cells * Fraction(parameters.chances.cell) + 8 * Fraction(parameters.chances.predicate)
+    spent = (cells + 8) * Fraction(parameters.chance)
     assert kept * (1 - Fraction(1, 10**12)) <= spent <= kept * (1 + Fraction(1, 10**12))
 
 
 @pytest.mark.parametrize("distance", [0.5, 0.99, 1.01, 1.5, 1.99, 5.0])
 @pytest.mark.parametrize("side", [1, -1])
-def test_no_answer_is_further_than_twice_the_reach_from_the_truth(distance: float, side: int) -> None:
-    """The synopsis is believed within the reach of the estimate, and the estimate is told beyond it."""
+def test_the_interval_is_the_estimate_s_whatever_the_synopsis_says(distance: float, side: int) -> None:
+    """The synopsis's value is told within the reach of the estimate, and the estimate beyond it."""
     workload = compile_workload([attribute("c") == "0"], SCHEMA)
     parameters = replace(planned(setting(1)), certified=ONE)
     reach = RECORDS / 100
     synopsis = Synopsis(np.repeat([0, 2], 500))  # "c" is 0 and 1
     assert synopsis.counts(workload).tolist() == [500]
     estimate = RECORDS / 2 + side * distance * reach
-    direct = DirectAnswers(np.array([estimate]), np.array([reach]))
+    direct = DirectAnswers(np.array([estimate]), np.array([reach]), np.array([reach / 5]))
     answers = answered(parameters, workload, direct, synopsis, RECORDS)
-    value, bound = int(answers.values[0]) / ONE * RECORDS, int(answers.bounds[0]) / ONE * RECORDS
-    # Wherever in its interval the truth lies, the bound holds; and it is what the plan has promised.
-    assert max(abs(value - estimate - reach), abs(value - estimate + reach)) <= bound
-    assert bound <= 2 * reach + 3 * RECORDS / ONE
+    value, low, high, error = (
+        int(column[0]) / ONE * RECORDS
+        for column in (answers.values, answers.lows, answers.highs, answers.standard_errors)
+    )
+    assert low <= estimate - reach
+    assert estimate + reach <= high
+    assert high - low <= 2 * reach + 8 * RECORDS / ONE
+    assert value == pytest.approx(RECORDS / 2 if distance < 1 else estimate, abs=1e-6)
+    assert answers.methods[0] == (AnswerMethod.FITTED if distance < 1 else AnswerMethod.GAUSSIAN)
+    assert error == pytest.approx(reach / 5, abs=1e-6)
 
 
 def hidden(unit: str) -> tuple[PooledParameters, float]:

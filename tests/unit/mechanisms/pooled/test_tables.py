@@ -24,7 +24,7 @@ from equipoise.queries.workload_compiler import CompiledWorkload, compile_worklo
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.pooled.allocation import cube_root, shares_of
 from equipoise_server.mechanisms.pooled.demand import votes_of
-from equipoise_server.mechanisms.pooled.direct import Chances, direct_answers
+from equipoise_server.mechanisms.pooled.direct import direct_answers
 from equipoise_server.mechanisms.pooled.family import Family
 from equipoise_server.mechanisms.pooled.measured import MeasuredTable, estimate, measure, reach
 from equipoise_server.mechanisms.pooled.synopsis import synthetic_records
@@ -185,10 +185,9 @@ def summed(histogram: NDArray[np.int64], axes: Axes) -> NDArray[np.int64]:
 
 
 def test_direct_answers_are_sums_over_the_estimates_cells() -> None:
-    tables, chances = noisy_tables(3), Chances(1e-4, 1e-2)
+    tables, chance = noisy_tables(3), 1e-4
     estimates = {axes: estimate(SCHEMA.sizes, axes, tables, 500) for axes in set(SETS) if axes != (1,)}
-    told = direct_answers(WORKLOAD, estimates, chances)
-    marginals = {0, 3, 7, 10}
+    told = direct_answers(WORKLOAD, estimates, chance)
     statements = np.repeat(np.arange(len(STATEMENTS)), np.diff(WORKLOAD.statement_offsets))
     for query, statement in enumerate(statements.tolist()):
         axes = SETS[statement]
@@ -200,7 +199,6 @@ def test_direct_answers_are_sums_over_the_estimates_cells() -> None:
         assert set(np.unique(cells)) <= {0, UNIVERSE // cells.size}
         assert told.counts[query] == pytest.approx(float((own * estimates[axes].counts).sum()), abs=1e-6)
         spread = own.sum() * (1 - own.sum() / own.size) * estimates[axes].variance
-        chance = chances.cell if statement in marginals else chances.predicate
         assert told.reach[query] == pytest.approx(math.sqrt(2 * spread * math.log(2 / chance)), abs=1e-6)
 
 

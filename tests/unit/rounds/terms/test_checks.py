@@ -33,7 +33,7 @@ PLAN = MechanismPlan(
     parameters='{"rounds":10}',
     data_cost=Cost(rho=7, delta=1),
     analyst_cost=Cost(epsilon=5, delta=9),
-    error_bound=0.1 + 0.2,
+    max_half_width=0.1 + 0.2,
     max_uncertified=3,
     seconds=1.5,
     memory_bytes=1 << 31,

@@ -1,6 +1,6 @@
 """How often a round breaks its promise: over fixed seeds, no more often than `beta` allows.
 
-A round fails if any certified answer is further from the truth than its own bound. If it fails with probability at
+A round fails if any truth lies outside its answer's interval. If it fails with probability at
 most `beta`, a sample of rounds exceeds what is allowed here with probability at most `FALSE_ALARM`.
 """
 
@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from harness.answers import misses_shortened
 from scipy.stats import binom
 
 from equipoise.model.accounts import Budget
-from equipoise.model.results import NO_BOUND
 from equipoise.model.rounds import Share
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 
 FALSE_ALARM = 1e-9  # of each test
@@ -32,8 +32,8 @@ ASKED = {
 }
 
 
-def failures(unit: str, epsilon: float, part_of_bound: float, **options: object) -> tuple[int, int]:
-    """Rounds that fail with every bound cut to a part of itself, and certified answers afresh, of all runs."""
+def failures(unit: str, epsilon: float, part: float, **options: object) -> tuple[int, int]:
+    """Rounds that fail with every interval cut to a part of itself, and answers afresh, of all runs."""
     setting = PublicParameters(
         records=RECORDS,
         universe_size=4,
@@ -55,9 +55,7 @@ def failures(unit: str, epsilon: float, part_of_bound: float, **options: object)
         broken = False
         for name, answers in outcome.answers.items():
             truth = ASKED[name].counts(HISTOGRAM) / RECORDS
-            certified = answers.bounds != NO_BOUND
-            wrong = np.abs(answers.values / 2.0**GRID_BITS - truth)[certified]
-            broken |= bool((wrong > part_of_bound * answers.bounds[certified] / 2.0**GRID_BITS).any())
+            broken |= bool(misses_shortened(answers, truth, part).any())
             afresh += int(np.count_nonzero(np.isin(answers.methods, (2, 3, 4))))
         failed += broken
     return failed, afresh
@@ -77,5 +75,5 @@ def test_rounds_fail_no_more_often_than_beta(unit: str, epsilon: float, options:
     failed, afresh = failures(unit, epsilon, 1.0, **options)
     assert failed <= allowed
     assert afresh >= RUNS / 4
-    # Bounds a third as wide would be no bounds: this test has the power to tell.
+    # Intervals a third as wide would be none: this test has the power to tell.
     assert failures(unit, epsilon, 1 / 3, **options)[0] > allowed

@@ -1,0 +1,147 @@
+"""Every truth lies in its answer's interval, in all but `beta` of many small rounds of each mechanism.
+
+A round fails if any truth lies outside its answer's interval, or more answers are uncertified than was planned.
+Where rounds fail with probability at most `beta`, a test here raises a false alarm with probability at most
+`FALSE_ALARM`, by the exact binomial law. And in no round at all may what is told refute an interval that is told:
+counts are whole, so an interval that holds no whole count is certainly wrong.
+
+`make audit` plays 10,000 rounds of each, `make test` a sample.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from harness.answers import half_widths, misses_shortened
+from harness.audit_size import AuditSize
+from numpy.typing import NDArray
+from scipy.stats import binom
+from statistical.played_intervals import BETA, ONE, PLAYS, ROUNDS, SESSIONS, SPARSE, TIGHT, Play
+
+from equipoise.model.results import AnswerMethod, Answers
+from equipoise_server.mechanisms import answers as answers_module
+from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS
+from equipoise_server.mechanisms.repair import private_weights
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, half_width_on_grid
+
+FALSE_ALARM = 1e-9  # of each test
+CATCHING = 200  # rounds that show a fault
+COVERED = 200  # rounds at each beta
+ALARM = 1e-6
+
+
+@dataclass
+class Seen:
+    """What came of many rounds.
+
+    `broken`: in how many a truth lies outside its interval; `surplus`: more answers are uncertified than was
+    planned; `refuted`: an interval is told that is refuted. `certified`, `uncertified`: answers.
+    """
+
+    broken: int = 0
+    surplus: int = 0
+    refuted: int = 0
+    certified: int = 0
+    uncertified: int = 0
+
+
+def seen(played: Play, rounds: int, records: int) -> Seen:
+    """Plays rounds. `records`: 0 where what is asked for are not counts, so that nothing but the truth refutes."""
+    found = Seen()
+    for number in range(rounds):
+        each = played.told(number)
+        certified = each.answers.certified
+        found.broken += bool(each.answers.misses(each.truth).any())
+        if records:
+            lows, highs = (ends[certified] * (records / ONE) for ends in (each.answers.lows, each.answers.highs))
+            found.refuted += bool((np.ceil(lows) > np.floor(highs)).any())
+        uncertified = int(np.count_nonzero(~certified))
+        found.surplus += uncertified > played.plan.max_uncertified
+        found.certified += len(certified) - uncertified
+        found.uncertified += uncertified
+        assert half_widths(each.answers).max(initial=0) <= played.plan.max_half_width
+    return found
+
+
+def records_of(name: str) -> int:
+    """Of the table, where counts of it are asked for."""
+    made = (ROUNDS | TIGHT | SPARSE | SESSIONS).get(name)
+    return 0 if made is None else made.setting.records
+
+
+@pytest.mark.parametrize("name", PLAYS)
+def test_truths_lie_in_their_intervals_and_no_interval_is_refuted(name: str, audit_size: AuditSize) -> None:
+    found = seen(PLAYS[name](BETA), audit_size.rounds, records_of(name))
+    allowed = int(binom.isf(FALSE_ALARM, audit_size.rounds, BETA))
+    print(f"\n{name}: {found} of {audit_size.rounds:,} rounds; {allowed:,} may fail at beta {BETA}")
+    assert found.broken + found.surplus <= allowed
+    assert found.refuted == 0
+    assert found.certified > 0
+
+
+def test_every_mechanism_is_played() -> None:
+    assert {name.partition(",")[0] for name in PLAYS} == {*MECHANISMS, *SESSION_MECHANISMS}
+
+
+@pytest.mark.parametrize("name", ["multiplicative_weights", "equilibrium, analysts"])
+def test_intervals_of_tests_that_have_failed_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they were once told: whatever the noise, with no less than no error at all."""
+
+    def told(noisy: int, margin: int, _: object, records: int) -> int:
+        return half_width_on_grid(max(0, noisy + margin + private_weights.SCORE_ROUNDING), records << SCORE_BITS)
+
+    for module in ("multiplicative_weights.mechanism", "repair.analyst_repair"):
+        monkeypatch.setattr(f"equipoise_server.mechanisms.{module}.tested_half_width", told)
+    assert seen(PLAYS[name](BETA), CATCHING, records_of(name)).refuted > 0
+
+
+def missed(played: Play, rounds: int, part: float = 1.0) -> int:
+    """In how many rounds a truth lies outside an interval of which only so large a part is left."""
+    told = (played.told(number) for number in range(rounds))
+    return sum(bool(misses_shortened(each.answers, each.truth, part).any()) for each in told)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("beta", [0.05, 0.2])
+@pytest.mark.parametrize("name", PLAYS)
+def test_the_share_of_rounds_with_a_truth_outside_is_at_most_beta(name: str, beta: float) -> None:
+    assert missed(PLAYS[name](beta), COVERED) <= binom.isf(ALARM, COVERED, beta)
+
+
+@pytest.mark.thin(5)
+@pytest.mark.parametrize("beta", [0.05, 0.2])
+@pytest.mark.parametrize("name", TIGHT)
+def test_intervals_a_third_shorter_fail(name: str, beta: float) -> None:
+    """Where the half-width is the quantile of a known law. Others are made for a worst case that no round is."""
+    played = PLAYS[name](beta)
+    allowed = binom.isf(ALARM, COVERED, beta)
+    assert missed(played, COVERED) <= allowed < missed(played, COVERED, 2 / 3)
+
+
+def cut_on_the_wrong_side(patches: pytest.MonkeyPatch) -> None:
+    """What an interval has beyond 0 or 1 is taken from its other end."""
+    within = answers_module.answers_within
+
+    def shifted(
+        values: NDArray[np.int64],
+        method: AnswerMethod,
+        half_widths: NDArray[np.int64] | int,
+        standard_errors: NDArray[np.int64] | int = 0,
+    ) -> Answers:
+        told = within(values, method, half_widths, standard_errors)
+        below, above = np.maximum(half_widths - values, 0), np.maximum(values + half_widths - ONE, 0)
+        lows = np.minimum(told.lows + above, ONE)
+        return replace(told, lows=lows, highs=np.maximum(lows, told.highs - below))
+
+    for folder in ("independent_noise", "histogram"):
+        patches.setattr(f"equipoise_server.mechanisms.{folder}.mechanism.answers_within", shifted)
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_an_interval_cut_on_the_wrong_side_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    allowed = binom.isf(ALARM, COVERED, BETA)
+    assert missed(PLAYS[name](BETA), COVERED) <= allowed
+    cut_on_the_wrong_side(monkeypatch)
+    assert missed(PLAYS[name](BETA), COVERED) > allowed
