@@ -10,13 +10,13 @@ level 2 of axis 3. It is measured once, in integers, on the marginal table over 
   less the sum over its second half.
 
 A residual's numbers are the products of these maps, applied to the table. To each number an independent discrete
-Gaussian is added, whose variance parameter is the integer `t` of that residual.
+Gaussian is added, whose variance `t` belongs to the residual and is recorded as an integer in units of 2^-10.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,7 @@ from equipoise.accounting.cost import OUTWARD
 Residual = tuple[tuple[int, int], ...]
 """(axis, level) pairs, axes ascending, levels from 1 on."""
 
+PARAMETER_BITS = 10
 MAX_PAIR_TYPES = 1 << 22  # of neighbours that are told apart: 22 axes in no order
 
 
@@ -84,11 +85,11 @@ def pair_types(size: int, ordered: bool) -> PairTypes:
 
 
 def residual_scale(sizes: Sequence[int], ordered: Sequence[bool], residual: Residual) -> int:
-    """Returns the factor by which the measured integers exceed the normalised ones, squared.
+    """Returns the parameter of noise whose variance is 1 in the units in which variances and costs are stated.
 
-    A parameter `t` is noise of variance `t / scale` in the units in which variances and costs are stated.
+    The measured integers exceed these units by the product of the sizes of axes in no order.
     """
-    return math.prod(1 if ordered[axis] else sizes[axis] ** 2 for axis, _ in residual)
+    return math.prod(1 if ordered[axis] else sizes[axis] ** 2 for axis, _ in residual) << PARAMETER_BITS
 
 
 def residuals_rho(sizes: Sequence[int], ordered: Sequence[bool], parameters: Mapping[Residual, int]) -> float:
@@ -97,7 +98,7 @@ def residuals_rho(sizes: Sequence[int], ordered: Sequence[bool], parameters: Map
     Args:
         sizes: the number of categories of each attribute.
         ordered: whether each attribute is analysed as an ordered one.
-        parameters: the discrete Gaussian's integer variance parameter `t` of each residual, at least 1.
+        parameters: the discrete Gaussian's variance `t` of each residual, in units of 2^-10, at least 1.
 
     Returns:
         The largest `sum_A |M_A (e_x - e_x')|^2 / (2 t_A)` over all pairs of records, pushed upwards; beyond
@@ -115,7 +116,7 @@ def residuals_rho(sizes: Sequence[int], ordered: Sequence[bool], parameters: Map
     1)/m_i` and `s_A = t_A / prod m_i^2`, the cost is `sum_A q_A(D) / s_A`, `q_A(D) = p_A - prod_A ([i not in D] -
     1/m_i)`.
 
-    >>> residuals_rho((2,), (False,), {((0, 1),): 4})  # |(2 I - J)(e_0 - e_1)|^2 = 8
+    >>> residuals_rho((2,), (False,), {((0, 1),): 4 << 10})  # |(2 I - J)(e_0 - e_1)|^2 = 8
     1.000000001
     """
     return residual_costs(sizes, ordered, _weights(sizes, ordered, parameters)) * OUTWARD
@@ -129,7 +130,7 @@ def residual_costs(sizes: Sequence[int], ordered: Sequence[bool], weights: Mappi
     return float(costs_by_type(types, weights).max())
 
 
-def used_axes(residuals: Mapping[Residual, object]) -> list[int]:
+def used_axes(residuals: Iterable[Residual]) -> list[int]:
     """Returns the axes that some residual names, ascending."""
     return sorted({axis for residual in residuals for axis, _ in residual})
 
@@ -140,16 +141,42 @@ def costs_by_type(types: Mapping[int, PairTypes], weights: Mapping[Residual, flo
     One transform along each axis, in elementwise operations alone, so that every machine gets the same numbers.
     """
     tensor = np.zeros([each.first.shape[1] for each in types.values()])
+    for index, weight in zip(_indices(types, weights), weights.values(), strict=True):
+        tensor[index] = weight
+    first = _transformed(tensor, [_distinct(each.first) for each in types.values()])
+    second = _transformed(tensor, [_distinct(each.second) for each in types.values()])
+    return np.asarray((first + second) / 2 - _transformed(tensor, [each.product for each in types.values()]))
+
+
+def mean_costs(
+    types: Mapping[int, PairTypes], residuals: Sequence[Residual], kinds: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Returns the mean cost of each residual's precision, float64[residuals], over weighted kinds of pairs.
+
+    `kinds`: weights of the shape that `costs_by_type` returns.
+    """
+    tensors = [
+        _transformed(kinds, [_distinct(getattr(each, name)).T for each in types.values()])
+        for name in ("first", "second", "product")
+    ]
+    means = (tensors[0] + tensors[1]) / 2 - tensors[2]
+    return np.array([means[index] for index in _indices(types, residuals)])
+
+
+def _indices(types: Mapping[int, PairTypes], residuals: Iterable[Residual]) -> list[tuple[int, ...]]:
     places = {axis: place for place, axis in enumerate(types)}
-    for residual, weight in weights.items():
-        index = [0] * len(types)
+    indices = []
+    for residual in residuals:
+        index = [0] * len(places)
         for axis, level in residual:
             index[places[axis]] = level
-        tensor[tuple(index)] = weight
-    products = _transformed(tensor, [each.product for each in types.values()])
-    first = _transformed(tensor, [each.first for each in types.values()])
-    second = _transformed(tensor, [each.second for each in types.values()])
-    return np.asarray((first + second) / 2 - products)
+        indices.append(tuple(index))
+    return indices
+
+
+def _distinct(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """One row, to be broadcast, where all are the same."""
+    return matrix[:1] if (matrix == matrix[0]).all() else matrix
 
 
 def add_remove_rho(sizes: Sequence[int], ordered: Sequence[bool], parameters: Mapping[Residual, int]) -> float:
@@ -184,6 +211,8 @@ def _weights(
 
 def _transformed(tensor: NDArray[np.float64], matrices: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     for place, matrix in enumerate(matrices):
+        if matrix.shape[1] == 1 != tensor.shape[place]:  # all columns are the same
+            tensor = tensor.sum(axis=place, keepdims=True)
         before = tensor.reshape(math.prod(tensor.shape[:place]), tensor.shape[place], -1)
         after = np.zeros((before.shape[0], len(matrix), before.shape[2]))
         for kind, row in enumerate(matrix.tolist()):

@@ -42,7 +42,7 @@ def download(auditor: Auditor, earlier: bytes | None = None, own: AuditorLog | N
     listed = tuple(auditor.journal())
     given_up = time.monotonic() + PATIENCE_SECONDS
     while True:
-        checkpoint, leaves, records = _log(auditor)
+        checkpoint, leaves, records = read_log(auditor)
         steps = _steps(leaves, records)
         if not _lags(rounds, listed, steps, now) or time.monotonic() > given_up:
             break
@@ -52,8 +52,11 @@ def download(auditor: Auditor, earlier: bytes | None = None, own: AuditorLog | N
     return Archive(now, checkpoint, earlier, leaves, records, rounds, journal, own or AuditorLog())
 
 
-def _log(auditor: Auditor) -> tuple[bytes, tuple[bytes, ...], tuple[RecordOpening, ...]]:
-    """As far as the checkpoint goes: the log may have grown since it was given."""
+def read_log(auditor: Auditor) -> tuple[bytes, tuple[bytes, ...], tuple[RecordOpening, ...]]:
+    """Returns the newest checkpoint, a signed note, with the leaves and records as far as it goes.
+
+    Nothing is checked: whether the custodian has signed it, and whether the leaves are what it says.
+    """
     checkpoint = auditor.checkpoint()
     # Only as far as it says; whether it may say so, the checks find out.
     size = claimed(checkpoint).size

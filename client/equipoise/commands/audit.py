@@ -14,6 +14,7 @@ from equipoise.auditing.archive import read_archive, write_archive
 from equipoise.auditing.auditor_log import note_read, offered_nonce, own_acts
 from equipoise.auditing.download import download
 from equipoise.auditing.ledger_export import exported
+from equipoise.auditing.opened_seeds import open_recorded, recorded_seed
 from equipoise.auditing.report import as_json as audit_to_json
 from equipoise.auditing.report import as_markdown
 from equipoise.auditing.verify import Audit, Outcome, verify
@@ -27,7 +28,6 @@ from equipoise.errors import InvalidArgument, NotFound
 from equipoise.profile.profile import LOG_KEYS, SEED_KEY, read_file, read_log_keys, read_seed_key
 from equipoise.profile.receipt_store import ReceiptStore
 from equipoise.records.record import key_id
-from equipoise.records.sealed_seeds import open_committed
 
 audit_app = typer.Typer(
     help="For auditors: download every record, verify it offline, add randomness to rounds.",
@@ -186,22 +186,21 @@ def seed(
 ) -> None:
     """Decrypt a round's seed, with which and the data a round can be replayed. Your access is recorded in the log.
 
-    Whoever holds it can remove the noise from the round's answers: destroy it after the replay.
+    A seed that is not the one on record is refused, and kept as evidence (refused-seeds in the profile). Whoever
+    holds a seed can remove the noise from the round's answers: destroy it after the replay.
     """
     private = read_seed_key(profile / SEED_KEY if seed_key is None else seed_key)
     if out.exists():
         # Before anything is asked: each reading is on record for good.
         raise InvalidArgument(str(out), "cannot be written: it exists already; the seed was not asked for")
-    public = private.public_key().public_bytes_raw()
+    public, trusted = private.public_key().public_bytes_raw(), read_log_keys(profile / LOG_KEYS)
     with Auditor.from_profile(profile) as auditor:
-        commitments = [each.round.seed_commitment for each in auditor.rounds() if each.round.id == round_id]
-        if not commitments:
-            raise NotFound("there is no such round")
+        recorded = recorded_seed(auditor, trusted, round_id)
         sealed = auditor.sealed_seeds(round_id)
     note_read(profile, round_id, datetime.now(UTC).isoformat())
     for each in sealed:
         if each.key_id == key_id(public):
-            _write_secret(out, open_committed(private, round_id, each.sealed, commitments[0]).hex() + "\n")
+            _write_secret(out, open_recorded(private, each.sealed, recorded, profile).hex() + "\n")
             break
     else:
         raise NotFound(f"the seed is not sealed to this key, {key_id(public)}")

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from equipoise.accounting import residuals
-from equipoise.accounting.residuals import Residual, add_remove_rho, axis_levels, residuals_rho
+from equipoise.accounting.residuals import PARAMETER_BITS, Residual, add_remove_rho, axis_levels, residuals_rho
 
 
 def level_map(size: int, ordered: bool, level: int) -> NDArray[np.int64]:
@@ -52,12 +52,13 @@ def costs(
     """The cost of the worst replaced record, and of the worst added one, by enumeration."""
     maps = {residual: residual_map(sizes, ordered, residual) for residual in parameters}
     cells = range(math.prod(sizes))
+    variances = {residual: parameter / (1 << PARAMETER_BITS) for residual, parameter in parameters.items()}
     replaced = max(
-        sum(((each[:, x] - each[:, y]) ** 2).sum() / (2 * parameters[residual]) for residual, each in maps.items())
+        sum(((each[:, x] - each[:, y]) ** 2).sum() / (2 * variances[residual]) for residual, each in maps.items())
         for x in cells
         for y in cells
     )
-    added = max(sum((each[:, x] ** 2).sum() / (2 * parameters[key]) for key, each in maps.items()) for x in cells)
+    added = max(sum((each[:, x] ** 2).sum() / (2 * variances[key]) for key, each in maps.items()) for x in cells)
     return float(replaced), float(added)
 
 
@@ -79,7 +80,7 @@ def test_the_cost_is_that_of_the_worst_pair_exactly(sizes: tuple[int, ...], orde
     for odd_only in (False, True):
         for _ in range(3):
             parameters = {
-                name: int(random.integers(1, 4000))
+                name: int(random.integers(1, 4000000))
                 for name in names
                 if not odd_only or len(name) % 2 or len(name) > 2
             }
@@ -109,7 +110,9 @@ def test_no_pair_costs_more_than_the_sum_of_the_residuals_own_worst(monkeypatch:
 
 def test_many_attributes_are_charged_by_the_bound() -> None:
     sizes, ordered = (2,) * 30, (False,) * 30
-    pairs: dict[Residual, int] = {((one, 1), (two, 1)): 16 for one, two in itertools.combinations(range(30), 2)}
+    pairs: dict[Residual, int] = {
+        ((one, 1), (two, 1)): 16 << PARAMETER_BITS for one, two in itertools.combinations(range(30), 2)
+    }
     # p = 1/4, scale 16: each pair costs at most 2 p.
     assert residuals_rho(sizes, ordered, pairs) == pytest.approx(435 / 2)
     fewer = {name: t for name, t in pairs.items() if name[1][0] < 20}

@@ -85,6 +85,19 @@ def never_begun(custodian: Custodian) -> None:
     custodian.abort("cc", "released")
 
 
+def begun_without_a_reservation(custodian: Custodian) -> None:
+    custodian.shares["bb"] = ["ann", "bob"]
+    custodian.append("run", "data/shop", "bb", Cost(), "{}")
+    custodian.open("bb", session={**SESSION, "turn_seconds": 0})
+
+
+def reserved_once_it_had_begun(custodian: Custodian) -> None:
+    custodian.shares["bb"] = ["ann", "bob"]
+    custodian.append("run", "data/shop", "bb", Cost(), "{}")
+    custodian.reserve("bb")
+    custodian.open("bb", session={**SESSION, "turn_seconds": 0})
+
+
 def given_back(custodian: Custodian) -> None:
     custodian.open_session("cc")
     custodian.settle("cc", "release")
@@ -153,6 +166,8 @@ BEGUN = "the session's charges are not reserved, and begun, before it opens"
         (opened_before_it_was_charged, "A8", BEGUN),
         (opened_before_it_had_begun, "A8", BEGUN),
         (never_begun, "A8", BEGUN),
+        (begun_without_a_reservation, "A8", BEGUN),
+        (reserved_once_it_had_begun, "A8", BEGUN),
         (given_back, "A6", "cannot follow those before it: 'release'"),
         (settled_after_its_abort, "A8", "comes before its charges are settled"),
         (not_settled_by_its_abort, "A8", "settles something else than the budget journal"),

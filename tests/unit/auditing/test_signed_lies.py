@@ -15,6 +15,7 @@ from equipoise.accounting import Cost, PrivacyEvent, ZcdpEvent, charge_of, event
 from equipoise.auditing.verify import Outcome, verify
 from equipoise.records import envelopes
 from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
+from equipoise.records.signed_notes import sign_note
 
 FIRST, LATER = "aa", "cc"
 MICROSECONDS = 1_000_000
@@ -171,6 +172,44 @@ def one_seed_twice(custodian: Custodian) -> None:
     custodian.change_last("round", seed_commitment=commitment)
 
 
+def aborted_without_what_was_reserved(custodian: Custodian) -> None:
+    """The round was never sealed, but the journal holds charges for it."""
+    custodian.open(LATER)
+    custodian.reserve(LATER)
+    custodian.abort(LATER, "none")
+    custodian.change_last("settlement", charges=[])
+
+
+def spent_before_it_ran(custodian: Custodian) -> None:
+    custodian.open(LATER)
+    custodian.reserve(LATER)
+    custodian.seal(LATER)
+    custodian.settle(LATER)
+    custodian.run(LATER)
+    custodian.release(LATER)
+
+
+def aborted_before_its_charges_were_settled(custodian: Custodian) -> None:
+    custodian.open(LATER)
+    custodian.reserve(LATER)
+    custodian.seal(LATER)
+    custodian.run(LATER)
+    custodian.abort(LATER, "spent")
+    custodian.settle(LATER)
+
+
+def released_before_its_charges_were_settled(custodian: Custodian) -> None:
+    """The record names the charges, but the journal had not got them when it was signed."""
+    custodian.open(LATER)
+    custodian.reserve(LATER)
+    custodian.seal(LATER)
+    custodian.run(LATER)
+    custodian.release(LATER)
+    custodian.settle(LATER)
+    spent = [each for each in custodian.journal if each.round_id == LATER and each.action == "spend"]
+    custodian.change_last("spending", charges=[{"account": e.account, "cost": asdict(e.cost)} for e in spent])
+
+
 @pytest.mark.parametrize(
     ("lie", "check", "words"),
     [
@@ -188,6 +227,10 @@ def one_seed_twice(custodian: Custodian) -> None:
         (shown_no_charge_of_what_was_spent, "A9", "'ann' is shown another charge than was made"),
         (an_empty_journal_of_another_beginning, "A5", "is not the one that entry 1 of the log"),
         (recorded_as_given_back, "A8", "settles something else than the budget journal"),
+        (aborted_without_what_was_reserved, "A8", "settles something else than the budget journal"),
+        (spent_before_it_ran, "A8", "charges were spent, but the journal does not say that it ran"),
+        (aborted_before_its_charges_were_settled, "A8", "comes before its charges are settled"),
+        (released_before_its_charges_were_settled, "A8", "comes before its charges are settled"),
         (one_seed_twice, "A10", "two rounds have the same seed commitment"),
     ],
 )
@@ -225,3 +268,12 @@ def test_a_receipt_of_another_deployment_is_not_compared(custodian: Custodian) -
         next(each.detail for each in checks if each.number == "A11")
         == "a receipt is of another deployment: 'other'"
     )
+
+
+def test_a_checkpoint_of_another_log_is_not_compared(custodian: Custodian) -> None:
+    """Signed by the same key over the same root, but under another name."""
+    size, root = custodian.checkpoint().decode().split("\n")[1:3]
+    other = sign_note(f"equipoise/other\n{size}\n{root}\n", custodian.keys)
+    checks = verify(custodian.archive(), custodian.trusted, [other]).checks
+    found = next(each.detail for each in checks if each.number == "A3")
+    assert found == "a checkpoint's origin is not the name of the keys that signed it"

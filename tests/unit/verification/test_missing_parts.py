@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
-from harness.small_custodian import SALT, STATEMENTS, SYNOPSIS, Custodian, Told
+from harness.small_custodian import PARTS, SALT, STATEMENTS, SYNOPSIS, Custodian, Told
 from harness.verifying import found, log_of, with_evidence
 
+from equipoise.accounting import charge_of
 from equipoise.records.bundle import Bundle
 from equipoise.verification.checks import Check
 
@@ -72,3 +73,30 @@ def test_a_round_has_a_budget_for_its_analysts() -> None:
     public = {"analyst_budget": None, "analyst_cost": None, "analyst_events": NO_PARTS}
     items: dict[str, dict[str, Any]] = {"round": public, "result": {"charge": NOTHING}}
     assert found(Told(items=items).bundle(log_of())) is Check.CHARGE
+
+
+def test_neither_results_without_a_workload_nor_a_workload_without_results() -> None:
+    honest = Told().bundle(log_of())
+    unanswered = Told(items={"result": {"stream": None}}).bundle(log_of())
+    assert found(replace(unanswered, stream=())) is Check.STREAM
+    unasked = Told(statements=None).bundle(log_of())
+    assert found(unasked) is None
+    assert found(replace(unasked, stream=honest.stream)) is Check.STREAM
+
+
+def test_as_many_messages_and_records_as_are_committed_to() -> None:
+    """The digests are those of what is there, and only the numbers beside them are others."""
+    stream = stream_of(Told().bundle(log_of()))
+    more = stream | {"messages": stream["messages"] + 1}
+    assert found(Told(items={"result": {"stream": more}}).bundle(log_of())) is Check.STREAM
+    honest = json.loads(Told().bundle(log_of()).evidence.records[-1].items[0].content)["synopsis"]
+    longer = honest | {"records": honest["records"] + 1}
+    assert found(Told(items={"release": {"synopsis": longer}}).bundle(log_of())) is Check.SYNOPSIS
+
+
+@pytest.mark.parametrize(("end", "state"), [("open", "spent"), ("running", "none")])
+def test_a_round_is_charged_if_and_only_if_it_was_sealed(end: str, state: str) -> None:
+    """Amount and state agree with each other."""
+    charge = NOTHING if state == "none" else asdict(charge_of(PARTS))
+    told = Told(end=end, items={"charge": {"state": state, "charge": charge}})
+    assert found(told.bundle(log_of())) is Check.CHARGE

@@ -19,7 +19,7 @@ from equipoise.errors import VerificationFailed
 from equipoise.records import envelopes
 from equipoise.records.evidence import Earlier
 from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
-from equipoise.records.signed_notes import VerifierKey
+from equipoise.records.signed_notes import VerifierKey, sign_note
 from equipoise.verification.checks import Check, VerifierInputs
 from equipoise.verification.log_history import EarlierCheckpoint
 
@@ -146,3 +146,27 @@ def test_a_name_in_a_bundle_cannot_speak_for_the_verifier(
     with pytest.raises(typer.Exit):
         verify_bundle(file, KEY.to_text(), None, None, None, tmp_path, as_json=True)
     assert not json.loads(capsys.readouterr().out)["verified"]
+
+
+def test_checkpoints_are_of_one_log_by_its_name_and_by_every_proof() -> None:
+    log, other = log_of(), Custodian()
+    other.grow(40)
+    first = Told().bundle(log, earlier=3)
+    size = len(log.leaves)
+
+    def renamed(note: bytes) -> bytes:
+        _, _, rest = note.partition(b"\n\n")[0].partition(b"\n")
+        return sign_note(f"equipoise/other\n{rest.decode()}\n", log.keys)
+
+    # Of the same size, root and key, but under another name.
+    assert found(first, papers(checkpoint=EarlierCheckpoint(renamed(log.checkpoint(size))))) is Check.HISTORY
+    held = first.evidence.earlier
+    assert held is not None
+    named = with_evidence(first, earlier=replace(held, checkpoint=renamed(held.checkpoint)))
+    assert found(named) is Check.HISTORY
+    # A later checkpoint of a fork, which has grown from the fork's own checkpoint of this size.
+    fork = EarlierCheckpoint(other.checkpoint(40), replace(other.earlier(size), checkpoint=other.checkpoint(size)))
+    assert found(first, papers(checkpoint=fork)) is Check.HISTORY
+    # The same, said to have grown from the checkpoint of this bundle.
+    said = EarlierCheckpoint(other.checkpoint(40), replace(other.earlier(size), checkpoint=log.checkpoint(size)))
+    assert found(first, papers(checkpoint=said)) is Check.HISTORY

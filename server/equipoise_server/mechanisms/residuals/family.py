@@ -14,7 +14,7 @@ from equipoise.queries.marginal_tables import Axes
 
 MAX_SETS = 1 << 13
 MAX_SET_CELLS = 1 << 20  # of one table
-MAX_CELLS = 1 << 24  # of all tables together: what a measurement holds, 8 bytes each
+MAX_CELLS = 1 << 25  # of all tables together: what a measurement holds, 8 bytes each
 
 
 @dataclass(frozen=True)
