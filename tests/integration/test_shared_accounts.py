@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from harness.audited_rounds import audited, problems
@@ -156,7 +157,7 @@ def test_whose_people_a_table_holds_must_be_said(bench: Bench) -> None:
     refused("^people: must say whose people the table holds: 'new', or 'same-as:DATASET'")
     for wrong in ("old", "same-as:", "same-as", "NEW", " new"):
         refused("^people: must be 'new', or 'same-as:DATASET'", people=wrong)
-    none = {"data_cap": None, "analyst_cap": None}
+    none: dict[str, Any] = {"data_cap": None, "analyst_cap": None}
     refused("^people: there is no dataset 'Shop'", people="same-as:Shop", **none)
     refused("^people: there is no dataset 'later'", people="same-as:later", **none)
     same = "same-as:shop"
@@ -180,9 +181,9 @@ def test_a_table_that_is_known_has_no_other_s_account(bench: Bench) -> None:
     # The path is known, too, when other rows lie there.
     write_table(bench.directory / "data", RECORDS + 7)
     for answer in ("same-as:others", "new", ""):
-        caps = (None, None) if answer.startswith("same") else (CAP, CAP)
+        cap = None if answer.startswith("same") else CAP
         with pytest.raises(InvalidArgument, match=known):
-            register("again", "shop.csv", SCHEMA, *caps, "again", people=answer)
+            register("again", "shop.csv", SCHEMA, cap, cap, "again", people=answer)
     assert register("again", "shop.csv", SCHEMA, None, None, "again", people="same-as:shop").account == "shop"
     with pytest.raises(InvalidArgument, match="people: must be 'same-as:again'"):
         register("more", "shop.csv", SCHEMA, CAP, CAP, "more", people="new")
