@@ -19,9 +19,8 @@ from equipoise.records.public_facts import BUDGET
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import Source, source_in
 from equipoise_server.identity.names import check_name
-from equipoise_server.ledger.accounts import data_account, lost_orders, open_account
-from equipoise_server.ledger.caps import Cap, Composition, at_order, checked_cap
-from equipoise_server.rounds.people import NewTable, Payer, payer
+from equipoise_server.ledger.caps import Cap, at_order, checked_cap
+from equipoise_server.rounds.people import NewTable, Payer, open_data_account, payer
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.store.rounds import canonical, dataset_record, read_dataset
 from equipoise_server.rounds.store.step_records import dataset_registered
@@ -207,24 +206,8 @@ def _insert(
         )
     )
     if caps is not None:
-        _open_data_account(connection, paying, caps, now)
+        open_data_account(connection, paying, caps, now)
     return paying
-
-
-def _open_data_account(connection: Connection, paying: Payer, caps: tuple[Cap, Cap], now: datetime) -> None:
-    data_cap, analyst_cap = caps
-    lost_of_data, lost_of_analysts = lost_orders(connection, paying.account)
-    _check_lost("data_order", lost_of_data, data_cap)
-    _check_lost("analyst_order", lost_of_analysts, analyst_cap)
-    open_account(
-        connection,
-        now,
-        data_account(paying.account),
-        account=paying.account,
-        composition=Composition.SEQUENTIAL,
-        cap=data_cap,
-        beside=paying.beside,
-    )
 
 
 def _new_caps(new: NewDataset) -> tuple[Cap, Cap] | None:
@@ -248,14 +231,6 @@ def _new_caps(new: NewDataset) -> tuple[Cap, Cap] | None:
             cap = checked_cap(f"{whose}_cap", budget.epsilon, budget.delta)
             caps.append(at_order(f"{whose}_order", cap, order))
     return None if named is not None else (caps[0], caps[1])
-
-
-def _check_lost(field: str, lost: set[float], cap: Cap) -> None:
-    """Raise `InvalidArgument` where losses were written off at another order, at which alone they can count."""
-    for order in sorted(lost - {cap.order}):
-        raise InvalidArgument(
-            field, f"must be {order!r}, the order at which losses under this name were written off"
-        )
 
 
 def _as_registered(connection: Connection, name: str) -> DatasetRecord:

@@ -1,4 +1,4 @@
-"""Decides which account pays for a table: the one of the people in it, or a new one.
+"""Decides which account pays for a table, the one of the people in it or a new one, and opens a new one.
 
 Whoever registers a table says whose people it holds (`equipoise.model.datasets.read_people`). Nobody can check that
 against the world, but an answer that the server knows to be wrong is refused. It recognises a table that a dataset
@@ -10,6 +10,7 @@ dataset that a restored store has lost is unknown, so any new table may be that 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import Connection, select
@@ -18,7 +19,8 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.datasets import ANSWERS, NEW_PEOPLE, read_people, same_people_as
 from equipoise_server.datasets.source import Source, source_at
 from equipoise_server.ledger import journal
-from equipoise_server.ledger.accounts import data_account
+from equipoise_server.ledger.accounts import data_account, lost_orders, open_account
+from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.ledger.losses import of_lost_accounts, of_lost_datasets
 from equipoise_server.rounds.store.step_records import registered_digests
 from equipoise_server.storage.tables.round import datasets
@@ -109,6 +111,33 @@ def payer(connection: Connection, name: str, people: str, table: NewTable, *, ne
     return Payer(name, NEW_PEOPLE, tuple(beside))
 
 
+def open_data_account(connection: Connection, paying: Payer, caps: tuple[Cap, Cap], now: datetime) -> None:
+    """Open the data account of new people, with what was written off under its name.
+
+    Args:
+        connection: of the transaction that registers the dataset.
+        paying: the account.
+        caps: of the data account, and of each analyst's account that will be opened beside it.
+        now: the time of the journal entry.
+
+    Raises:
+        InvalidArgument: losses under this name were counted at another order.
+    """
+    data_cap, analyst_cap = caps
+    lost_of_data, lost_of_analysts = lost_orders(connection, paying.account)
+    _check_lost("data_order", lost_of_data, data_cap)
+    _check_lost("analyst_order", lost_of_analysts, analyst_cap)
+    open_account(
+        connection,
+        now,
+        data_account(paying.account),
+        account=paying.account,
+        composition=Composition.SEQUENTIAL,
+        cap=data_cap,
+        beside=paying.beside,
+    )
+
+
 def _lost(connection: Connection) -> dict[str, str]:
     """Return the accounts of the datasets that a restored store has lost, as far as they are known, by name."""
     prefix = data_account("")
@@ -152,3 +181,11 @@ def _had_account(account: str | None) -> str:
 def _recognised(known: dict[str, str]) -> str:
     first = min(known)
     return f"must be {same_people_as(first)!r}, as this is the table of the dataset {first!r} already"
+
+
+def _check_lost(field: str, lost: set[float], cap: Cap) -> None:
+    """Raise `InvalidArgument` where losses were written off at another order, at which alone they can count."""
+    for order in sorted(lost - {cap.order}):
+        raise InvalidArgument(
+            field, f"must be {order!r}, the order at which losses under this name were written off"
+        )
