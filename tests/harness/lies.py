@@ -19,7 +19,7 @@ from equipoise.records import envelopes
 from equipoise.records.promises import Promise
 from equipoise.records.signed_notes import SigningKey
 from equipoise_server.clock import next_grid_point
-from equipoise_server.rounds import lifecycle, opening, seeds, submissions
+from equipoise_server.rounds import lifecycle, opening, round_job, seeds, submissions
 from equipoise_server.rounds.store import step_records
 from equipoise_server.sessions import answer_journal, open_session
 from equipoise_server.transparency.signing import Signer
@@ -116,6 +116,6 @@ def a_nonce_changed() -> Seeds:
 
 def a_nonce_not_used() -> Seeds:
     """An auditor's nonce is put on record, but is no part of a session's randomness."""
-    for module in (open_session, answer_journal):
+    for module in (open_session, answer_journal, round_job):
         _exchange(module, "read_audit_nonce", lambda *_: None)
     return None
