@@ -113,7 +113,15 @@ def _held(bench: Bench) -> tuple[Values, Values]:
     cap = Budget(30.0, 1e-3)
     for name, accounting in (("rhos-and-pairs", AccountingMethod()), ("renyi-orders", AccountingMethod(0, 0))):
         bench.rounds.datasets.register(
-            name, "values.csv", SCHEMA, cap, cap, name, accounting=accounting, new_budgets=name == "renyi-orders"
+            name,
+            "values.csv",
+            SCHEMA,
+            cap,
+            cap,
+            name,
+            accounting=accounting,
+            people="new",
+            new_budgets=name == "renyi-orders",
         )
     accounts: Values = {"when nothing was asked": account_values(bench)}
     session_id = bench.sessions.open(replace(TERMS, **SESSION_HELD), "session").id

@@ -65,6 +65,7 @@ class Custodian:
         self.promised: dict[str, Any] = {}  # what receipts promise instead of what is on record
         self.orders: dict[str, float] = {}  # of accounts to which rounds add
         self.unprotected: set[str] = set()  # sessions without an analyst budget
+        self.dataset = self.account = "shop"  # of the next rounds, and which account they are charged to
         start = {"journal": self.head(), "time": to_microseconds(self.time)}
         self._record(Kind.LOG_STARTED, [("start", start), ("key", self.key_fields(self.keys[0], "log"))])
 
@@ -88,12 +89,21 @@ class Custodian:
         self.keys.remove(key)
 
     def register(
-        self, name: str = "shop", epsilon: float = 3.0, order: float = ORDER, create_time: int | None = None
+        self,
+        name: str = "shop",
+        epsilon: float = 3.0,
+        order: float = ORDER,
+        create_time: int | None = None,
+        people: str = "new",
+        account: str = "",
     ) -> None:
-        self.open_account(f"data/{name}", "sum", epsilon, order)
+        """`people`: whose they are; new ones are given an account. `account`: the recorded one, if not `name`."""
+        if people == "new":
+            self.open_account(f"data/{name}", "sum", epsilon, order)
         created = to_microseconds(self.time) if create_time is None else create_time
         public = {"dataset": name, "schema": {}, "records": 400, "create_time": created}
-        data = {"dataset": name, "digest": _hash("data"), "journal": self.head()}
+        answered = {"people": people, "account": account or name}
+        data = {"dataset": name, "digest": _hash("data"), **answered, "journal": self.head()}
         self._record(Kind.DATASET_REGISTERED, [("dataset", public), ("data", data)])
 
     def open(
@@ -108,8 +118,8 @@ class Custodian:
         `session`: what makes it one. It is charged and begun in `begin`, which must come before.
         """
         for analyst in analysts:
-            if not any(entry.account == f"analyst/shop/query/{analyst}" for entry in self.journal):
-                self.open_account(f"analyst/shop/query/{analyst}", "worst", 3.0)
+            if not any(entry.account == f"analyst/{self.account}/query/{analyst}" for entry in self.journal):
+                self.open_account(f"analyst/{self.account}/query/{analyst}", "worst", 3.0)
         protected = round_id not in self.unprotected
         analyst_parts = ANALYST_PARTS if protected else ()
         analyst_budget = BUDGET if protected else None
@@ -117,8 +127,8 @@ class Custodian:
         analyst_events = events_to_json("equilibrium", analyst_parts)
         public = {
             "round": round_id,
-            "dataset": "shop",
-            "dataset_root": self.root("dataset-registered", "shop"),
+            "dataset": self.dataset,
+            "dataset_root": self.root("dataset-registered", self.dataset),
             "unit": "query",
             "data_budget": BUDGET,
             "analyst_budget": analyst_budget,
@@ -165,12 +175,13 @@ class Custodian:
             "analyst_events": analyst_events,
             "seconds": 1.0,
             "memory_bytes": 1,
+            "expected_error": 0.01,
         }
         told = {"round": round_id, "terms": terms, "shares": shares, "plan": plan, "journal": self.head()}
         self.shares[round_id] = list(analysts)
         items = [("share", {"round": round_id, **share}) for share in shares]
         self._record(Kind.ROUND_OPENED, [("round", public), ("plan", told), *items])
-        self.listed[round_id] = ListedRound(round_id, "shop", "open", public["open_time"], None)
+        self.listed[round_id] = ListedRound(round_id, self.dataset, "open", public["open_time"], None)
 
     def open_session(
         self,
@@ -184,10 +195,10 @@ class Custodian:
         if not protected:
             self.unprotected.add(round_id)
         for analyst in analysts if protected else ():
-            if not any(entry.account == f"analyst/shop/query/{analyst}" for entry in self.journal):
-                self.open_account(f"analyst/shop/query/{analyst}", "worst", 3.0)
+            if not any(entry.account == f"analyst/{self.account}/query/{analyst}" for entry in self.journal):
+                self.open_account(f"analyst/{self.account}/query/{analyst}", "worst", 3.0)
         self.reserve(round_id)
-        self.append("run", "data/shop", round_id, Cost(), json.dumps({"round": round_id}))
+        self.append("run", f"data/{self.account}", round_id, Cost(), json.dumps({"round": round_id}))
         self.open(round_id, analysts, session={**SESSION, "turn_seconds": turn_seconds})
 
     def play_session(self, round_id: str, turn_seconds: int = 0, protected: bool = True) -> None:
@@ -201,7 +212,7 @@ class Custodian:
         """`cost`: what the data's account is charged, where that is not what its parts come to."""
         for account, parts in self._charged(round_id).items():
             due = charge_at(parts, self.orders[account]) if account in self.orders else charge_of(parts)
-            charged = due if cost is None or account != "data/shop" else cost
+            charged = due if cost is None or account != f"data/{self.account}" else cost
             self.append("reserve", account, round_id, charged, events_to_json("equilibrium", parts))
 
     def seal(self, round_id: str, nonce: str | None = None) -> None:
@@ -228,7 +239,7 @@ class Custodian:
         self._list(round_id, "sealed")
 
     def run(self, round_id: str) -> None:
-        self.append("run", "data/shop", round_id, Cost(), json.dumps({"round": round_id}))
+        self.append("run", f"data/{self.account}", round_id, Cost(), json.dumps({"round": round_id}))
         self._list(round_id, "running")
 
     def settle(self, round_id: str, action: str = "spend") -> None:
@@ -398,11 +409,11 @@ class Custodian:
 
     def _charged(self, round_id: str) -> dict[str, tuple[PrivacyEvent, ...]]:
         accounts: dict[str, tuple[PrivacyEvent, ...]] = {
-            f"analyst/shop/query/{analyst}": ANALYST_PARTS
+            f"analyst/{self.account}/query/{analyst}": ANALYST_PARTS
             for analyst in self.shares[round_id]
             if round_id not in self.unprotected
         }
-        return accounts | {"data/shop": DATA_PARTS}
+        return accounts | {f"data/{self.account}": DATA_PARTS}
 
     def _record(self, kind: Kind, items: Sequence[tuple[str, Mapping[str, object]]]) -> None:
         self.time += timedelta(seconds=1)

@@ -26,7 +26,7 @@ NOW = datetime(2024, 1, 1, tzinfo=UTC)
 def ledger_store(url: str, round_ids: list[str]) -> Store:
     """A fresh store in which a ledger can be kept for the dataset `t` and these rounds."""
     store = open_store(url)
-    dataset = {"name": "t", "source": "t.csv", "schema": "{}", "records": 10, "create_time": 0}
+    dataset = {"name": "t", "account": "t", "source": "t.csv", "schema": "{}", "records": 10, "create_time": 0}
     with store.write() as connection:
         connection.execute(
             datasets.insert().values(analyst_epsilon=1, analyst_delta=1e-6, analyst_order=9, **dataset)
@@ -54,7 +54,7 @@ def ledger_store(url: str, round_ids: list[str]) -> Store:
 def open_with(store: Store, name: str, composition: Composition, cap: Cap) -> None:
     """Open an account of the dataset."""
     with store.write() as connection:
-        accounts.open_account(connection, NOW, name, dataset="t", composition=composition, cap=cap)
+        accounts.open_account(connection, NOW, name, account="t", composition=composition, cap=cap)
 
 
 def parts_of(cost: Cost, order: float | None) -> list[PrivacyEvent]:

@@ -445,8 +445,8 @@ def test_accounts_count_as_they_were_registered(run: Run, refused: Callable[...,
     opened, _ = run("operator", "operator", "budget", "history", "data/shop")["entries"]
     assert json.loads(opened["events"])["order"] == 3
     again = (*ask[:4], "again", *given, *caps)
-    assert "new_budgets: must be set" in refused(*again)
-    assert run(*again, "--new-budgets")["name"] == "again"
+    assert "people: must be 'same-as:shop'" in refused(*again, "--people", "new")
+    assert run(*again, "--people", "new", "--new-budgets")["account"] == "again"
     assert run("auditor", "audit", "export", "data/shop")["order"] == 3
 
 

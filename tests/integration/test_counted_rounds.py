@@ -113,7 +113,17 @@ def test_what_was_lost_is_registered_again_at_its_own_order_only(tmp_path: Path,
     def register(order: float) -> None:
         accounting = AccountingMethod(data_order=order)
         ask = bench.rounds.datasets.register
-        ask("gone", "shop.csv", SCHEMA, CAP, CAP, f"gone {order}", accounting=accounting, new_budgets=True)
+        ask(
+            "gone",
+            "shop.csv",
+            SCHEMA,
+            CAP,
+            CAP,
+            f"gone {order}",
+            accounting=accounting,
+            people="new",
+            new_budgets=True,
+        )
 
     # Any other table may be a lost one, until that is registered again.
     table = bench.directory / "data" / "shop.csv"
@@ -122,14 +132,14 @@ def test_what_was_lost_is_registered_again_at_its_own_order_only(tmp_path: Path,
     (table.parent / "new.csv").write_text(table.read_text() + 2 * row)
     other = ("other", "other.csv", SCHEMA, CAP, CAP)
     with pytest.raises(InvalidArgument, match="as this may be the table of the dataset 'away'"):
-        bench.rounds.datasets.register(*other, "1")
-    bench.rounds.datasets.register("beside", *other[1:], "2", new_budgets=True)
+        bench.rounds.datasets.register(*other, "1", people="new")
+    bench.rounds.datasets.register("beside", *other[1:], "2", people="new", new_budgets=True)
     opened = bench.rounds.budgets.journal()[0][-1]
     assert (opened.account, json.loads(opened.events)["beside"]) == ("data/beside", ["data/away", "data/gone"])
     # Under its own old name each of the lost ones is taken for what it says.
     (table.parent / "away.csv").write_text(table.read_text() + 3 * row)
     away = bench.rounds.datasets.register(
-        "away", "away.csv", SCHEMA, CAP, CAP, "4", accounting=AccountingMethod(data_order=6.0)
+        "away", "away.csv", SCHEMA, CAP, CAP, "4", accounting=AccountingMethod(data_order=6.0), people="new"
     )
     opened = bench.rounds.budgets.journal()[0][-1]
     assert (opened.account, "beside" in json.loads(opened.events)) == (f"data/{away.name}", False)
@@ -139,5 +149,5 @@ def test_what_was_lost_is_registered_again_at_its_own_order_only(tmp_path: Path,
     register(6.0)
     with bench.store.read() as connection:
         assert account(connection, "data/gone").committed == Cost(divergence=5)
-    bench.rounds.datasets.register("new", "new.csv", SCHEMA, CAP, CAP, "3")
+    bench.rounds.datasets.register("new", "new.csv", SCHEMA, CAP, CAP, "3", people="new")
     bench.stop()

@@ -171,10 +171,14 @@ def test_one_analysts_account_never_refuses_the_round_of_another(bench: Bench) -
 
 
 def test_a_cap_too_small_is_refused_at_opening(bench: Bench) -> None:
-    bench.rounds.datasets.register("small", "shop.csv", SCHEMA, Budget(1.0, 1e-6), CAP, "2", new_budgets=True)
+    bench.rounds.datasets.register(
+        "small", "shop.csv", SCHEMA, Budget(1.0, 1e-6), CAP, "2", people="new", new_budgets=True
+    )
     with pytest.raises(BudgetExhausted, match="account data/small: "):
         bench.rounds.opening.open(replace(TERMS, dataset="small"), "open")
-    bench.rounds.datasets.register("shy", "shop.csv", SCHEMA, CAP, Budget(1.0, 1e-6), "3", new_budgets=True)
+    bench.rounds.datasets.register(
+        "shy", "shop.csv", SCHEMA, CAP, Budget(1.0, 1e-6), "3", people="new", new_budgets=True
+    )
     with pytest.raises(BudgetExhausted, match="account analyst/shy/query/ann: "):
         bench.rounds.opening.open(replace(TERMS, dataset="shy"), "open")
     assert bench.rounds.views.page() == ([], "")
@@ -397,6 +401,9 @@ def test_sources_stay_inside_the_data_directory(bench: Bench, source: str) -> No
         bench.rounds.datasets.register("other", source, SCHEMA, CAP, CAP, "other")
 
 
+KNOWN = "people: must be 'same-as:shop', as this is the table of the dataset 'shop' already"
+
+
 def test_a_table_gets_new_budgets_only_where_that_is_said(bench: Bench) -> None:
     register, data = bench.rounds.datasets.register, bench.directory / "data"
     (data / "copy.csv").write_bytes((data / "shop.csv").read_bytes())
@@ -408,24 +415,23 @@ def test_a_table_gets_new_budgets_only_where_that_is_said(bench: Bench) -> None:
     bench.rounds.datasets.retire("shop", "retire")
     before = bench.rounds.budgets.journal()
     for source in ("shop.csv", "copy.csv", "link.csv", "turned.csv.gz"):
-        with pytest.raises(
-            InvalidArgument, match="new_budgets: must be set, as this is the table of the dataset 'shop'"
-        ):
-            register("again", source, SCHEMA, CAP, CAP, "again")
+        for answer in ("", "new"):
+            with pytest.raises(InvalidArgument, match=KNOWN):
+                register("again", source, SCHEMA, CAP, CAP, "again", people=answer)
     with pytest.raises(InvalidArgument, match="new_budgets: must not be set"):
-        register("again", "longer.csv", SCHEMA, CAP, CAP, "again", new_budgets=True)
+        register("again", "longer.csv", SCHEMA, CAP, CAP, "again", people="new", new_budgets=True)
     assert bench.rounds.budgets.journal() == before
     # Rows are recognised by their digest, also where the registered file is gone.
     (data / "copy.csv").rename(data / "moved.csv")
     (data / "link.csv").unlink()
     (data / "shop.csv").unlink()
     for source in ("moved.csv", "turned.csv.gz"):
-        with pytest.raises(InvalidArgument, match="new_budgets: must be set, as this is the table"):
-            register("again", source, SCHEMA, CAP, CAP, "again")
-    assert register("longer", "longer.csv", SCHEMA, CAP, CAP, "longer").records == RECORDS + 1
+        with pytest.raises(InvalidArgument, match=KNOWN):
+            register("again", source, SCHEMA, CAP, CAP, "again", people="new")
+    assert register("longer", "longer.csv", SCHEMA, CAP, CAP, "longer", people="new").records == RECORDS + 1
     for name, source in (("again", "moved.csv"), ("once more", "turned.csv.gz")):
-        anew = register(name.replace(" ", "-"), source, SCHEMA, CAP, CAP, name, new_budgets=True)
-        assert register(anew.name, source, SCHEMA, CAP, CAP, name, new_budgets=True) == anew
+        anew = register(name.replace(" ", "-"), source, SCHEMA, CAP, CAP, name, people="new", new_budgets=True)
+        assert register(anew.name, source, SCHEMA, CAP, CAP, name, people="new", new_budgets=True) == anew
     with pytest.raises(AlreadyExists):
         register("again", "moved.csv", SCHEMA, CAP, CAP, "again")
     opened = [json.loads(entry.events).get("beside") for entry in bench.rounds.budgets.journal()[0]]

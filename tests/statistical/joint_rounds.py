@@ -117,7 +117,7 @@ def prepared(place: Path, case: JointRound) -> Iterator[tuple[Job, Job]]:
                 dataset = f"joint-{side}"
                 again = side == 1
                 service.datasets.register(
-                    dataset, "joint.csv", case.schema, CAP, CAP, f"register {side}", new_budgets=again
+                    dataset, "joint.csv", case.schema, CAP, CAP, f"register {side}", people="new", new_budgets=again
                 )
                 opened = service.opening.open(replace(case.terms, dataset=dataset), f"open {side}").id
                 for name, workload in case.workloads(side).items():

@@ -93,6 +93,7 @@ def begun(
             data_cap=cap,
             analyst_cap=cap,
             request_id=fresh(),
+            people="new",
             new_budgets=again,
         )
     )

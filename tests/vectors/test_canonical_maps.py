@@ -127,7 +127,7 @@ ITEM_VALUES: list[Any] = [
     log_items.KeyItem("log", DIGEST, b"\4" * 8, 5),
     log_items.RestorationItem(6, ROOT, 7),
     items.DatasetItem("flights", {"attributes": [], "version": 1}, 100, 5),
-    items.DataItem("flights", DIGEST, HEAD),
+    items.DataItem("late-flights", DIGEST, "same-as:flights", "flights", HEAD),
     items.RoundItem(
         round_id="r-1",
         dataset="flights",

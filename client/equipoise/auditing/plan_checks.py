@@ -63,7 +63,7 @@ def _check_cost(history: RecordedRound, side: str, budget: Budget | None, cost: 
 
 
 def _check_charged(history: RecordedRound, accounts: Accounts) -> None:
-    """The data account and those of each share, by what the plan costs as each account counts.
+    """The data account of the dataset's people and those of each share, by what the plan costs as each counts.
 
     A round that protects all that an analyst asks protects each statement, and is counted for both. Where a session
     does not protect its analysts, the data account alone is charged.
@@ -73,10 +73,10 @@ def _check_charged(history: RecordedRound, accounts: Accounts) -> None:
         return
     terms, plan = history.terms, history.plan.plan
     charged_analysts = history.analysts if terms.analyst_budget is not None else []
-    wanted = {f"data/{terms.dataset}": plan.data_events}
-    prefix = f"analyst/{terms.dataset}/{terms.unit}/"
+    wanted = {f"data/{history.account}": plan.data_events}
+    prefix = f"analyst/{history.account}/{terms.unit}/"
     wanted |= {
-        f"analyst/{terms.dataset}/{unit}/{analyst}": plan.analyst_events
+        f"analyst/{history.account}/{unit}/{analyst}": plan.analyst_events
         for analyst in charged_analysts
         for unit in COUNTED_FOR.get(terms.unit, ())
     }

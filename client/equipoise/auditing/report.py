@@ -15,9 +15,9 @@ from equipoise.auditing.rounds import RecordedRound
 from equipoise.auditing.verify import NOT_CHECKED, Audit, Outcome
 from equipoise.model.times import from_microseconds
 from equipoise.records.item_parts import SESSION
-from equipoise.records.items import SealItem
+from equipoise.records.items import DataItem, SealItem
 
-VERSION = 2
+VERSION = 3
 
 
 def as_json(audit: Audit) -> dict[str, Any]:
@@ -33,6 +33,10 @@ def as_json(audit: Audit) -> dict[str, Any]:
         "checks": [
             {"number": each.number, "question": each.question, "outcome": each.outcome, "detail": each.detail}
             for each in audit.checks
+        ],
+        "datasets": [
+            {"dataset": each.dataset, "entry": index, "people": each.people, "account": each.account}
+            for index, each in _datasets(audit)
         ],
         "accounts": [_account(each) for each in audit.standing],
         "rounds": [_round(round_id, history) for round_id, history in _rounds(audit)],
@@ -68,6 +72,16 @@ def as_markdown(audit: Audit) -> str:
                 for each in audit.checks
             ),
         ),
+        "## Datasets",
+        "Whose people a dataset holds is what the custodian says. Datasets of the same people share one account, "
+        "and what is spent for one of them counts for all.",
+        _table(
+            ("dataset", "registered", "people", "account"),
+            (
+                (each.dataset, f"entry {index} of the log", each.people, f"`{each.account}`")
+                for index, each in _datasets(audit)
+            ),
+        ),
         "## Budgets",
         "Epsilon bounds what anybody can learn: about one person in the table (accounts `data/...`), or about one "
         "analyst's questions (accounts `analyst/...`). All is at the cap's delta; spent includes reserved. Where "
@@ -97,6 +111,14 @@ def as_markdown(audit: Audit) -> str:
         _list([*_list_unmade_checks(audit), *NOT_CHECKED]),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _datasets(audit: Audit) -> Iterable[tuple[int, DataItem]]:
+    return (
+        ()
+        if audit.recorded is None
+        else ((step.index, step.one(DataItem)) for step in audit.recorded.datasets.values())
+    )
 
 
 def _rounds(audit: Audit) -> Iterable[tuple[str, RecordedRound]]:

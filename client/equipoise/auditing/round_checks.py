@@ -13,7 +13,7 @@ from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import JournalEntry
 from equipoise.model.times import to_microseconds
 from equipoise.records.item_parts import NOTHING_CHARGED
-from equipoise.records.items import DataItem, ReleaseItem, ReservationItem, SettlementItem, SpendingItem
+from equipoise.records.items import ReleaseItem, ReservationItem, SettlementItem, SpendingItem
 
 ACTIONS = ("reserve", "run", "spend", "release")
 # States of the log that are further than what was listed before it was read.
@@ -26,11 +26,8 @@ _FURTHER = {
 }
 
 
-def check_rounds(archive: Archive, recorded: Recorded) -> list[str]:
-    """A8: every round that is listed or charged is recorded, with the journal's entries at each of its steps.
-
-    Gives remarks on the datasets.
-    """
+def check_rounds(archive: Archive, recorded: Recorded) -> None:
+    """A8: every round that is listed or charged is recorded, with the journal's entries at each of its steps."""
     _check_removed(recorded)
     if len({each.id for each in archive.rounds}) != len(archive.rounds):
         raise VerificationFailed("a round is listed twice")
@@ -45,7 +42,6 @@ def check_rounds(archive: Archive, recorded: Recorded) -> list[str]:
             raise VerificationFailed(f"the round {round_id} is in the budget journal, but is not recorded")
     for round_id, history in recorded.rounds.items():
         _check_entries(history, entries.get(round_id, []))
-    return _same_data(recorded)
 
 
 def _check_removed(recorded: Recorded) -> None:
@@ -64,18 +60,6 @@ def _check_removed(recorded: Recorded) -> None:
             raise VerificationFailed(
                 f"{step}: the item of {analyst!a} was removed, but others of that analyst were not"
             )
-
-
-def _same_data(recorded: Recorded) -> list[str]:
-    """Whoever is in two datasets may lose both budgets."""
-    holding: dict[bytes, list[str]] = {}
-    for name, step in recorded.datasets.items():
-        holding.setdefault(step.one(DataItem).digest, []).append(name)
-    return [
-        f"{', '.join(names)} hold the same data: what people in them may lose is the sum"
-        for names in holding.values()
-        if len(names) > 1
-    ]
 
 
 def behind(listed: ListedRound, recorded: Recorded, now: datetime) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from equipoise.accounting import Cost
 from equipoise.auditing.steps import Step
-from equipoise.errors import VerificationFailed
+from equipoise.errors import InvalidArgument, VerificationFailed
+from equipoise.model.datasets import read_people
 from equipoise.records.item_parts import AccountCharge, RecordedSession, SettledCharge
 from equipoise.records.items import (
     AbortItem,
@@ -30,9 +31,10 @@ Charges = dict[str, Cost]  # by account
 
 @dataclass
 class RecordedRound:
-    """A round's steps. `ended`: its release or abort."""
+    """A round's steps, and the account that its dataset is charged to. `ended`: its release or abort."""
 
     opened: Step
+    account: str
     sealed: Step | None = None
     ended: Step | None = None
     reads: list[AccessItem] = field(default_factory=list)
@@ -84,6 +86,10 @@ class Recorded:
     datasets: dict[str, Step] = field(default_factory=dict)
     rounds: dict[str, RecordedRound] = field(default_factory=dict)
 
+    def account_of(self, dataset: str) -> str:
+        """The account that a dataset's rounds are charged to."""
+        return self.datasets[dataset].one(DataItem).account
+
 
 def read_rounds(steps: Iterable[Step]) -> Recorded:
     """Returns the rounds of a log.
@@ -105,10 +111,7 @@ def read_rounds(steps: Iterable[Step]) -> Recorded:
 def _take(recorded: Recorded, step: Step) -> None:
     match step.kind:
         case "dataset-registered":
-            name = step.one(DatasetItem).dataset
-            if name in recorded.datasets or step.one(DataItem).dataset != name:
-                raise VerificationFailed(f"{step}: the dataset {name!a} is registered twice, or under two names")
-            recorded.datasets[name] = step
+            _register(recorded, step)
         case "round-opened":
             _open(recorded, step)
         case "round-sealed":
@@ -141,6 +144,27 @@ def _take(recorded: Recorded, step: Step) -> None:
             pass
 
 
+def _register(recorded: Recorded, step: Step) -> None:
+    """New people get an account under the dataset's name; the same people have the account that they had."""
+    data = step.one(DataItem)
+    name = data.dataset
+    if name in recorded.datasets or step.one(DatasetItem).dataset != name:
+        raise VerificationFailed(f"{step}: the dataset {name!a} is registered twice, or under two names")
+    try:
+        named = read_people(data.people)
+    except InvalidArgument:
+        raise VerificationFailed(f"{step}: does not say whose people {name!a} holds") from None
+    if named is not None and named not in recorded.datasets:
+        raise VerificationFailed(f"{step}: {name!a} holds the people of {named!a}, which is not registered before")
+    account = name if named is None else recorded.account_of(named)
+    if data.account != account:
+        whose = "new people" if named is None else f"the people of {named!a}"
+        raise VerificationFailed(
+            f"{step}: {name!a} holds {whose}, but has the account {data.account!a} and not {account!a}"
+        )
+    recorded.datasets[name] = step
+
+
 def _open(recorded: Recorded, step: Step) -> None:
     opening, plan = step.one(RoundItem), step.one(PlanItem)
     dataset = recorded.datasets.get(opening.dataset)
@@ -155,7 +179,7 @@ def _open(recorded: Recorded, step: Step) -> None:
     for share, item in zip(plan.shares, step.record.each(ShareItem), strict=True):
         if item is not None and item.share != share:
             raise VerificationFailed(f"{step}: the share of {share.analyst!a} is not the plan's")
-    recorded.rounds[opening.round_id] = RecordedRound(step)
+    recorded.rounds[opening.round_id] = RecordedRound(step, recorded.account_of(opening.dataset))
 
 
 def _round_of(recorded: Recorded, step: Step, ids: set[str], *states: str) -> RecordedRound:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from equipoise.auditing.accounts import Account, Accounts
 from equipoise.auditing.archive import Archive
 from equipoise.auditing.budget_checks import check_caps, check_charges, check_journal
+from equipoise.auditing.dataset_checks import check_data_accounts, counted_twice
 from equipoise.auditing.dp_accounting_check import NotInstalled, check_totals
 from equipoise.auditing.log_checks import check_continuation, check_root, check_signatures
 from equipoise.auditing.plan_checks import check_budgets
@@ -35,7 +36,8 @@ QUESTIONS = {
     "A6": "Is every charge what its parts come to?",
     "A6b": "Does dp_accounting come to the same totals?",
     "A7": "Was every account within its cap whenever something was reserved?",
-    "A8": "Is no round missing, and did each go its way: opened, reserved and sealed, run, spent and released?",
+    "A8": "Is no round missing, did each go its way (opened, reserved and sealed, run, spent and released), and "
+    "has each dataset the account of its people?",
     "A9": "Is what each plan costs within its round's budgets, and was every analyst charged just that?",
     "A10": "Are seeds committed to, each for one round, and the auditor's nonces and all readings on record?",
     "A11": "Were the workloads used that receipts say were taken, under the terms that receipts promise?",
@@ -46,7 +48,8 @@ NOT_CHECKED = (
     "That answers are what the mechanism computes from the data: the data and the seed are needed for that "
     "(equipoise-server audit replay).",
     "That a plan's parts are what its parameters cost: the replay plans again.",
-    "That the registered data are true, or complete, or what they are said to be.",
+    "That the registered data are true, or complete, or what they are said to be; above all, that a dataset of new "
+    "people holds nobody of another one.",
     "That each analyst's results are those that were recorded, and those that it was told while a session was "
     "open: each checks its own (equipoise verify).",
     "That a session's statements are in slots of their own shares: the replay looks at all of them.",
@@ -212,7 +215,9 @@ class _Verification:
     def _rounds(self) -> None:
         self.audit.recorded = read_rounds(self._steps())
         self.audit.remarks.extend(unprotected(self.audit.recorded))
-        self.audit.remarks.extend(check_rounds(self.archive, self.audit.recorded))
+        self.audit.remarks.extend(counted_twice(self.archive.journal, self.audit.recorded))
+        check_rounds(self.archive, self.audit.recorded)
+        check_data_accounts(self.archive.journal, self._steps(), self.audit.recorded)
 
     def _receipts(self) -> None:
         recorded = self._recorded()

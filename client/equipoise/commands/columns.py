@@ -105,6 +105,7 @@ SHARES: Columns[Share] = {
 }
 DATASETS: Columns[Dataset] = {
     "dataset": lambda each: each.name,
+    "account": lambda each: each.account,
     "records": lambda each: f"{each.records:,}",
     "universe": lambda each: f"{each.schema.universe_size:,}",
     "retired": lambda each: "" if each.retire_time is None else f"{each.retire_time:%Y-%m-%d %H:%M} UTC",

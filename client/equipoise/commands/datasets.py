@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,10 @@ from equipoise.commands.columns import DATASETS
 from equipoise.commands.files import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
 from equipoise.commands.printing import print_json, print_line, print_list
+from equipoise.commands.terminal import printable
+from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
+from equipoise.model.datasets import NEW_PEOPLE, same_people_as
 from equipoise.queries.schema import Schema
 
 dataset_app = typer.Typer(help="Tables that rounds may be run on.", no_args_is_help=True)
@@ -29,13 +33,32 @@ def register(
         ),
     ],
     schema: Annotated[Path, typer.Option(help="The schema file, JSON; try it with: equipoise-server data check.")],
+    people: Annotated[
+        str | None,
+        typer.Option(
+            metavar="new|same-as:DATASET",
+            help="Whose people the table holds: nobody of a registered table, or those of DATASET, with which it "
+            "then shares one account. [default: asked on a terminal; new for a server's first table]",
+            show_default=False,
+        ),
+    ] = None,
     data_epsilon: Annotated[
-        float, typer.Option(help="The largest epsilon that all rounds together may cost the people in the table.")
-    ],
-    data_delta: Annotated[float, typer.Option(help="The delta of that epsilon; well below 1 / records.")],
+        float | None,
+        typer.Option(
+            help="The largest epsilon that all rounds together may cost new people in the table.",
+            show_default=False,
+        ),
+    ] = None,
+    data_delta: Annotated[
+        float | None,
+        typer.Option(help="The delta of that epsilon; well below 1 / records.", show_default=False),
+    ] = None,
     analyst_epsilon: Annotated[
-        float, typer.Option(help="The largest epsilon that all rounds together may cost any one analyst.")
-    ],
+        float | None,
+        typer.Option(
+            help="The largest epsilon that all rounds together may cost any one analyst.", show_default=False
+        ),
+    ] = None,
     analyst_delta: Annotated[float, typer.Option(help="The delta of that epsilon.")] = 1e-6,
     data_order: Annotated[
         float,
@@ -54,29 +77,34 @@ def register(
         bool,
         typer.Option(
             "--new-budgets",
-            help="Give the records budgets of their own although another dataset has, or may have, the same table.",
+            help="Give new people budgets of their own although another dataset has, or may have, the same table.",
         ),
     ] = False,
     request_id: RequestId = None,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """Register a table and open its budget accounts. The caps hold for all rounds together, for ever.
+    """Register a table, and open an account for new people in it. Its caps hold for all rounds together, for ever.
+
+    A table with people of a registered dataset, such as a newer version of it, has that dataset's account: what is
+    spent for one counts for both, and no caps or orders are given. The answer is on record, and cannot be changed.
 
     At which order an account counts can never be changed; docs/budgets.md says which one suits what.
 
     Rows that the schema does not allow are counted by attribute, and the table is refused.
     """
     with Operator.from_profile(profile) as operator:
+        answer = _ask_people(operator) if people is None and sys.stdin.isatty() else people or ""
         registered = operator.register_dataset(
             name,
             source,
             Schema.from_json(read_text(schema)),
-            Budget(data_epsilon, data_delta),
-            Budget(analyst_epsilon, analyst_delta),
+            _cap("--data", data_epsilon, data_delta),
+            None if analyst_epsilon is None else Budget(analyst_epsilon, analyst_delta),
             request_id,
             data_order,
             analyst_order,
+            people=answer,
             new_budgets=new_budgets,
         )
     if as_json:
@@ -84,6 +112,8 @@ def register(
     else:
         size = registered.schema.universe_size
         print_line(f"Registered {registered.name}: {registered.records:,} records in a universe of {size:,}.")
+        if registered.account != registered.name:
+            print_line(f"It shares the account of {registered.account}: what is spent for one counts for both.")
 
 
 @dataset_app.command("retire")
@@ -107,3 +137,25 @@ def list_datasets(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -
     """List the registered tables."""
     with Operator.from_profile(profile) as operator:
         print_list("datasets", list(operator.datasets()), DATASETS, as_json)
+
+
+def _ask_people(operator: Operator) -> str:
+    """Ask on the terminal whose people a table holds; nothing is asked before there is another table."""
+    names = [each.name for each in operator.datasets()]
+    if not names:
+        return ""
+    typer.echo(f"Registered: {', '.join(map(printable, names))}.", err=True)
+    named: str = typer.prompt(
+        "Whose people does the table hold? The name of a dataset that holds some of them, or new for nobody",
+        err=True,
+    )
+    return NEW_PEOPLE if named == NEW_PEOPLE else same_people_as(named)
+
+
+def _cap(option: str, epsilon: float | None, delta: float | None) -> Budget | None:
+    """Return a cap, or None where neither part is given. Raises `InvalidArgument` where one is missing."""
+    if epsilon is None and delta is None:
+        return None
+    if epsilon is None or delta is None:
+        raise InvalidArgument(f"{option}-{'epsilon' if epsilon is None else 'delta'}", "is missing")
+    return Budget(epsilon, delta)

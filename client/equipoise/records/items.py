@@ -55,10 +55,16 @@ class DatasetItem:
 
 @canonical_object
 class DataItem:
-    """The digest of a registered table's contents."""
+    """The digest of a registered table's contents, and who pays for it.
+
+    `people`: whose people it holds, "new" or "same-as:" and a dataset's name, as the operator said. `account`: the
+    account that its rounds are charged to.
+    """
 
     dataset: str = key("dataset", TEXT)
     digest: bytes = key("digest", HASH)
+    people: str = key("people", TEXT)
+    account: str = key("account", TEXT)
     journal: JournalHead = key("journal", HEAD)
 
 

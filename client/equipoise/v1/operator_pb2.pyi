@@ -37,6 +37,7 @@ class RegisterDatasetRequest(_message.Message):
     DATA_ORDER_FIELD_NUMBER: _builtins.int
     ANALYST_ORDER_FIELD_NUMBER: _builtins.int
     NEW_BUDGETS_FIELD_NUMBER: _builtins.int
+    PEOPLE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The dataset's name."""
     source: _builtins.str
@@ -48,8 +49,14 @@ class RegisterDatasetRequest(_message.Message):
     analyst_order: _builtins.float
     """The same for every analyst's account to which rounds add: those of unit = analyst."""
     new_budgets: _builtins.bool
-    """Said where another dataset has the same table, retired or not, or one that a restored store has lost may have it:
-    its records get budgets of their own beside those, and the journal says so. Without it the table is refused.
+    """Said with new people where another dataset has the same table, retired or not, or one that a restored store has
+    lost may have it: its records get budgets of their own beside those, and the journal says so. Without it the table
+    is refused.
+    """
+    people: _builtins.str
+    """Whose people the table holds: "new", or "same-as:" and the name of a registered dataset, retired or not. Datasets of
+    the same people share one account for ever, and the answer goes on record. Must be said, but for the first table of
+    a server, which holds new people.
     """
     @_builtins.property
     def schema(self) -> _types_pb2.Schema:
@@ -57,11 +64,11 @@ class RegisterDatasetRequest(_message.Message):
 
     @_builtins.property
     def data_cap(self) -> _types_pb2.Budget:
-        """The most all rounds together may cost the people in the table."""
+        """The most all rounds together may cost the people in the table. Not set where they have an account."""
 
     @_builtins.property
     def analyst_cap(self) -> _types_pb2.Budget:
-        """The most they may cost any analyst."""
+        """The most they may cost any analyst. Not set where the people have an account."""
 
     def __init__(
         self,
@@ -75,10 +82,11 @@ class RegisterDatasetRequest(_message.Message):
         data_order: _builtins.float = ...,
         analyst_order: _builtins.float = ...,
         new_budgets: _builtins.bool = ...,
+        people: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_cap", b"analyst_cap", "data_cap", b"data_cap", "schema", b"schema"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_cap", b"analyst_cap", "analyst_order", b"analyst_order", "data_cap", b"data_cap", "data_order", b"data_order", "name", b"name", "new_budgets", b"new_budgets", "request_id", b"request_id", "schema", b"schema", "source", b"source"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_cap", b"analyst_cap", "analyst_order", b"analyst_order", "data_cap", b"data_cap", "data_order", b"data_order", "name", b"name", "new_budgets", b"new_budgets", "people", b"people", "request_id", b"request_id", "schema", b"schema", "source", b"source"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

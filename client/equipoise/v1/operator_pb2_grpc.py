@@ -152,7 +152,7 @@ class OperatorServiceServicer(object):
     """
 
     def RegisterDataset(self, request, context):
-        """Registers a table that lies in the server's data directory and opens its budget accounts.
+        """Registers a table that lies in the server's data directory, and opens an account for new people in it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -273,7 +273,7 @@ class OperatorServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListAccounts(self, request, context):
-        """Shows the budget accounts of a dataset.
+        """Shows the budget accounts of a dataset: those that all datasets of the same people share.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -36,7 +36,7 @@ class OperatorServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> OperatorServiceAsyncStub: ...
     RegisterDataset: _grpc.UnaryUnaryMultiCallable[_operator_pb2.RegisterDatasetRequest, _operator_pb2.RegisterDatasetResponse]
-    """Registers a table that lies in the server's data directory and opens its budget accounts."""
+    """Registers a table that lies in the server's data directory, and opens an account for new people in it."""
     RetireDataset: _grpc.UnaryUnaryMultiCallable[_operator_pb2.RetireDatasetRequest, _operator_pb2.RetireDatasetResponse]
     """Retires a dataset: no new rounds."""
     ListDatasets: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ListDatasetsRequest, _operator_pb2.ListDatasetsResponse]
@@ -74,7 +74,7 @@ class OperatorServiceStub:
     AbortRound: _grpc.UnaryUnaryMultiCallable[_operator_pb2.AbortRoundRequest, _operator_pb2.AbortRoundResponse]
     """Ends a round without answers."""
     ListAccounts: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ListAccountsRequest, _operator_pb2.ListAccountsResponse]
-    """Shows the budget accounts of a dataset."""
+    """Shows the budget accounts of a dataset: those that all datasets of the same people share."""
     ListAccountHistory: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ListAccountHistoryRequest, _operator_pb2.ListAccountHistoryResponse]
     """Lists the journal entries of one account from its opening, with the names of what was charged."""
     SetCap: _grpc.UnaryUnaryMultiCallable[_operator_pb2.SetCapRequest, _operator_pb2.SetCapResponse]
@@ -90,7 +90,7 @@ class OperatorServiceAsyncStub(OperatorServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     RegisterDataset: _aio.UnaryUnaryMultiCallable[_operator_pb2.RegisterDatasetRequest, _operator_pb2.RegisterDatasetResponse]  # type: ignore[assignment]
-    """Registers a table that lies in the server's data directory and opens its budget accounts."""
+    """Registers a table that lies in the server's data directory, and opens an account for new people in it."""
     RetireDataset: _aio.UnaryUnaryMultiCallable[_operator_pb2.RetireDatasetRequest, _operator_pb2.RetireDatasetResponse]  # type: ignore[assignment]
     """Retires a dataset: no new rounds."""
     ListDatasets: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListDatasetsRequest, _operator_pb2.ListDatasetsResponse]  # type: ignore[assignment]
@@ -128,7 +128,7 @@ class OperatorServiceAsyncStub(OperatorServiceStub):
     AbortRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.AbortRoundRequest, _operator_pb2.AbortRoundResponse]  # type: ignore[assignment]
     """Ends a round without answers."""
     ListAccounts: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListAccountsRequest, _operator_pb2.ListAccountsResponse]  # type: ignore[assignment]
-    """Shows the budget accounts of a dataset."""
+    """Shows the budget accounts of a dataset: those that all datasets of the same people share."""
     ListAccountHistory: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListAccountHistoryRequest, _operator_pb2.ListAccountHistoryResponse]  # type: ignore[assignment]
     """Lists the journal entries of one account from its opening, with the names of what was charged."""
     SetCap: _aio.UnaryUnaryMultiCallable[_operator_pb2.SetCapRequest, _operator_pb2.SetCapResponse]  # type: ignore[assignment]
@@ -147,7 +147,7 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _operator_pb2.RegisterDatasetRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_operator_pb2.RegisterDatasetResponse, _abc.Awaitable[_operator_pb2.RegisterDatasetResponse]]:
-        """Registers a table that lies in the server's data directory and opens its budget accounts."""
+        """Registers a table that lies in the server's data directory, and opens an account for new people in it."""
 
     @_abc_1.abstractmethod
     def RetireDataset(
@@ -287,7 +287,7 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _operator_pb2.ListAccountsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_operator_pb2.ListAccountsResponse, _abc.Awaitable[_operator_pb2.ListAccountsResponse]]:
-        """Shows the budget accounts of a dataset."""
+        """Shows the budget accounts of a dataset: those that all datasets of the same people share."""
 
     @_abc_1.abstractmethod
     def ListAccountHistory(

@@ -1028,10 +1028,13 @@ class Dataset(_message.Message):
     RECORDS_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     RETIRE_TIME_FIELD_NUMBER: _builtins.int
+    ACCOUNT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name."""
     records: _builtins.int
     """The number of records; public."""
+    account: _builtins.str
+    """The account that its rounds are charged to: the name of the first dataset of the same people. Empty for analysts."""
     @_builtins.property
     def schema(self) -> Global___Schema:
         """Its schema."""
@@ -1052,10 +1055,11 @@ class Dataset(_message.Message):
         records: _builtins.int = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         retire_time: _timestamp_pb2.Timestamp | None = ...,
+        account: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "retire_time", b"retire_time", "schema", b"schema"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "name", b"name", "records", b"records", "retire_time", b"retire_time", "schema", b"schema"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account", b"account", "create_time", b"create_time", "name", b"name", "records", b"records", "retire_time", b"retire_time", "schema", b"schema"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1324,7 +1328,7 @@ class JournalEntry(_message.Message):
     action: _builtins.str
     """"open-account", "set-cap", "reserve", "run", "spend", "release" or "write-off"."""
     account: _builtins.str
-    """The account, such as "data/DATASET" or "analyst/DATASET/query/NAME"."""
+    """The account, such as "data/ACCOUNT" or "analyst/ACCOUNT/query/NAME"."""
     round_id: _builtins.str
     """The round, where there is one."""
     events: _builtins.str

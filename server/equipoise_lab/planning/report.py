@@ -21,7 +21,7 @@ from equipoise_server.mechanisms.choice import Candidate
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.planner import Comparison, why
 
-COLUMNS = ("expected", "alpha", "promise", "no interval", "eps_A", "time", "memory")
+COLUMNS = ("expected", "promise", "no interval", "eps_A", "time", "memory")
 MAX_PARAMETERS = 400  # characters shown to people; JSON has all
 
 
@@ -91,7 +91,7 @@ def print_comparison(
     for candidate in comparison.candidates:
         if candidate.plan is not None:
             marked = "> " if candidate is comparison.chosen else "  "
-            shown.add_row(marked + candidate.mechanism, *_cells(candidate, candidate.plan, setting))
+            shown.add_row(marked + candidate.mechanism, *_cells(candidate.plan, setting))
     if shown.row_count:
         console.print(shown)
     for name, text in (*_lines(setting, comparison), *_accepted(accepted)):
@@ -105,10 +105,9 @@ def _accepted(accepted: Acceptance) -> Iterator[tuple[str, str]]:
     yield "accepted", f"no: {accepted.refusal}" if accepted.refusal else "yes, by servers with such a table"
 
 
-def _cells(candidate: Candidate, plan: MechanismPlan, setting: PublicParameters) -> Iterator[str]:
+def _cells(plan: MechanismPlan, setting: PublicParameters) -> Iterator[str]:
     on_analysts = analyst_pair(plan, setting)
     yield f"{plan.expected_error:.2g}"
-    yield _error(candidate.alpha)
     yield _error(plan.max_half_width)
     yield f"{min(1.0, plan.max_uncertified / setting.queries):.2%}" if plan.max_uncertified else "none"
     yield "-" if on_analysts is None else f"{on_analysts.epsilon:.3g}"
@@ -128,7 +127,6 @@ def _lines(setting: PublicParameters, comparison: Comparison) -> Iterator[tuple[
         elif candidate.beyond:
             yield "beyond", f"{candidate.mechanism}: {candidate.beyond}"
     yield "expected", "the mean error over all queries that is expected; no promise rests on it"
-    yield "alpha", "what an answer is said to err by at most, on average; one without an interval counts as 1"
     yield "promise", "the largest half-width of an interval"
     yield "no interval", "the part of the answers that may end uncertified, at most"
     if setting.protects_analysts:

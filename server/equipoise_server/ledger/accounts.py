@@ -1,10 +1,11 @@
 """The accounts of both ledgers and what fits on them.
 
-The data account is `data/<dataset>`; every round adds to it. An analyst's account is
-`analyst/<dataset>/<unit>/<analyst>`. For unit "query" a statement lives in one round only, so the worst round
-counts, whichever unit that round has. For unit "analyst" the rounds of that unit add; rounds of the other unit
-promise nothing for everything that an analyst asks. An account to which rounds add counts divergences at one Renyi
-order, which is fixed when the account is opened (`caps`).
+Datasets of the same people have one account. Its name is that of the first of them, and everything else carries
+this name as `account`. It consists of the data account `data/<account>`, to which every round on any of these
+datasets adds, and of the analysts' accounts `analyst/<account>/<unit>/<analyst>`. For unit "query" a statement
+lives in one round only, so the worst round counts, whichever unit that round has. For unit "analyst" the rounds of
+that unit add; rounds of the other unit promise nothing for everything that an analyst asks. An account to which
+rounds add counts divergences at one Renyi order, which is fixed when it is opened (`caps`).
 
 Every function works in the transaction of the connection it is given and commits nothing.
 """
@@ -27,10 +28,10 @@ from equipoise_server.storage.tables.ledger import accounts
 
 @dataclass(frozen=True)
 class Account:
-    """The state of one account. `committed` is everything that is spent or reserved."""
+    """The state of one account, `name`, that belongs to `account`. `committed`: all that is spent or reserved."""
 
     name: str
-    dataset: str
+    account: str
     composition: Composition
     cap: Cap
     limit: Cost
@@ -38,14 +39,14 @@ class Account:
     committed: Cost
 
 
-def data_account(dataset: str) -> str:
-    """Return the name of a dataset's data account."""
-    return f"data/{dataset}"
+def data_account(account: str) -> str:
+    """Return the name of the data account that datasets of the same people share."""
+    return f"data/{account}"
 
 
-def analyst_account(dataset: str, unit: str, analyst: str) -> str:
+def analyst_account(account: str, unit: str, analyst: str) -> str:
     """Return the name of an analyst's account."""
-    return f"analyst/{dataset}/{unit}/{analyst}"
+    return f"analyst/{account}/{unit}/{analyst}"
 
 
 def holder(account: str) -> tuple[str, str] | None:
@@ -59,7 +60,7 @@ def open_account(
     time: datetime,
     name: str,
     *,
-    dataset: str,
+    account: str,
     composition: Composition,
     cap: Cap,
     beside: Sequence[str] = (),
@@ -75,11 +76,11 @@ def open_account(
     _check_order(composition, cap)
     if connection.execute(select(accounts.c.name).where(accounts.c.name == name)).first() is not None:
         return
-    opening_state = unopened(connection, name, dataset=dataset, composition=composition, cap=cap)
+    opening_state = unopened(connection, name, account=account, composition=composition, cap=cap)
     connection.execute(
         accounts.insert().values(
             name=name,
-            dataset=dataset,
+            account=account,
             composition=composition.value,
             cap_epsilon=cap.epsilon,
             cap_delta=cap.delta,
@@ -95,13 +96,13 @@ def open_account(
     journal.append(connection, time, "open-account", account=name, cost=Cost(), events=events)
 
 
-def unopened(connection: Connection, name: str, *, dataset: str, composition: Composition, cap: Cap) -> Account:
+def unopened(connection: Connection, name: str, *, account: str, composition: Composition, cap: Cap) -> Account:
     """Return an account as `open_account` would open it, with its write-offs. Raises `DataLoss` as that does."""
     lost = _write_offs(connection, name)
     if any(order != cap.order for order, _ in lost):
         raise DataLoss(f"what was written off of account {name} was counted at another order than it would be")
     carried = combined([cost for _, cost in lost], composition, cap)
-    return Account(name, dataset, composition, cap, widened(limits(cap), carried), carried, carried)
+    return Account(name, account, composition, cap, widened(limits(cap), carried), carried, carried)
 
 
 def order_field(order: float | None) -> dict[str, float]:
@@ -114,14 +115,14 @@ def written_off(connection: Connection, name: str) -> list[Cost]:
     return [cost for _, cost in _write_offs(connection, name)]
 
 
-def lost_orders(connection: Connection, dataset: str) -> tuple[set[float], set[float]]:
-    """Return the Renyi orders of a dataset's write-offs: those of its data account, and those of its analysts'."""
+def lost_orders(connection: Connection, account: str) -> tuple[set[float], set[float]]:
+    """Return the Renyi orders of an account's write-offs: those of the data account, and those of analysts'."""
     data, analysts = set[float](), set[float]()
     for entry in journal.of_action(connection, "write-off"):
         order, held_by = json.loads(entry.events).get("order"), holder(entry.account)
-        if order is not None and entry.account == data_account(dataset):
+        if order is not None and entry.account == data_account(account):
             data.add(order)
-        elif order is not None and held_by and entry.account == analyst_account(dataset, *held_by):
+        elif order is not None and held_by and entry.account == analyst_account(account, *held_by):
             analysts.add(order)
     return data, analysts
 
@@ -135,11 +136,11 @@ def account(connection: Connection, name: str, *, locked: bool = False) -> Accou
     return _account(row)
 
 
-def page(connection: Connection, dataset: str, after_name: str, limit: int) -> list[Account]:
-    """Return at most `limit` accounts of a dataset whose names follow `after_name`, in the order of their names."""
+def page(connection: Connection, account: str, after_name: str, limit: int) -> list[Account]:
+    """Return at most `limit` of an account's parts whose names follow `after_name`, in the order of their names."""
     rows = connection.execute(
         select(accounts)
-        .where(accounts.c.dataset == dataset, accounts.c.name > after_name)
+        .where(accounts.c.account == account, accounts.c.name > after_name)
         .order_by(accounts.c.name)
         .limit(limit)
     )
@@ -235,7 +236,7 @@ def _account(row: Row[tuple[object, ...]]) -> Account:
         _check_order(composition, cap)
         return Account(
             row.name,
-            row.dataset,
+            row.account,
             composition,
             cap,
             Cost(row.limit_rho, row.limit_epsilon, row.limit_delta, row.limit_divergence),

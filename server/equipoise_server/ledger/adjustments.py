@@ -44,7 +44,7 @@ from equipoise_server.ledger.caps import (
 from equipoise_server.ledger.charges import live_costs
 from equipoise_server.ledger.guard_comparison import Finding
 from equipoise_server.ledger.guard_snapshot import Snapshot
-from equipoise_server.ledger.losses import Loss, largest, of_lost_accounts
+from equipoise_server.ledger.losses import SHARED, Loss, largest, of_lost_accounts, shared_accounts
 
 NAMED_ROUNDS = 5  # in an error
 
@@ -143,7 +143,9 @@ def write_off(
         "finding": finding,
     }
     # An entry without an account names the snapshot that was written off, even if nothing was missing.
-    journal.append(connection, time, "write-off", account="", cost=Cost(), events=json.dumps(header))
+    shared = {} if snapshot is None else dict(snapshot.shared.items() - shared_accounts(connection).items())
+    first = json.dumps(header | ({SHARED: shared} if shared else {}))
+    journal.append(connection, time, "write-off", account="", cost=Cost(), events=first)
     standings, lost = {account.name: account for account in all_accounts(connection)}, of_lost_accounts(connection)
     known = {} if snapshot is None else snapshot.committed
     orders = {} if snapshot is None else snapshot.orders

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from equipoise.accounting import Cost
-from equipoise.records.codec import COUNT, HASH, REAL, Codec, mapping_of, object_codec
+from equipoise.records.codec import COUNT, HASH, REAL, TEXT, Codec, mapping_of, object_codec
 from equipoise.records.public_facts import COST
 from equipoise_server.storage.tree_heads import EMPTY, TreeHead
 
@@ -20,7 +20,7 @@ class Snapshot:
     `sequence` and `digest`: the entry; 0 and zeros where the journal was empty. `committed`: the amount that was
     spent or reserved on every account, by name. `orders`: the Renyi orders of the accounts to which rounds add.
     `requests`: how many requests were carried out. `log`: the log's size and root. `answered`: how many statements
-    sessions had answered.
+    sessions had answered. `shared`: the account of every dataset that shares another one's.
     """
 
     sequence: int
@@ -30,6 +30,7 @@ class Snapshot:
     requests: int = 0
     log: TreeHead = EMPTY
     answered: int = 0
+    shared: Mapping[str, str] = field(default_factory=dict)
 
 
 LOG: Codec[TreeHead] = object_codec(TreeHead, {"size": ("size", COUNT), "root": ("root", HASH)})
@@ -43,6 +44,7 @@ SNAPSHOT: Codec[Snapshot] = object_codec(
         "requests": ("requests", COUNT),
         "log": ("log", LOG),
         "answered": ("answered", COUNT),
+        "shared": ("shared", mapping_of(TEXT)),
     },
     {"version": VERSION},
 )

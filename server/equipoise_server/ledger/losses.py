@@ -1,8 +1,8 @@
-"""The losses of accounts that were lost with a store and have not been opened again.
+"""What is known of accounts and datasets that were lost with a store and have not been opened or registered again.
 
-Such an account is in no table. Its losses are in the journal alone, and count once the account is opened. The
-rollback guard must know them like the amounts of any other account. Otherwise a second restore of the same copy
-would forget them.
+They are in no table. An account's losses are in the journal alone, and count once the account is opened. Which
+account a lost dataset shared is in the journal, too: under its name it is never given another one. The rollback
+guard must know both like those of the store. Otherwise a second restore of the same copy would forget them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import all_committed, all_orders
 from equipoise_server.ledger.caps import MAX_AMOUNT, saturated
 from equipoise_server.storage.tables.ledger import accounts
+from equipoise_server.storage.tables.round import datasets
+
+SHARED = "shared"  # the field of a write-off's first entry that says which accounts lost datasets had shared
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,21 @@ def of_lost_accounts(connection: Connection) -> dict[str, Loss]:
         if entry.account and entry.account not in open_accounts:
             losses_of[entry.account].append(Loss(entry.cost, json.loads(entry.events).get("order")))
     return {name: _together(losses) for name, losses in losses_of.items()}
+
+
+def shared_accounts(connection: Connection) -> dict[str, str]:
+    """Return the account of every dataset that shares another one's, by the dataset's name, also of lost ones."""
+    shared = select(datasets.c.name, datasets.c.account).where(datasets.c.account != datasets.c.name)
+    return of_lost_datasets(connection) | {row.name: row.account for row in connection.execute(shared)}
+
+
+def of_lost_datasets(connection: Connection) -> dict[str, str]:
+    """Return the account that each dataset which a restored store has lost had shared, by the dataset's name."""
+    lost: dict[str, str] = {}
+    for entry in journal.of_account(connection, "", 0, None):
+        lost |= json.loads(entry.events).get(SHARED, {})
+    there = {*connection.execute(select(datasets.c.name)).scalars()} if lost else set()
+    return {name: account for name, account in lost.items() if name not in there}
 
 
 def all_known(connection: Connection) -> tuple[dict[str, Cost], dict[str, float]]:

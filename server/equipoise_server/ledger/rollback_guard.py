@@ -45,7 +45,7 @@ from equipoise_server.ledger import journal
 from equipoise_server.ledger.guard_comparison import Finding, compare, count_answers, problem
 from equipoise_server.ledger.guard_counter import AnswerCount, split, with_places
 from equipoise_server.ledger.guard_snapshot import SNAPSHOT, VERSION, Snapshot
-from equipoise_server.ledger.losses import all_known
+from equipoise_server.ledger.losses import all_known, shared_accounts
 from equipoise_server.ledger.seen_digests import SeenDigests
 from equipoise_server.storage import tree_heads
 from equipoise_server.storage.crash_points import CrashPoint, reached
@@ -153,7 +153,8 @@ class Guard:
         ):
             committed, orders = all_known(connection)
             self._see(connection, snapshot, head)
-            self._write(Snapshot(head.sequence, head.digest, committed, orders, *now[2:]))
+            shared = shared_accounts(connection)
+            self._write(Snapshot(head.sequence, head.digest, committed, orders, *now[2:], shared))
         self._settle()
 
     def _see(self, connection: Connection, snapshot: Snapshot | None, head: journal.Head) -> None:

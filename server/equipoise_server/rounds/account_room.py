@@ -15,8 +15,10 @@ from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, NotFound
 from equipoise.model.accounts import AccountCharge
 from equipoise.model.rounds import MechanismPlan, Terms
-from equipoise_server.ledger.accounts import Account, account, check_room, holder, open_account, unopened
+from equipoise_server.ledger.accounts import Account, check_room, holder, open_account, unopened
+from equipoise_server.ledger.accounts import account as read_account
 from equipoise_server.ledger.caps import Cap, Composition, account_charge
+from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.terms.checks import UNITS, adds, analyst_accounts, charges_of
 from equipoise_server.rounds.terms.open_charges import pending_costs
 from equipoise_server.storage.tables.round import datasets
@@ -44,24 +46,26 @@ class Asked:
         return ""
 
 
-def open_accounts(connection: Connection, terms: Terms, time: datetime) -> None:
-    """Open the accounts of a round's analysts where they are missing."""
-    caps = _analyst_caps(connection, terms.dataset)
-    for name, unit in analyst_accounts(terms).items():
-        open_account(connection, time, name, dataset=terms.dataset, composition=UNITS[unit], cap=caps[unit])
+def open_accounts(connection: Connection, account: str, terms: Terms, time: datetime) -> None:
+    """Open the accounts of a round's analysts where they are missing. `account`: that of the round's dataset."""
+    caps = _analyst_caps(connection, account)
+    for name, unit in analyst_accounts(account, terms).items():
+        open_account(connection, time, name, account=account, composition=UNITS[unit], cap=caps[unit])
 
 
-def check_accounts(connection: Connection, terms: Terms, plan: MechanismPlan) -> None:
-    """Check that a round to be opened has room on all of its accounts.
+def check_accounts(connection: Connection, account: str, terms: Terms, plan: MechanismPlan) -> None:
+    """Check that a round to be opened has room on its dataset's account, in all parts.
 
     Raises:
         BudgetExhausted: an account has no room; the message names the account.
     """
-    for asked in _asked(connection, terms, plan):
+    for asked in _asked(connection, account, terms, plan):
         check_room(asked.on, asked.pending, asked.cost)
 
 
-def planned_charges(connection: Connection, terms: Terms, plan: MechanismPlan) -> tuple[AccountCharge, ...]:
+def planned_charges(
+    connection: Connection, account: str, terms: Terms, plan: MechanismPlan
+) -> tuple[AccountCharge, ...]:
     """Return the charges of a plan on the data account and on one analyst account.
 
     The analyst account is the first one that refuses the round, or the first one if all admit the round. An account
@@ -71,7 +75,7 @@ def planned_charges(connection: Connection, terms: Terms, plan: MechanismPlan) -
         One charge for each of the two accounts, with the reason why the account refuses it now, if it does.
     """
     shown: dict[bool, AccountCharge] = {}
-    for asked in _asked(connection, terms, plan):
+    for asked in _asked(connection, account, terms, plan):
         of_data = holder(asked.on.name) is None
         if of_data in shown and shown[of_data].refusal:
             continue
@@ -81,39 +85,39 @@ def planned_charges(connection: Connection, terms: Terms, plan: MechanismPlan) -
     return tuple(shown.values())
 
 
-def round_charges(connection: Connection, terms: Terms, plan: MechanismPlan) -> tuple[AccountCharge, ...]:
+def round_charges(connection: Connection, opened: RoundRecord) -> tuple[AccountCharge, ...]:
     """Return the charges of an opened round on the data account and on its first analyst account."""
-    charges = charges_of(terms, plan)[:2]
-    accounts = [account(connection, charge.account) for charge in charges]
+    charges = charges_of(opened.account, opened.terms, opened.plan)[:2]
+    accounts = [read_account(connection, charge.account) for charge in charges]
     return tuple(
         Asked(on, charge.counted(on.cap.order), ()).shown() for charge, on in zip(charges, accounts, strict=True)
     )
 
 
-def _asked(connection: Connection, terms: Terms, plan: MechanismPlan) -> Iterator[Asked]:
-    caps, charges = _analyst_caps(connection, terms.dataset), charges_of(terms, plan)
-    units = analyst_accounts(terms)
+def _asked(connection: Connection, account: str, terms: Terms, plan: MechanismPlan) -> Iterator[Asked]:
+    caps, charges = _analyst_caps(connection, account), charges_of(account, terms, plan)
+    units = analyst_accounts(account, terms)
 
     def standing(name: str) -> Account:
         try:
-            return account(connection, name)
+            return read_account(connection, name)
         except NotFound:
             unit = units[name]
-            return unopened(connection, name, dataset=terms.dataset, composition=UNITS[unit], cap=caps[unit])
+            return unopened(connection, name, account=account, composition=UNITS[unit], cap=caps[unit])
 
     held = {charge.account: standing(charge.account) for charge in charges}
     # Under parallel composition only the worst round counts, so this one must fit by itself, whatever others take.
     adding = [each for each in held.values() if each.composition is Composition.SEQUENTIAL]
-    pending = pending_costs(connection, terms.dataset, adding)
+    pending = pending_costs(connection, account, adding)
     for charge in charges:
         on = held[charge.account]
         yield Asked(on, charge.counted(on.cap.order), [*pending.get(on.name, {}).values()])
 
 
-def _analyst_caps(connection: Connection, dataset: str) -> dict[str, Cap]:
-    """Return the caps under which a dataset's analyst accounts are opened, by the unit that an account is for."""
+def _analyst_caps(connection: Connection, account: str) -> dict[str, Cap]:
+    """Return the caps under which the analysts' accounts of `account` are opened, by their unit."""
     caps = datasets.c.analyst_epsilon, datasets.c.analyst_delta, datasets.c.analyst_order
-    row = connection.execute(select(*caps).where(datasets.c.name == dataset)).one()
+    row = connection.execute(select(*caps).where(datasets.c.name == account)).one()
     return {
         unit: Cap(row.analyst_epsilon, row.analyst_delta, row.analyst_order if adds(unit) else None)
         for unit in UNITS

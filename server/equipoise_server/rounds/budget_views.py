@@ -43,11 +43,11 @@ class Budgets:
     operations: Operations
 
     def accounts(self, dataset: str, page_size: int = 0, page_token: str = "") -> tuple[list[Account], str]:
-        """Return the accounts of a dataset in the order of their names. Raises `NotFound`."""
+        """Return all parts of a dataset's account in the order of their names. Raises `NotFound`."""
         limit = page_limit(page_size)
         with self.operations.store.read() as connection:
-            read_dataset(connection, dataset)
-            listed = accounts.page(connection, dataset, page_token, limit + 1)
+            shared = read_dataset(connection, dataset).account
+            listed = accounts.page(connection, shared, page_token, limit + 1)
         return cut_page([_converted(account) for account in listed], limit, lambda record: record.name)
 
     def journal(self, page_size: int = 0, page_token: str = "") -> tuple[list[JournalEntry], str]:
@@ -85,7 +85,7 @@ class Budgets:
 
         def work(connection: Connection, now: datetime) -> str:
             standing = accounts.account(connection, account)
-            pending = pending_costs(connection, standing.dataset, [standing])
+            pending = pending_costs(connection, standing.account, [standing])
             set_cap(connection, account, checked, now, pending[account])
             return ACCOUNT.to_text(_converted(accounts.account(connection, account)))
 

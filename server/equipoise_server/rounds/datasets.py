@@ -1,4 +1,4 @@
-"""Registers datasets: tables of the data directory, their number of records, and the budgets of their accounts."""
+"""Registers datasets: tables of the data directory, their number of records, and the accounts that pay for them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from sqlalchemy import Connection, func, select
 
 from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
 from equipoise.model.accounts import Budget
+from equipoise.model.datasets import read_people
 from equipoise.model.times import to_microseconds
 from equipoise.queries.schema import Schema
+from equipoise.records.codec import optional
 from equipoise.records.public_facts import BUDGET
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import Source, source_in
 from equipoise_server.identity.names import check_name
-from equipoise_server.ledger.accounts import data_account, lost_orders, open_account
-from equipoise_server.ledger.caps import Cap, Composition, at_order, checked_cap
-from equipoise_server.rounds.other_budgets import NewTable, other_data_accounts
+from equipoise_server.ledger.caps import Cap, at_order, checked_cap
+from equipoise_server.rounds.people import NewTable, Payer, open_data_account, payer
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.store.rounds import canonical, dataset_record, read_dataset
 from equipoise_server.rounds.store.step_records import dataset_registered
@@ -43,23 +44,26 @@ class AccountingMethod:
 
 
 USUAL_ORDERS = AccountingMethod()
+_CAP = optional(BUDGET)
 
 
 @dataclass(frozen=True)
 class NewDataset:
     """A dataset to be registered. `source` is relative to the data directory.
 
-    `new_budgets`: the operator knows that another dataset has the same table, or that a lost dataset may have had
-    it, and that the table's records get new budgets.
+    `people`: whose people it holds (`rounds.people`). The caps are None where they are those of another dataset,
+    whose account has its caps already. `new_budgets`: the operator knows that another dataset has the same table,
+    or that a lost dataset may have had it, and that the table's records get new budgets.
     """
 
     name: str
     source: str
     schema: Schema
-    data_cap: Budget
-    analyst_cap: Budget
+    data_cap: Budget | None
+    analyst_cap: Budget | None
     accounting: AccountingMethod = USUAL_ORDERS
     new_budgets: bool = False
+    people: str = ""
 
     def request(self, caller: str, request_id: str) -> Request:
         """Return the request to register the dataset, whose content is every field of it."""
@@ -67,11 +71,12 @@ class NewDataset:
             "name": self.name,
             "source": self.source,
             "schema": self.schema.to_json(),
-            "data_cap": BUDGET.encode(self.data_cap),
-            "analyst_cap": BUDGET.encode(self.analyst_cap),
+            "data_cap": _CAP.encode(self.data_cap),
+            "analyst_cap": _CAP.encode(self.analyst_cap),
             "data_order": self.accounting.data_order,
             "analyst_order": self.accounting.analyst_order,
             "new_budgets": self.new_budgets,
+            "people": self.people,
         }
         return make_request(caller, request_id, "register_dataset", canonical(content))
 
@@ -88,12 +93,13 @@ class Datasets:
         name: str,
         source: str,
         schema: Schema,
-        data_cap: Budget,
-        analyst_cap: Budget,
+        data_cap: Budget | None,
+        analyst_cap: Budget | None,
         request_id: str,
         caller: str = "",
         accounting: AccountingMethod = USUAL_ORDERS,
         *,
+        people: str = "",
         new_budgets: bool = False,
     ) -> DatasetRecord:
         """Register a table of the data directory. Its number of records is public from then on.
@@ -102,11 +108,14 @@ class Datasets:
             name: the dataset's name.
             source: the table's file, relative to the data directory.
             schema: the table's attributes; every record must fit the schema.
-            data_cap: the most that all rounds on the dataset may cost its records, epsilon and delta.
-            analyst_cap: the most that all rounds on the dataset may cost each analyst, epsilon and delta.
+            data_cap: the most that all rounds on these people may cost them, epsilon and delta; None where they
+                have an account.
+            analyst_cap: the most that all rounds on these people may cost each analyst; None likewise.
             request_id: makes the call safe to repeat.
             caller: the operator's name.
-            accounting: the Renyi orders of the dataset's accounts, which never change.
+            accounting: the Renyi orders of a new account, which never change.
+            people: whose people the table holds: "new", or "same-as:" and a dataset's name. Empty only for the
+                first table of a server.
             new_budgets: whether the operator knows that another dataset has, or may have had, the same table.
 
         Returns:
@@ -116,11 +125,8 @@ class Datasets:
             InvalidArgument: a field is wrong, or a record does not fit the schema.
             AlreadyExists: the name is taken.
         """
-        caps = (
-            _counted_cap("data", data_cap, accounting.data_order),
-            _counted_cap("analyst", analyst_cap, accounting.analyst_order),
-        )
-        new = NewDataset(name, source, schema, data_cap, analyst_cap, accounting, new_budgets)
+        new = NewDataset(name, source, schema, data_cap, analyst_cap, accounting, new_budgets, people)
+        caps = _new_caps(new)
         request = new.request(f"operator/{caller}", request_id)
         if (known := self.operations.answered(request, _as_registered)) is not None:
             return known
@@ -136,8 +142,8 @@ class Datasets:
             table.datasets(connection)
 
         def work(connection: Connection, now: datetime) -> str:
-            _insert(connection, new, counts.records, caps, table, now)
-            dataset_registered(connection, read_dataset(connection, name), digest, now)
+            paying = _insert(connection, new, counts.records, caps, table, now)
+            dataset_registered(connection, read_dataset(connection, name), paying.people, digest, now)
             return name
 
         return self.operations.carry_out(request, work, _as_registered)
@@ -177,52 +183,54 @@ def _insert(
     connection: Connection,
     new: NewDataset,
     records: int,
-    caps: tuple[Cap, Cap],
+    caps: tuple[Cap, Cap] | None,
     table: NewTable,
     now: datetime,
-) -> None:
-    """Write the dataset, and open its data account. `caps`: of the data account and of each analyst account."""
-    data_cap, analyst_cap = caps
+) -> Payer:
+    """Write the dataset, and open the data account of new people. `caps`: as `_new_caps` returns them."""
     same = func.lower(datasets.c.name) == new.name.lower()
     if taken := connection.execute(select(datasets.c.name).where(same)).scalar():
         raise AlreadyExists(f"a dataset named {taken!r} is already registered")
-    beside = other_data_accounts(connection, new.name, table, new_budgets=new.new_budgets)
-    lost_of_data, lost_of_analysts = lost_orders(connection, new.name)
-    _check_lost("data_order", lost_of_data, data_cap)
-    _check_lost("analyst_order", lost_of_analysts, analyst_cap)
+    paying = payer(connection, new.name, new.people, table, new_budgets=new.new_budgets)
     connection.execute(
         datasets.insert().values(
             name=new.name,
+            account=paying.account,
             source=new.source,
             schema=new.schema.to_json(),
             records=records,
-            analyst_epsilon=analyst_cap.epsilon,
-            analyst_delta=analyst_cap.delta,
-            analyst_order=analyst_cap.order,
+            analyst_epsilon=None if caps is None else caps[1].epsilon,
+            analyst_delta=None if caps is None else caps[1].delta,
+            analyst_order=None if caps is None else caps[1].order,
             create_time=to_microseconds(now),
         )
     )
-    open_account(
-        connection,
-        now,
-        data_account(new.name),
-        dataset=new.name,
-        composition=Composition.SEQUENTIAL,
-        cap=data_cap,
-        beside=beside,
-    )
+    if caps is not None:
+        open_data_account(connection, paying, caps, now)
+    return paying
 
 
-def _counted_cap(whose: str, budget: Budget, order: float) -> Cap:
-    return at_order(f"{whose}_order", checked_cap(f"{whose}_cap", budget.epsilon, budget.delta), order)
+def _new_caps(new: NewDataset) -> tuple[Cap, Cap] | None:
+    """Return the caps of a new data account and of its analysts' accounts; None where the people have an account.
 
-
-def _check_lost(field: str, lost: set[float], cap: Cap) -> None:
-    """Raise `InvalidArgument` where losses were written off at another order, at which alone they can count."""
-    for order in sorted(lost - {cap.order}):
-        raise InvalidArgument(
-            field, f"must be {order!r}, the order at which losses under this name were written off"
-        )
+    Raises `InvalidArgument` where a cap is missing, or given to people who have an account.
+    """
+    named = read_people(new.people) if new.people else None
+    caps = []
+    for whose, budget, order in (
+        ("data", new.data_cap, new.accounting.data_order),
+        ("analyst", new.analyst_cap, new.accounting.analyst_order),
+    ):
+        if named is not None:
+            for field, given in ((f"{whose}_cap", budget is not None), (f"{whose}_order", order != 0)):
+                if given:
+                    raise InvalidArgument(field, f"must not be set: the account of {named!r} has its own already")
+        elif budget is None:
+            raise InvalidArgument(f"{whose}_cap", "must be set, as new people get a new account")
+        else:
+            cap = checked_cap(f"{whose}_cap", budget.epsilon, budget.delta)
+            caps.append(at_order(f"{whose}_order", cap, order))
+    return None if named is not None else (caps[0], caps[1])
 
 
 def _as_registered(connection: Connection, name: str) -> DatasetRecord:

@@ -89,7 +89,7 @@ class Opening:
     def charges(self, terms: Terms, plan: MechanismPlan) -> tuple[AccountCharge, ...]:
         """Return the charges of a plan, and whether the accounts admit them now. Nothing is opened or reserved."""
         with self.operations.store.read() as connection:
-            return planned_charges(connection, terms, plan)
+            return planned_charges(connection, read_dataset(connection, terms.dataset).account, terms, plan)
 
     def open(self, terms: Terms, request_id: str, caller: str = "") -> RoundRecord:
         """Open a round: fix its terms, plan and seed. A session is charged at once.
@@ -116,10 +116,11 @@ class Opening:
         def work(connection: Connection, now: datetime) -> str:
             # Check again inside the transaction, in which nothing else can be written.
             _check_registered(connection, terms)
-            if read_dataset(connection, terms.dataset).retire_time is not None:
+            dataset = read_dataset(connection, terms.dataset)
+            if dataset.retire_time is not None:
                 raise WrongState("the dataset is retired; it takes no new rounds")
-            open_accounts(connection, terms, now)
-            check_accounts(connection, terms, plan)
+            open_accounts(connection, dataset.account, terms, now)
+            check_accounts(connection, dataset.account, terms, plan)
             seed = self.seeds()
             round_id = self._insert(connection, with_defaults(terms, now), plan, seed, now)
             opened = read_round(connection, round_id)

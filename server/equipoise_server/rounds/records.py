@@ -17,12 +17,15 @@ class DatasetRecord(Dataset):
 
 @dataclass(frozen=True, kw_only=True)
 class RoundRecord(Round):
-    """A round with its `plan`, the public number of `records`, and the size of the universe.
+    """A round with its `plan`, the public number of `records`, the size of the universe, and who pays.
+
+    `account`: the account of the dataset, which the round is charged to (`ledger.accounts`).
 
     In a record that was made for an analyst, `terms.shares` holds only the analyst's own share, and `state` is the
     state that analysts may see.
     """
 
+    account: str
     plan: MechanismPlan
     records: int
     universe_size: int

@@ -94,13 +94,14 @@ def _open_accounts(connection: Connection, now: datetime) -> None:
     """
     analysts = select(identities.c.name).where(identities.c.role == Role.ANALYST.value).order_by(identities.c.name)
     names = list(connection.execute(analysts).scalars())
-    for row in connection.execute(select(datasets).order_by(datasets.c.name)).all():
+    first = select(datasets).where(datasets.c.name == datasets.c.account).order_by(datasets.c.name)
+    for row in connection.execute(first).all():
         cap = Cap(row.analyst_epsilon, row.analyst_delta, row.analyst_order)
         for unit in (unit for unit, composition in UNITS.items() if composition is Composition.SEQUENTIAL):
             for name in names:
-                account = analyst_account(row.name, unit, name)
+                part = analyst_account(row.account, unit, name)
                 open_account(
-                    connection, now, account, dataset=row.name, composition=Composition.SEQUENTIAL, cap=cap
+                    connection, now, part, account=row.account, composition=Composition.SEQUENTIAL, cap=cap
                 )
 
 

@@ -46,7 +46,7 @@ class RoundViews:
     def charges(self, record: RoundRecord) -> tuple[AccountCharge, ...]:
         """Return a round's charges on the data account and on its first analyst account. Raises `NotFound`."""
         with self.store.read() as connection:
-            return round_charges(connection, record.terms, record.plan)
+            return round_charges(connection, record)
 
     def progress(self, round_id: str) -> Progress:
         """Return the progress of a round's run. For operators only. Raises `NotFound`."""

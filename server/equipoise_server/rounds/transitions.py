@@ -60,9 +60,9 @@ def settle(connection: Connection, record: RoundRecord, settlement: Settlement, 
     """Apply a settlement to a round's charges. Raises `BudgetExhausted`."""
     match settlement:
         case Settlement.RESERVE:
-            charges.reserve(connection, record.id, charges_of(record.terms, record.plan), now)
+            charges.reserve(connection, record.id, charges_of(record.account, record.terms, record.plan), now)
         case Settlement.START:
-            charges.start(connection, record.id, data_account(record.terms.dataset), now)
+            charges.start(connection, record.id, data_account(record.account), now)
         case Settlement.SPEND:
             charges.spend(connection, record.id, now)
         case Settlement.RELEASE:

@@ -115,7 +115,7 @@ def furnished(server: ServerProcess) -> Place:
         operator = Operator(way)
         cap = Budget(50.0, 1e-3)
         for dataset in ("shop", "unshared"):
-            operator.register_dataset(dataset, f"{dataset}.csv", SCHEMA, cap, cap)
+            operator.register_dataset(dataset, f"{dataset}.csv", SCHEMA, cap, cap, people="new")
         shared = operator.open(terms("ann", "mal")).round.id
         others = operator.open(terms("ann")).round.id
         session = operator.open_session(session_terms("ann", "mal")).round.id

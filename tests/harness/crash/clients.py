@@ -76,7 +76,7 @@ class Table:
         (self.server.state / "data" / source).write_text("\n".join(["colour,size", *rows]) + "\n")
         cap, request = Budget(CAP_STEP, CAP_DELTA), self._request()
         with self.promises.asking(("cap", f"data/{self.name}"), cap.epsilon):
-            self._told(lambda it: it.register_dataset(self.name, source, SCHEMA, cap, cap, request))
+            self._told(lambda it: it.register_dataset(self.name, source, SCHEMA, cap, cap, request, people="new"))
 
     def play(self) -> None:
         """One round, from its opening to its end."""

@@ -156,7 +156,7 @@ def _check_accounts(connection: Connection, told: Promises, records: dict[str, R
     owed: dict[str, list[Cost]] = {}
     for round_id in told.charged():
         record, released = records[round_id], Shown.RELEASED in told.states[round_id]
-        for charge in charges_of(record.terms, record.plan):
+        for charge in charges_of(record.account, record.terms, record.plan):
             cost, state = kept[round_id, charge.account]
             assert cost == charge.counted(accounts[charge.account].cap.order)
             assert state in (("spent",) if released else ("spent", "reserved"))

@@ -47,6 +47,7 @@ def test_it_is_computed_as_documented() -> None:
         "max_uncertified": 1,
         "seconds": 2.0,
         "memory_bytes": 3,
+        "expected_error": 0.125,
     }
     fields = {"plan": plan, "public_parameters": parameters}
     public = json.dumps(fields, sort_keys=True, separators=(",", ":"))

@@ -34,6 +34,7 @@ TERMS = Terms(
     options={"play": "sampled"},
 )
 ROUND = RoundRecord(
+    account="flights",
     id="r1",
     terms=TERMS,
     state=RoundState.RELEASED,

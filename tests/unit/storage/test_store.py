@@ -126,7 +126,7 @@ def released_results(store: Store) -> None:
         for name, deleted in (("ann", None), ("gone", 1)):
             row = {"name": name, "role": "analyst", "created": 0, "deleted": deleted}
             connection.execute(identities.insert().values(row))
-        dataset = {"name": "t", "source": "t.csv", "schema": "", "records": 1, "create_time": 1}
+        dataset = {"name": "t", "account": "t", "source": "t.csv", "schema": "", "records": 1, "create_time": 1}
         connection.execute(datasets.insert().values(dataset | {"analyst_epsilon": 1.0, "analyst_delta": 0.0}))
         connection.execute(rounds.insert().values(round_row | number | texts | content))
         for name in ("kept", "cut"):

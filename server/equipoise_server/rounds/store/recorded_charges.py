@@ -20,7 +20,7 @@ def charges_by_analyst(connection: Connection, moved: RoundRecord) -> dict[str, 
     """Return the state and the amount of each analyst's own charge, where there is one."""
     charge_of = {each.account: (each.state, each.cost) for each in charges.of_round(connection, moved.id)}
     accounts = {
-        share.analyst: analyst_account(moved.terms.dataset, moved.terms.unit, share.analyst)
+        share.analyst: analyst_account(moved.account, moved.terms.unit, share.analyst)
         for share in moved.terms.shares
     }
     return {analyst: charge_of[account] for analyst, account in accounts.items() if account in charge_of}

@@ -19,6 +19,8 @@ from equipoise_server.storage.tables.session import sessions
 NO_DATASET = "there is no such dataset"
 NO_ROUND = "there is no such round"  # the same words whether it does not exist or is not the caller's
 IS_SESSION = rounds.c.id.in_(select(sessions.c.round_id))
+# The account that a round is charged to: its dataset's.
+_ACCOUNT = select(datasets.c.account).where(datasets.c.name == rounds.c.dataset).scalar_subquery().label("account")
 
 
 def canonical(value: object) -> str:
@@ -69,6 +71,7 @@ def dataset_record(row: Row[Any]) -> DatasetRecord:
     schema = Schema.from_json(row.schema)
     return DatasetRecord(
         name=row.name,
+        account=row.account,
         source=row.source,
         schema=schema,
         records=row.records,
@@ -94,7 +97,7 @@ def read_own_round(connection: Connection, round_id: str, analyst: str, *, locke
 
 
 def _row(connection: Connection, round_id: str, *, locked: bool) -> Row[Any]:
-    query = select(rounds).where(rounds.c.id == round_id)
+    query = select(rounds, _ACCOUNT).where(rounds.c.id == round_id)
     row = connection.execute(query.with_for_update() if locked else query).first()
     if row is None:
         raise NotFound(NO_ROUND)
@@ -120,7 +123,7 @@ def round_records(connection: Connection, query: Select[Any], analyst: str | Non
     The shares are found by the same query, and not by a list of ids: that would be another statement for each
     number of rounds, which every connection would keep prepared.
     """
-    rows = connection.execute(query).all()
+    rows = connection.execute(query.add_columns(_ACCOUNT)).all()
     ids = query.with_only_columns(rounds.c.id).subquery()
     shares_of: dict[str, list[Share]] = {row.id: [] for row in rows}
     joined = select(shares).join(ids, ids.c.id == shares.c.round_id).order_by(shares.c.position)
@@ -199,6 +202,7 @@ def _read_round(row: Row[Any], round_shares: tuple[Share, ...]) -> RoundRecord:
     plan = plan_from_json(row.plan)
     return RoundRecord(
         id=row.id,
+        account=row.account,
         terms=Terms(
             dataset=row.dataset,
             shares=round_shares,

@@ -75,11 +75,16 @@ _OPENINGS = (
 )
 
 
-def dataset_registered(connection: Connection, dataset: DatasetRecord, digest: bytes, now: datetime) -> None:
-    """Record a dataset's registration: its public facts, and for auditors the table's digest."""
+def dataset_registered(
+    connection: Connection, dataset: DatasetRecord, people: str, digest: bytes, now: datetime
+) -> None:
+    """Record a dataset's registration: its public facts, and for auditors the table's digest and who pays for it.
+
+    `people`: the operator's answer to the question of whose people the table holds.
+    """
     schema = json.loads(dataset.schema.to_json())
     public = DatasetItem(dataset.name, schema, dataset.records, to_microseconds(dataset.create_time))
-    private = DataItem(dataset.name, digest, journal_head(connection))
+    private = DataItem(dataset.name, digest, people, dataset.account, journal_head(connection))
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
     record(connection, Kind.DATASET_REGISTERED, items, now=now, dataset=dataset.name)
 
@@ -98,7 +103,7 @@ def registered_digests(connection: Connection) -> dict[str, bytes]:
 def round_opened(connection: Connection, opened: RoundRecord, seed_fingerprint: bytes, now: datetime) -> None:
     """Record a round's opening: parameters, plan, every share, and the seed's commitment and fingerprint."""
     terms, plan = opened.terms, opened.plan
-    order = select(datasets.c.analyst_order).where(datasets.c.name == terms.dataset)
+    order = select(datasets.c.analyst_order).where(datasets.c.name == opened.account)
     recorded, session = recorded_terms(terms), terms.session
     public = RoundItem(
         round_id=opened.id,

@@ -47,20 +47,22 @@ def adds(unit: str) -> bool:
     return UNITS[unit] is Composition.SEQUENTIAL
 
 
-def charges_of(terms: Terms, plan: MechanismPlan) -> list[Charge]:
-    """Return the charge of a round on each account. Every share is charged alike, whether or not it is used.
+def charges_of(account: str, terms: Terms, plan: MechanismPlan) -> list[Charge]:
+    """Return the charges of a round on `account`: on its data account, and on those of the round's analysts.
+
+    Every share is charged alike, whether or not it is used.
 
     Without an analyst budget nothing bounds the analysts' privacy loss, and the round charges no analyst account.
     """
-    return [charge_on(account, plan) for account in (data_account(terms.dataset), *analyst_accounts(terms))]
+    return [charge_on(name, plan) for name in (data_account(account), *analyst_accounts(account, terms))]
 
 
-def analyst_accounts(terms: Terms) -> dict[str, str]:
-    """Return the analyst accounts that a round charges, in the order of the shares, each with its unit."""
+def analyst_accounts(account: str, terms: Terms) -> dict[str, str]:
+    """Return the analysts' accounts that a round charges, in the order of the shares, each with its unit."""
     if terms.analyst_budget is None:
         return {}
     units = COUNTED_FOR[terms.unit]
-    return {analyst_account(terms.dataset, unit, share.analyst): unit for share in terms.shares for unit in units}
+    return {analyst_account(account, unit, share.analyst): unit for share in terms.shares for unit in units}
 
 
 def charge_on(account: str, plan: MechanismPlan) -> Charge:

@@ -21,34 +21,39 @@ from equipoise.model.rounds import RoundState
 from equipoise_server.ledger.accounts import Account, holder
 from equipoise_server.rounds.store.rounds import IS_SESSION, plan_from_json, unit_from_json
 from equipoise_server.rounds.terms.checks import charge_on
-from equipoise_server.storage.tables.round import rounds, shares
+from equipoise_server.storage.tables.round import datasets, rounds, shares
 
 
-def pending_costs(connection: Connection, dataset: str, accounts: Sequence[Account]) -> dict[str, dict[str, Cost]]:
-    """Return the costs that open rounds will reserve on some accounts of a dataset.
+def pending_costs(connection: Connection, account: str, parts: Sequence[Account]) -> dict[str, dict[str, Cost]]:
+    """Return the costs that open rounds, on any dataset of an account, will reserve on some of its parts.
+
+    Args:
+        connection: of the transaction.
+        account: the account.
+        parts: its data account or accounts of its analysts, as many as are wanted.
 
     Returns:
-        By account, the cost of each open round at the account's order, by round, the oldest first.
+        By the part's name, the cost of each open round at the part's order, by round, the oldest first.
     """
-    is_open = (rounds.c.dataset == dataset) & (rounds.c.state == RoundState.OPEN.value)
+    of_account = select(datasets.c.name).where(datasets.c.account == account)
+    is_open = rounds.c.dataset.in_(of_account) & (rounds.c.state == RoundState.OPEN.value)
     query = select(rounds.c.id, rounds.c.terms, rounds.c.plan).where(is_open & ~IS_SESSION)
     query = query.order_by(rounds.c.position)
-    rows = connection.execute(query).all() if accounts else []
+    rows = connection.execute(query).all() if parts else []
     units = {row.id: unit_from_json(row.terms) for row in rows}
     plans = {row.id: plan_from_json(row.plan) for row in rows}
     # A round charges all of its analysts alike, and rounds are often alike: each cost at an order is computed once.
     computed: dict[tuple[Cost, str, float | None], Cost] = {}
 
-    def cost(account: Account, round_id: str) -> Cost:
-        charge, order = charge_on(account.name, plans[round_id]), account.cap.order
+    def cost(part: Account, round_id: str) -> Cost:
+        charge, order = charge_on(part.name, plans[round_id]), part.cap.order
         alike = charge.cost, charge.events, order
         if alike not in computed:
             computed[alike] = charge.counted(order)
         return computed[alike]
 
     return {
-        account.name: {each: cost(account, each) for each in _charging(connection, account.name, units)}
-        for account in accounts
+        part.name: {each: cost(part, each) for each in _charging(connection, part.name, units)} for part in parts
     }
 
 

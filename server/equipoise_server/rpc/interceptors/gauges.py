@@ -22,30 +22,31 @@ from equipoise_server.storage.tables.round import datasets, rounds
 
 
 class StoreGauges(Collector):
-    """The gauges of the store: rounds in each state, and the smallest remaining part of any dataset's budget."""
+    """The gauges of the store: rounds in each state, and the remaining part of each data account's budget."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Read the store once. Retired datasets are left out, because no round can be opened on them."""
+        """Read the store once. Accounts whose datasets are all retired are left out: they take no more rounds."""
         counts = select(rounds.c.state, func.count()).group_by(rounds.c.state)
-        active = select(datasets.c.name).where(datasets.c.retire_time.is_(None)).order_by(datasets.c.name)
+        active = select(datasets.c.account).where(datasets.c.retire_time.is_(None)).distinct()
         try:
             with self._store.read() as connection:
                 states = {str(state): int(count) for state, count in connection.execute(counts)}
-                names = connection.execute(active).scalars().all()
-                left = [part_left(account(connection, data_account(name))) for name in names]
+                names = sorted(map(data_account, connection.execute(active).scalars()))
+                left = {name: part_left(account(connection, name)) for name in names}
         except EquipoiseError:
             return
         yield _gauge(
             "equipoise_rounds", "Rounds in each state.", "state", {each: states.get(each, 0) for each in RoundState}
         )
         if left:
-            yield GaugeMetricFamily(
+            yield _gauge(
                 "equipoise_data_budget_left",
-                "The part that is free of the dataset's budget of which least is left, from 1 to 0.",
-                value=min(left),
+                "The part that is free of a data account's budget, from 1 to 0.",
+                "account",
+                left,
             )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from equipoise.errors import NotFound
 from equipoise.model.identities import Caller
@@ -50,7 +50,8 @@ class AnalystMethods:
         """Shows a dataset, if the caller has a share in a round on it."""
         if not self.views.shares_in(caller.name, request.name):
             raise NotFound(NO_DATASET)
-        record = self.datasets.get(request.name)
+        # The account has the name of another dataset, in which the caller may have no share.
+        record = replace(self.datasets.get(request.name), account="")
         return analyst_pb2.GetDatasetResponse(dataset=dataset_to_message(record))
 
     def list_analyst_rounds(

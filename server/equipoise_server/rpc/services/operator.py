@@ -49,11 +49,12 @@ class OperatorMethods:
             request.name,
             request.source,
             workloads.schema_from_message(request.schema),
-            budget_from_message(request.data_cap, "data_cap"),
-            budget_from_message(request.analyst_cap, "analyst_cap"),
+            budget_from_message(request.data_cap, "data_cap") if request.HasField("data_cap") else None,
+            budget_from_message(request.analyst_cap, "analyst_cap") if request.HasField("analyst_cap") else None,
             request.request_id,
             caller.name,
             AccountingMethod(request.data_order, request.analyst_order),
+            people=request.people,
             new_budgets=request.new_budgets,
         )
         return operator_pb2.RegisterDatasetResponse(dataset=dataset_to_message(record))

@@ -6,13 +6,14 @@ from sqlalchemy import BigInteger, CheckConstraint, Column, Double, ForeignKey, 
 
 from equipoise_server.storage.tables.metadata import metadata
 
-# The limits are the cap in units, rounded down: a second fence behind the ledger's own comparison. `renyi_order`:
-# at which rounds add; null where only the worst round counts.
+# The limits are the cap in units, rounded down: a second fence behind the ledger's own comparison. `account`: the
+# first of the datasets whose people, or analysts, it counts for. `renyi_order`: at which rounds add; null where
+# only the worst round counts.
 accounts = Table(
     "accounts",
     metadata,
     Column("name", Text, primary_key=True),
-    Column("dataset", Text, ForeignKey("datasets.name"), nullable=False),
+    Column("account", Text, ForeignKey("datasets.name"), nullable=False),
     Column("composition", Text, nullable=False),
     Column("cap_epsilon", Double, nullable=False),
     Column("cap_delta", Double, nullable=False),
@@ -49,7 +50,7 @@ accounts = Table(
         "ELSE renyi_order IS NOT NULL AND renyi_order > 1 AND limit_rho = 0 AND limit_epsilon = 0 END",
         name="counting",
     ),
-    Index("ix_accounts_dataset", "dataset"),
+    Index("ix_accounts_account", "account"),
 )
 
 # One row for each account that a round was reserved on.

@@ -18,21 +18,29 @@ from sqlalchemy import (
 
 from equipoise_server.storage.tables.metadata import Position, metadata
 
-# `analyst_epsilon`, `analyst_delta`: the cap that analysts' accounts are opened with; `analyst_order`: the Renyi
-# order of those to which rounds add.
+# `account`: the first dataset with the same people, whose name their account has. Only the first one has the caps:
+# `analyst_epsilon`, `analyst_delta` are the cap that analysts' accounts are opened with; `analyst_order` is the
+# Renyi order of those to which rounds add.
 datasets = Table(
     "datasets",
     metadata,
     Column("name", Text, primary_key=True),
+    Column("account", Text, ForeignKey("datasets.name"), nullable=False),
     Column("source", Text, nullable=False),
     Column("schema", Text, nullable=False),
     Column("records", BigInteger, nullable=False),
-    Column("analyst_epsilon", Double, nullable=False),
-    Column("analyst_delta", Double, nullable=False),
+    Column("analyst_epsilon", Double),
+    Column("analyst_delta", Double),
     Column("analyst_order", Double),
     Column("create_time", BigInteger, nullable=False),
     Column("retire_time", BigInteger),
     CheckConstraint("records > 0", name="records"),
+    CheckConstraint(
+        "CASE WHEN account = name THEN analyst_epsilon IS NOT NULL AND analyst_delta IS NOT NULL "
+        "ELSE analyst_epsilon IS NULL AND analyst_delta IS NULL AND analyst_order IS NULL END",
+        name="caps",
+    ),
+    Index("ix_datasets_account", "account"),
 )
 
 # `terms` is JSON without the shares; `sealed_seed` is encrypted under a key that is not in the store. `close_time`:

@@ -92,20 +92,20 @@ def test_the_wrong_field_is_named(field: str, wrong: Terms) -> None:
 
 
 def test_every_share_is_charged_alike_whether_used_or_not() -> None:
-    charges = {charge.account: (charge.cost, charge.events) for charge in charges_of(TERMS, PLAN)}
+    charges = {charge.account: (charge.cost, charge.events) for charge in charges_of("people", TERMS, PLAN)}
     assert charges == {
-        "data/flights": (PLAN.data_cost, PLAN.data_events),
-        "analyst/flights/query/ann": (PLAN.analyst_cost, PLAN.analyst_events),
-        "analyst/flights/query/bob": (PLAN.analyst_cost, PLAN.analyst_events),
+        "data/people": (PLAN.data_cost, PLAN.data_events),
+        "analyst/people/query/ann": (PLAN.analyst_cost, PLAN.analyst_events),
+        "analyst/people/query/bob": (PLAN.analyst_cost, PLAN.analyst_events),
     }
 
 
 def test_what_protects_all_of_an_analyst_is_counted_for_its_statements_too() -> None:
     """Not the other way round: what protects statements promises nothing for all that an analyst asks."""
-    charges = charges_of(replace(TERMS, unit="analyst"), PLAN)
+    charges = charges_of("people", replace(TERMS, unit="analyst"), PLAN)
     assert [charge.account for charge in charges] == [
-        "data/flights",
-        *(f"analyst/flights/{unit}/{name}" for name in ("ann", "bob") for unit in ("analyst", "query")),
+        "data/people",
+        *(f"analyst/people/{unit}/{name}" for name in ("ann", "bob") for unit in ("analyst", "query")),
     ]
     assert {(charge.cost, charge.events) for charge in charges[1:]} == {(PLAN.analyst_cost, PLAN.analyst_events)}
 
@@ -122,4 +122,4 @@ def test_an_abort_needs_a_reason(reason: str) -> None:
 
 def test_a_plan_that_does_not_protect_the_analysts_is_never_charged() -> None:
     with pytest.raises(InvalidArgument, match="analyst_budget"):
-        charges_of(TERMS, replace(PLAN, analyst_cost=None))
+        charges_of("people", TERMS, replace(PLAN, analyst_cost=None))

@@ -1,0 +1,67 @@
+"""What A8 asks of datasets besides: new people got one account each, and what may be counted twice is remarked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from equipoise.auditing.rounds import Recorded
+from equipoise.auditing.steps import Step
+from equipoise.errors import VerificationFailed
+from equipoise.model.accounts import JournalEntry
+from equipoise.records.items import DataItem
+
+_DATA = "data/"
+
+
+def check_data_accounts(journal: Sequence[JournalEntry], steps: Sequence[Step], recorded: Recorded) -> None:
+    """Check that each dataset of new people, and nothing else, has opened a data account, under its own name.
+
+    Args:
+        journal: the budget journal, which may be newer than the log.
+        steps: of the log.
+        recorded: what they say of datasets.
+
+    Raises:
+        VerificationFailed: an account is missing when its dataset is registered, or was opened for none.
+    """
+    opened = {
+        entry.account.removeprefix(_DATA): entry.sequence
+        for entry in journal
+        if entry.action == "open-account" and entry.account.startswith(_DATA)
+    }
+    for name, step in recorded.datasets.items():
+        data = step.one(DataItem)
+        if opened.get(data.account, len(journal) + 1) > data.journal.sequence:
+            raise VerificationFailed(
+                f"{step}: {name!a} is charged to the account {data.account!a}, which the budget journal has not "
+                "opened before"
+            )
+    # A registration is recorded in the transaction that opens its account, and enters the log in its turn.
+    newest = max((step.journal.sequence for step in steps if step.journal is not None), default=0)
+    for account, sequence in opened.items():
+        if sequence <= newest and (account not in recorded.datasets or recorded.account_of(account) != account):
+            raise VerificationFailed(
+                f"entry {sequence} of the budget journal opens {_DATA}{account}, though no dataset of new people "
+                "is registered under this name"
+            )
+
+
+def counted_twice(journal: Sequence[JournalEntry], recorded: Recorded) -> list[str]:
+    """Remarks on people who may lose the budgets of several accounts."""
+    holding: dict[bytes, list[str]] = {}
+    for name, step in recorded.datasets.items():
+        holding.setdefault(step.one(DataItem).digest, []).append(name)
+    remarks = [
+        f"{', '.join(names)} hold the same data: what people in them may lose is the sum"
+        for names in holding.values()
+        if len({recorded.account_of(name) for name in names}) > 1
+    ]
+    for entry in journal:
+        events = json.loads(entry.events) if entry.action == "open-account" else None
+        if isinstance(events, dict) and events.get("beside"):
+            others = ", ".join(map(str, events["beside"]))
+            remarks.append(
+                f"entry {entry.sequence}: {entry.account} was opened beside {others}, maybe for the same people"
+            )
+    return remarks

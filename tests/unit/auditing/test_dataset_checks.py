@@ -1,0 +1,153 @@
+"""Which account a dataset has: what the audit finds of a custodian who says one thing and counts another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from harness.custodian import ORDER, Custodian, rechained
+
+from equipoise.auditing.report import as_json, as_markdown
+from equipoise.auditing.verify import Outcome, verify
+
+SAME, ROUND, OTHER = "same-as:shop", "aa", "bb"
+
+
+def failures(custodian: Custodian) -> dict[str, str]:
+    checks = verify(custodian.archive(), custodian.trusted).checks
+    return {each.number: each.detail for each in checks if each.outcome is Outcome.FAILED}
+
+
+@pytest.fixture
+def custodian() -> Custodian:
+    """A table with a whole round."""
+    made = Custodian()
+    made.register()
+    made.play(ROUND)
+    return made
+
+
+def test_datasets_of_the_same_people_are_in_order_and_are_listed(custodian: Custodian) -> None:
+    custodian.register("later", people=SAME, account="shop")
+    custodian.register("latest", people="same-as:later", account="shop")
+    custodian.dataset = "latest"
+    custodian.play(OTHER)
+    audit = verify(custodian.archive(), custodian.trusted)
+    assert (failures(custodian), audit.remarks) == ({}, [])
+    charged = {account.name: [*account.charges] for account in audit.standing}
+    assert charged == {name: [ROUND, OTHER] for name in charged}
+    assert as_json(audit)["datasets"] == [
+        {"dataset": "shop", "entry": 1, "people": "new", "account": "shop"},
+        {"dataset": "later", "entry": 5, "people": SAME, "account": "shop"},
+        {"dataset": "latest", "entry": 6, "people": "same-as:later", "account": "shop"},
+    ]
+    assert "| latest | entry 6 of the log | same-as:later | `shop` |" in as_markdown(audit)
+
+
+def charged_to_its_own(custodian: Custodian) -> None:
+    """The log says that the people are the same, and the ledger gives them a second budget."""
+    custodian.register("later", people=SAME, account="shop")
+    custodian.open_account("data/later", "sum", 3.0, ORDER)
+    custodian.dataset = custodian.account = "later"
+    custodian.play(OTHER)
+
+
+def recorded_on_its_own(custodian: Custodian) -> None:
+    custodian.open_account("data/later", "sum", 3.0, ORDER)
+    custodian.register("later", people=SAME, account="later")
+
+
+def recorded_as_new_on_another_s(custodian: Custodian) -> None:
+    custodian.register("later", people="new", account="shop")
+
+
+def named_before_it_is_there(custodian: Custodian) -> None:
+    custodian.register("later", people="same-as:latest", account="latest")
+
+
+def named_by_itself(custodian: Custodian) -> None:
+    custodian.register("later", people="same-as:later", account="later")
+
+
+def not_answered(custodian: Custodian) -> None:
+    custodian.register("later", people="", account="shop")
+
+
+def new_without_an_account(custodian: Custodian) -> None:
+    custodian.register("later")
+    custodian.journal.pop()
+    custodian.change_last("data", journal=custodian.head())
+
+
+def opened_after_it_was_registered(custodian: Custodian) -> None:
+    new_without_an_account(custodian)
+    custodian.open_account("data/later", "sum", 3.0, ORDER)
+
+
+LIES: dict[str, tuple[Callable[[Custodian], None], str, str]] = {
+    "a second budget": (
+        charged_to_its_own,
+        "A8",
+        "opens data/later, though no dataset of new people is registered",
+    ),
+    "the round on it": (charged_to_its_own, "A9", "charges not just the data's account and those of each share"),
+    "its own account": (
+        recorded_on_its_own,
+        "A8",
+        "'later' holds the people of 'shop', but has the account 'later' and not 'shop'",
+    ),
+    "another's account": (
+        recorded_as_new_on_another_s,
+        "A8",
+        "'later' holds new people, but has the account 'shop' and not 'later'",
+    ),
+    "nobody's people": (
+        named_before_it_is_there,
+        "A8",
+        "'later' holds the people of 'latest', which is not registered before",
+    ),
+    "its own people": (
+        named_by_itself,
+        "A8",
+        "'later' holds the people of 'later', which is not registered before",
+    ),
+    "no answer": (not_answered, "A8", "does not say whose people 'later' holds"),
+    "no account": (new_without_an_account, "A8", "the account 'later', which the budget journal has not opened"),
+    "too late": (
+        opened_after_it_was_registered,
+        "A8",
+        "the account 'later', which the budget journal has not opened",
+    ),
+}
+
+
+@pytest.mark.parametrize(("lie", "check", "words"), LIES.values(), ids=LIES.keys())
+def test_an_answer_that_is_recorded_and_not_kept_is_found(
+    custodian: Custodian, lie: Callable[[Custodian], None], check: str, words: str
+) -> None:
+    lie(custodian)
+    assert words in failures(custodian).get(check, "")
+
+
+def test_an_account_that_is_newer_than_the_log_is_no_difference(custodian: Custodian) -> None:
+    """The journal is read last: a dataset may have been registered while the records were."""
+    custodian.open_account("data/new", "sum", 3.0, ORDER)
+    assert failures(custodian) == {}
+    custodian.register("newer")
+    assert "opens data/new, though no dataset of new people" in failures(custodian)["A8"]
+
+
+def test_an_account_beside_another_is_remarked(custodian: Custodian) -> None:
+    custodian.register("again")
+    opened = custodian.journal[-1]
+    events = json.dumps(json.loads(opened.events) | {"beside": ["data/shop"]})
+    custodian.journal = rechained([*custodian.journal[:-1], replace(opened, events=events)])
+    custodian.change_last("data", journal=custodian.head())
+    audit = verify(custodian.archive(), custodian.trusted)
+    assert failures(custodian) == {}
+    assert audit.remarks == [
+        "shop, again hold the same data: what people in them may lose is the sum",
+        f"entry {opened.sequence}: data/again was opened beside data/shop, maybe for the same people",
+    ]
