@@ -75,7 +75,8 @@ def test_people_read_a_table_with_the_choice_marked(capsys: pytest.CaptureFixtur
     assert code == 1
     assert "accepted     no: --eps-analyst: must be finite for a round, which protects its analysts" in out
     for part in (
-        "alpha",
+        "expected",
+        "because",
         "equilibrium",
         "multiplicative_weights",
         "not protected",
