@@ -10,7 +10,7 @@ import pytest
 from equipoise.clients.connection import REASON_KEY, RETRY_KEY
 from equipoise.errors import BY_REASON
 from equipoise_server.identity.names import check_name
-from equipoise_server.mechanisms.registry import AUTO, AUTO_BY_PROMISE, MECHANISMS, SESSION_MECHANISMS
+from equipoise_server.mechanisms.registry import MECHANISMS, PLANNERS, SESSION_MECHANISMS
 from equipoise_server.storage.idempotency import MAX_ID
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +37,7 @@ def test_all_mechanisms_are_named_and_no_others() -> None:
     of_rounds, of_sessions = (
         HEAD.split("Mechanisms of rounds: ")[1].split("Their options")[0].split("of sessions: ")
     )
-    assert set(re.findall(r'"(\w+)"', of_rounds)) == {AUTO.name, AUTO_BY_PROMISE.name, *MECHANISMS}
+    assert set(re.findall(r'"(\w+)"', of_rounds)) == {*PLANNERS, *MECHANISMS}
     assert set(re.findall(r'"(\w+)"', of_sessions)) == set(SESSION_MECHANISMS)
 
 

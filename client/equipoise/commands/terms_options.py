@@ -13,7 +13,7 @@ import typer
 from equipoise.commands.files import read_text
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Ending, SessionTerms, Share, Terms
+from equipoise.model.rounds import ChooseBy, Ending, SessionTerms, Share, Terms
 from equipoise.queries.strict_json import parse_json
 
 Dataset = Annotated[str, typer.Argument(help="The dataset's name.")]
@@ -68,11 +68,14 @@ class RoundOptions:
     beta: Beta = 0.05
     mechanism: Annotated[
         str,
-        typer.Option(
-            help="A mechanism's name; auto takes the one with the smallest expected error, auto_by_promise "
-            "the one with the smallest promise."
-        ),
+        typer.Option(help="A mechanism's name, or auto, which chooses one."),
     ] = "auto"
+    choose_by: Annotated[
+        ChooseBy,
+        typer.Option(
+            help="What auto goes by: the mean error that is expected, or the largest half-width promised."
+        ),
+    ] = ChooseBy.EXPECTED
     options: Annotated[str, typer.Option(help='Options of the mechanism, a JSON object: {"play": "sampled"}.')] = ""
     close: Annotated[
         datetime | None,
@@ -89,7 +92,7 @@ class RoundOptions:
     def terms(self) -> Terms:
         """Make the terms of a round. Raises `InvalidArgument` naming the option."""
         analysts = Budget(self.analyst_epsilon, self.analyst_delta)
-        return _terms(self, analysts, parse_options(self.options), None)
+        return _terms(self, self.choose_by.mechanism(self.mechanism), analysts, parse_options(self.options), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,11 +187,14 @@ class SessionOptions:
         if self.candidates is not None:
             options |= {"candidates": parse_json(read_text(self.candidates), str(self.candidates))}
         analysts = None if self.analyst_epsilon is None else Budget(self.analyst_epsilon, self.analyst_delta)
-        return _terms(self, analysts, options, SessionTerms(self.length, self.turn_seconds, self.ending))
+        return _terms(
+            self, self.mechanism, analysts, options, SessionTerms(self.length, self.turn_seconds, self.ending)
+        )
 
 
 def _terms(
     given: RoundOptions | SessionOptions,
+    mechanism: str,
     analyst_budget: Budget | None,
     options: dict[str, object],
     session: SessionTerms | None,
@@ -201,7 +207,7 @@ def _terms(
         analyst_budget=analyst_budget,
         unit=given.unit,
         beta=given.beta,
-        mechanism=given.mechanism,
+        mechanism=mechanism,
         options=options,
         close_time=given.close,
         release_grid_seconds=given.release_grid,

@@ -14,6 +14,7 @@ from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import AccountCharge, Budget
 
+AUTO, AUTO_BY_PROMISE = "auto", "auto_by_promise"  # the names of the planner, by what it goes
 NO_EVENTS = '{"events":[]}'
 
 
@@ -37,6 +38,21 @@ class Ending(StrEnum):
 
     HYPOTHESIS = "hypothesis"  # answers them from the last hypothesis, without an interval
     STOP = "stop"  # refuses them
+
+
+class ChooseBy(StrEnum):
+    """What `auto` compares mechanisms by."""
+
+    EXPECTED = "expected"  # the mean error that each plan expects
+    PROMISE = "promise"  # the half-width that each plan promises
+
+    def mechanism(self, asked: str) -> str:
+        """Return the mechanism to ask for. Raises `InvalidArgument` where one that is named is to be chosen."""
+        if self is ChooseBy.EXPECTED:
+            return asked
+        if asked not in (AUTO, AUTO_BY_PROMISE):
+            raise InvalidArgument("--choose-by", f"needs --mechanism auto; {asked} leaves nothing to choose")
+        return AUTO_BY_PROMISE
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from equipoise_server.mechanisms.choice import Candidate
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.planner import Comparison, why
 
-COLUMNS = ("expected", "promise", "no interval", "eps_A", "time", "memory")
+COLUMNS = ("expected", "promise", "open", "eps_A", "time", "memory")
 MAX_PARAMETERS = 400  # characters shown to people; JSON has all
 
 
@@ -128,7 +128,7 @@ def _lines(setting: PublicParameters, comparison: Comparison) -> Iterator[tuple[
             yield "beyond", f"{candidate.mechanism}: {candidate.beyond}"
     yield "expected", "the mean error over all queries that is expected; no promise rests on it"
     yield "promise", "the largest half-width of an interval"
-    yield "no interval", "the part of the answers that may end uncertified, at most"
+    yield "open", "the part of the answers that may end without an interval, at most"
     if setting.protects_analysts:
         yield "eps_A", f"what the round costs an analyst, of {setting.analyst_budget.epsilon:g}"
     else:

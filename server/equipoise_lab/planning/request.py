@@ -10,14 +10,14 @@ from typing import Annotated
 import typer
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import AUTO, AUTO_BY_PROMISE, ChooseBy, Share
 from equipoise_lab.options import MAX_SHOWN, Forced, Guarantees, Unit, forced_options, in_words_of_options
 from equipoise_lab.simulation.session_simulate import of_session
 from equipoise_server.mechanisms.choice import by_expected_error, by_promise
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.interface import SessionMechanism
 from equipoise_server.mechanisms.planner import Comparison, Report, compare
-from equipoise_server.mechanisms.registry import AUTO, AUTO_BY_PROMISE, MECHANISMS, SESSION_MECHANISMS, mechanism
+from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism
 
 MAX_ANALYSTS = 1 << 17  # whose shares are planned for one by one
 
@@ -83,10 +83,15 @@ class PlanRequest:
     mechanism: Annotated[
         str,
         typer.Option(
-            help="The mechanism to plan, of rounds or of sessions; auto compares all mechanisms of "
-            "rounds by their expected errors, auto_by_promise by what they promise."
+            help="The mechanism to plan, of rounds or of sessions; auto compares all mechanisms of rounds."
         ),
     ] = "auto"
+    choose_by: Annotated[
+        ChooseBy,
+        typer.Option(
+            help="What auto goes by: the mean error that is expected, or the largest half-width promised."
+        ),
+    ] = ChooseBy.EXPECTED
     length: Annotated[
         int | None,
         typer.Option(
@@ -171,10 +176,10 @@ def compared(request: PlanRequest, setting: PublicParameters, report: Report) ->
     try:
         if request.session is not None:
             return compare(setting, {request.mechanism: request.session}, report)
-        rule = by_promise if request.mechanism == AUTO_BY_PROMISE.name else by_expected_error
-        if request.mechanism in (AUTO.name, AUTO_BY_PROMISE.name):
-            return compare(setting, MECHANISMS, report, rule)
-        return compare(setting, {request.mechanism: mechanism(request.mechanism)}, report, rule)
+        asked = request.choose_by.mechanism(request.mechanism)
+        rule = by_promise if asked == AUTO_BY_PROMISE else by_expected_error
+        named = {} if asked in (AUTO, AUTO_BY_PROMISE) else {asked: mechanism(asked)}
+        return compare(setting, named or MECHANISMS, report, rule)
     except (InvalidArgument, BudgetExhausted) as error:
         raise in_words(error) from None
 

@@ -61,7 +61,7 @@ def simulate(task: Task, request: Request, begun: Begun) -> Report:
     """
     setting = request.setting(task)
     try:
-        plan = mechanism(request.mechanism).plan(setting)
+        plan = mechanism(request.choose_by.mechanism(request.mechanism)).plan(setting)
     except (InvalidArgument, BudgetExhausted) as error:
         raise in_words_of_options(error, request.option_of_field) from None
     run = mechanism(plan.mechanism).run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from equipoise.errors import InvalidArgument
-from equipoise.model.rounds import MechanismPlan
+from equipoise.model.rounds import AUTO, AUTO_BY_PROMISE, MechanismPlan
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.choice import by_expected_error, by_promise
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
@@ -34,8 +34,10 @@ MECHANISMS: dict[str, Mechanism] = {
 # Mechanisms that answer each analyst from its own workload, or all analysts from one table of noisy counts: their
 # randomness is bound to no other workload. Every other mechanism's is bound to all workloads of its round.
 SEPARATE = frozenset({"laplace", "gaussian", "histogram", "small_db", "projection", "multiplicative_weights"})
-AUTO = Auto(MECHANISMS, "auto", by_expected_error)
-AUTO_BY_PROMISE = Auto(MECHANISMS, "auto_by_promise", by_promise)
+PLANNERS = {
+    AUTO: Auto(MECHANISMS, AUTO, by_expected_error),
+    AUTO_BY_PROMISE: Auto(MECHANISMS, AUTO_BY_PROMISE, by_promise),
+}
 SESSION_MECHANISMS: dict[str, SessionMechanism] = {
     "online": Online(),
     "online_private": OnlinePrivate(),
@@ -45,9 +47,8 @@ SESSION_MECHANISMS: dict[str, SessionMechanism] = {
 
 def mechanism(name: str) -> Mechanism:
     """Return the round mechanism called `name`, or the planner by either of its names. Raises `InvalidArgument`."""
-    for auto in (AUTO, AUTO_BY_PROMISE):
-        if name == auto.name:
-            return auto
+    if name in PLANNERS:
+        return PLANNERS[name]
     if name in SESSION_MECHANISMS:
         raise InvalidArgument("mechanism", f"{name} answers sessions, not rounds; open a session with it")
     if name not in MECHANISMS:
@@ -59,7 +60,7 @@ def mechanism(name: str) -> Mechanism:
 
 def session_mechanism(name: str) -> SessionMechanism:
     """Return the session mechanism called `name`. Raises `InvalidArgument`."""
-    if name in MECHANISMS or name in (AUTO.name, AUTO_BY_PROMISE.name):
+    if name in MECHANISMS or name in PLANNERS:
         raise InvalidArgument("mechanism", f"{name} answers rounds, not sessions; open a round with it")
     if name not in SESSION_MECHANISMS:
         raise InvalidArgument("mechanism", f"unknown; there is {', '.join(sorted(SESSION_MECHANISMS))}")

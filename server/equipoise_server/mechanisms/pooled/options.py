@@ -15,6 +15,7 @@ WAYS = 3
 CELLS = 1 << 16
 FLOOR = Fraction(2, 3)
 LEAST = 1.0
+REPAIR_SHARE = Fraction(1, 20)  # where conditions are asked, which may be about more attributes than tables hold
 RECORDS = 1 << 18
 
 
@@ -25,7 +26,9 @@ class Options:
     `least`: a set that a larger one holds is measured only above so many times what the demand's noise usually
     reaches. `summed`: answers that add up more cells of a table, or rather whose coefficients' squares add up to
     more, may stay uncertified. `synopsis`: records of the synthetic table. `repair_share`: the part of the data's
-    budget kept for statements outside the family, which are refused where it is 0.
+    budget kept for statements outside the family, which are refused where it is 0. Where all shares hold
+    conditions alone it is a twentieth, unless an option says otherwise: nothing public tells how many attributes
+    these are about.
     """
 
     ways: int
@@ -63,16 +66,18 @@ def read_options(setting: PublicParameters) -> Options:
             raise InvalidArgument(f"options.{name}", f"must be a number between {smallest:g} and {largest:g}")
         if is_whole and value != int(value):
             raise InvalidArgument(f"options.{name}", "must be a whole number")
-        if name in OF_REPAIR and not setting.options.get("repair_share"):
+
+    # Where a share holds no more queries than statements, all are predicates, or as good as such.
+    only_predicates = all(share.queries == share.statements for share in setting.shares)
+    repair_share = Fraction(str(setting.options.get("repair_share", REPAIR_SHARE if only_predicates else 0)))
+    for name in OF_REPAIR:
+        if name in setting.options and not repair_share:
             raise InvalidArgument(f"options.{name}", "has no effect without repair; set repair_share too")
-        if name == "repair_rounds" and setting.unit == "query":
+        if name == "repair_rounds" and name in setting.options and setting.unit == "query":
             raise InvalidArgument(
                 f"options.{name}", "has no effect where unit is query: statements are repaired one by one"
             )
-
     options, telling = setting.options, sum(size > 1 for size in setting.attributes)
-    # Where a share holds no more queries than statements, all are predicates, or as good as such.
-    only_predicates = all(share.queries == share.statements for share in setting.shares)
     return Options(
         ways=whole(options, "ways", max(1, min(WAYS, telling))),
         cells=whole(options, "cells", CELLS),
@@ -80,5 +85,5 @@ def read_options(setting: PublicParameters) -> Options:
         least=real(options, "least", LEAST),
         summed=real(options, "summed", MAX_TABLE if only_predicates else 1),
         synopsis=whole(options, "synopsis", RECORDS),
-        repair_share=Fraction(str(options.get("repair_share", 0))),
+        repair_share=repair_share,
     )

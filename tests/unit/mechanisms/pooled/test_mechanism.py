@@ -203,6 +203,10 @@ def test_answers_from_the_synopsis_are_what_the_downloaded_table_says(unit: str)
         check_intervals(workload, outcome, name, plan)
 
 
+WIDE_CONDITION = (attribute("a") == "0") & (attribute("b") == "1") & (attribute("c") == "1")
+NARROW_CONDITION = attribute("a") == "0"
+
+
 def check_intervals(workload: CompiledWorkload, outcome: Outcome, name: str, plan: MechanismPlan) -> None:
     own = outcome.answers[name]
     truth = workload.counts(records()) / RECORDS
@@ -254,6 +258,21 @@ def test_options_of_a_repair_that_is_not_planned_are_refused(unit: str) -> None:
             Pooled().plan(small(asked, unit, **{name: 1}))
     with pytest.raises(InvalidArgument, match=r"repair_rounds: has no effect where unit is query"):
         Pooled().plan(small(asked, repair_share=0.5, repair_rounds=1))
+
+
+def test_rounds_of_conditions_alone_answer_those_about_more_attributes_than_any_table_has() -> None:
+    """Nothing public tells how many attributes conditions are about; what `auto` takes must not refuse them."""
+    conditions = asking(ana=[WIDE_CONDITION, NARROW_CONDITION], ben=[NARROW_CONDITION])
+    setting = small(conditions)
+    plan, outcome = played(setting, conditions)
+    assert parameters_of(plan).repair is not None
+    check_workload(plan, conditions["ana"])
+    for name, workload in conditions.items():
+        assert not outcome.answers[name].misses(workload.counts(records()) / RECORDS).any()
+    refusing = Pooled().plan(replace(setting, options={"ways": 2, "repair_share": 0}))
+    with pytest.raises(InvalidArgument, match=r"statements\[0\]: is about a table of 3 attributes"):
+        check_workload(refusing, conditions["ana"])
+    assert parameters_of(Pooled().plan(small(asking(ana=NARROW)))).repair is None
 
 
 @pytest.mark.parametrize("unit", ["query", "analyst"])
