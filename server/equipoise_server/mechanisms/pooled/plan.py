@@ -42,7 +42,7 @@ from equipoise_server.mechanisms.repair.parameters import REPAIR, Repair
 from equipoise_server.mechanisms.running_time import PROCESS_BYTES, counting_seconds
 
 SLACK = 1 + 1e-5  # on promises: more than doubles and the units of answers can err
-PREDICATE_PART = 0.35  # of the direct estimate's error that the fit to all tables leaves, measured on Adult
+PREDICATE_PART = 0.5  # of the direct estimate's error that the fit to all tables leaves, measured on Adult
 NO_LARGER = 1 << GRID_BITS
 # Measured once, good to a factor of 3.
 FIT_STEPS = 45
