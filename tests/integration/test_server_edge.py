@@ -281,8 +281,9 @@ async def test_an_unexpected_error_is_a_reference_to_the_log(server: ServerProce
     with store.write() as connection:
         # SQLite puts any text into a column of numbers; the program, and its own error's text, meet it unprepared.
         connection.exec_driver_sql(
-            "INSERT INTO datasets (name, source, schema, records, analyst_epsilon, analyst_delta, create_time)"
-            " VALUES ('broken', 's', ?, ?, 1, 0, 0)",
+            "INSERT INTO datasets"
+            " (name, account, source, schema, records, analyst_epsilon, analyst_delta, create_time)"
+            " VALUES ('broken', 'broken', 's', ?, ?, 1, 0, 0)",
             (Schema((Attribute("colour", ("red", "green")),)).to_json(), secret),
         )
     try:

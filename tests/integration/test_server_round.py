@@ -113,6 +113,8 @@ async def registered_and_opened(people: People) -> str:
     assert (own.analyst, b"bob" in seen.SerializeToString()) == ("ann", False)
     assert (own.sensitivity, own.support) == (4, 4)
     wanted = analyst_pb2.GetDatasetRequest(name="shop")
+    assert dataset.account == "shop"
+    dataset.ClearField("account")
     assert (await ann.GetDataset(wanted)).dataset == dataset
     # Without a share there is no such round and no such dataset.
     assert (await refusal_of(people.eve.GetAnalystRound(asked))).status == "NOT_FOUND"

@@ -66,3 +66,19 @@ def extreme_analyst_leak(game: GameParameters, rho: float, units: int) -> float:
 
 
 EXTREME = parameters("mixed", 4, 1, 1, 4.0, 30.0, 0.4, 2)
+
+
+def instances(count: int, seed: int) -> list[tuple[np.ndarray, np.ndarray, list[int], list[int]]]:
+    """Random instances: neighbouring histograms over 3 records, and workloads of 3 masks differing in the last."""
+    choose = np.random.default_rng(seed)
+    made = []
+    for _ in range(count):
+        data = np.bincount(choose.integers(0, 3, 3), minlength=3).astype(np.int64)
+        other = data.copy()
+        moved = int(choose.choice(np.flatnonzero(data)))
+        other[moved] -= 1
+        other[(moved + 1 + choose.integers(0, 2)) % 3] += 1
+        masks = choose.integers(1, 7, 3).tolist()
+        changed = [*masks[:2], int(choose.integers(1, 7))]
+        made.append((data, other, masks, changed))
+    return made

@@ -25,6 +25,7 @@ from statistical.extreme_games import (
     ROUNDING,
     both_ways,
     extreme_analyst_leak,
+    instances,
     parameters,
     size_of,
 )
@@ -33,23 +34,6 @@ from equipoise_server.conversion import delta_of_rho, mixture_delta
 from equipoise_server.game import query_player
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.equilibrium.cost_model import analyst_mixture, analyst_rho, data_rho
-
-
-def instances(count: int, seed: int) -> list[tuple[np.ndarray, np.ndarray, list[int], list[int]]]:
-    """Random instances: neighbouring histograms over 3 records, and workloads of 3 masks differing in the last."""
-    choose = np.random.default_rng(seed)
-    made = []
-    for _ in range(count):
-        data = np.bincount(choose.integers(0, 3, 3), minlength=3).astype(np.int64)
-        other = data.copy()
-        moved = int(choose.choice(np.flatnonzero(data)))
-        other[moved] -= 1
-        other[(moved + 1 + choose.integers(0, 2)) % 3] += 1
-        masks = choose.integers(1, 7, 3).tolist()
-        changed = [*masks[:2], int(choose.integers(1, 7))]
-        made.append((data, other, masks, changed))
-    return made
-
 
 MIXED = parameters("mixed", 4, 1, 1, 1.5, 3.0, 1.5, 3)
 SAMPLED = parameters("sampled", 3, 1, 2, 1.5, 2.0, 1.5, 3)

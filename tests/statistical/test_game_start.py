@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from harness.exact_game import Law, game_of, hockey_stick, masks_workload, released_law
 from numpy.typing import NDArray
-from statistical.extreme_games import EPSILONS, ORDERS, ROUNDING, both_ways, parameters, size_of
-from statistical.test_game_enumeration import instances
+from statistical.extreme_games import EPSILONS, ORDERS, ROUNDING, both_ways, instances, parameters, size_of
 
 from equipoise_server.conversion import delta_of_rho, mixture_delta
 from equipoise_server.game.parameters import GameParameters

@@ -13,6 +13,8 @@ from harness.crash.callers import ANALYSTS, analyst, operator
 from harness.crash.dying_server import Persisting, Server
 from harness.crash.promises import Promises
 
+LATEST = 200  # questions that are asked again: a server remembers the newest `MAX_REQUESTS` of each caller
+
 
 @dataclass
 class Again:
@@ -34,7 +36,7 @@ class Again:
         }
         while not stopping.wait(0.1 + self.pulse * self.random.random()):
             if self.promises.answers:
-                old = self.random.choice(self.promises.answers)
+                old = self.random.choice(self.promises.answers[-LATEST:])
                 assert callers[old.caller].ask(old.question) == old.answer
                 self.asked += 1
             with self.promises.lock:

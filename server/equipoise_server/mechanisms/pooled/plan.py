@@ -188,10 +188,10 @@ def expected_error(setting: PublicParameters, family: Family, rho: Fraction) -> 
         return 0.0
     variance = float(GaussianNoise.within(rho / len(family.largest)).variance * MAX_MOVED)
     measured = [(axes, variance) for axes in family.largest]
-    pairs = [axes for axes in family.sets if len(axes) == min(2, family.ways)]
+    pairs: list[Axes] = [axes for axes in family.sets if len(axes) == 2]
     boxes = [
         gaussian_mean(COVERED * (1 - COVERED) * cells * estimated_variance(family.sizes, axes, measured))
-        for axes in pairs
+        for axes in pairs or family.largest
         for cells in (table_cells(family.sizes, axes),)
     ]
     predicate = PREDICATE_PART * sum(boxes) / len(boxes) / setting.records

@@ -22,7 +22,7 @@ from equipoise_server.storage.tables.round import datasets, rounds
 
 
 class StoreGauges(Collector):
-    """The gauges of the store: rounds in each state, and the remaining part of each data account's budget."""
+    """The gauges of the store: rounds in each state, and the smallest remaining part of any data account."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -34,19 +34,18 @@ class StoreGauges(Collector):
         try:
             with self._store.read() as connection:
                 states = {str(state): int(count) for state, count in connection.execute(counts)}
-                names = sorted(map(data_account, connection.execute(active).scalars()))
-                left = {name: part_left(account(connection, name)) for name in names}
+                names = connection.execute(active).scalars().all()
+                left = [part_left(account(connection, data_account(name))) for name in names]
         except EquipoiseError:
             return
         yield _gauge(
             "equipoise_rounds", "Rounds in each state.", "state", {each: states.get(each, 0) for each in RoundState}
         )
         if left:
-            yield _gauge(
+            yield GaugeMetricFamily(
                 "equipoise_data_budget_left",
-                "The part that is free of a data account's budget, from 1 to 0.",
-                "account",
-                left,
+                "The part that is free of the data account of which least is left, from 1 to 0.",
+                value=min(left),
             )
 
 

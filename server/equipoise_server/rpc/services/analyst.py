@@ -26,7 +26,7 @@ from equipoise_server.rpc.services.watch import watch
 from equipoise_server.rpc.shown_rounds import shown_to_analyst
 from equipoise_server.rpc.threads import Threads
 
-CHUNKS_AT_ONCE = 16  # read from the store together, about 300 KiB
+CHUNKS_AT_ONCE = 8  # read from the store together, about 300 KiB
 
 
 @dataclass(frozen=True)

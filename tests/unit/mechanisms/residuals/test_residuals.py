@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from harness.naive_residuals import level_rows, restored_covariance
 from numpy.typing import NDArray
-from unit.mechanisms.residuals.naive_residuals import level_rows, restored_covariance
 
 from equipoise.accounting.residuals import diagonal
 from equipoise.errors import BudgetExhausted, InvalidArgument, VerificationFailed
