@@ -26,6 +26,7 @@ from equipoise.model.results import Answers
 from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.answers import answers_within, noisy_on_grid
 from equipoise_server.mechanisms.hypothesis import Hypothesis
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import AnswerNoise, GaussianNoise, fresh_answers
@@ -248,11 +249,15 @@ def answers_from_test_noise(patches: pytest.MonkeyPatch) -> None:
         return kept[-1] << 16
 
     def reused(
-        noise: AnswerNoise, moved: int, counts: NDArray[np.int64], records: int, stream: KeyedStream
-    ) -> NDArray[np.int64]:
-        del noise, moved, stream
-        shown: NDArray[np.int64] = (np.clip(counts + kept[-1], 0, records) << 40) // records
-        return shown
+        noise: AnswerNoise,
+        moved: int,
+        counts: NDArray[np.int64],
+        records: int,
+        half_width: int,
+        stream: KeyedStream,
+    ) -> Answers:
+        del moved, stream
+        return answers_within(noisy_on_grid(counts + kept[-1], records), noise.method, half_width)
 
     patches.setattr(DiscreteLaplace, "draw", keep)
     patches.setattr(online, "fresh_answers", reused)

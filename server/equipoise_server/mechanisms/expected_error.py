@@ -16,7 +16,6 @@ from collections.abc import Callable
 from equipoise.model.rounds import Share
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import NoiseDistribution
-from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
 # Of a fit to `m` tables of `c` cells each, with noise of deviation s: FIT m^TABLES_POWER (c s)^CELLS_POWER.
@@ -35,16 +34,7 @@ def mean_deviation(law: NoiseDistribution) -> float:
     if isinstance(law, DiscreteLaplace):
         # P(|Z| = z) is proportional to e^(-r z), which gives 2 q / (1 - q^2) with q = e^-r.
         return 1 / math.sinh(float(law.rate))
-    return gaussian_mean(variance_of(law))
-
-
-def variance_of(law: NoiseDistribution) -> float:
-    """Return the variance of integer noise; that of the Gaussian law is the continuous law's."""
-    if isinstance(law, DiscreteLaplace):
-        return 1 / (2 * math.sinh(float(law.rate) / 2) ** 2)
-    if isinstance(law, DiscreteGaussian):
-        return float(law.variance)
-    raise TypeError(f"the variance of {law} is not known")
+    return gaussian_mean(float(law.variance))
 
 
 def gaussian_mean(variance: float) -> float:

@@ -26,7 +26,6 @@ from equipoise_server.mechanisms.expected_error import (
     gaussian_mean,
     mean_over_queries,
     summed_cells,
-    variance_of,
 )
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
@@ -76,7 +75,7 @@ def plan_histogram(name: str, setting: PublicParameters) -> MechanismPlan:
 
 def expected(law: NoiseDistribution, setting: PublicParameters) -> float:
     """Return the mean error of sums of cells, as a fraction of the records: that of a Gaussian sum."""
-    variance, size = variance_of(law) / setting.records**2, setting.universe_size
+    variance, size = float(law.variance) / setting.records**2, setting.universe_size
     return mean_over_queries(setting, lambda share: min(1.0, gaussian_mean(variance * summed_cells(share, size))))
 
 

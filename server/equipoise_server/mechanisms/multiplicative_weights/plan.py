@@ -13,7 +13,7 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, key
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, usable_rho, with_samplers
 from equipoise_server.mechanisms.calibration import least_gaussian, noise_distribution
-from equipoise_server.mechanisms.expected_error import fitted_error, mean_over_queries, variance_of
+from equipoise_server.mechanisms.expected_error import fitted_error, mean_over_queries
 from equipoise_server.mechanisms.hypothesis import gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GAUSSIAN_NOISE, MAX_MOVED, GaussianNoise
@@ -107,7 +107,7 @@ def expected_error(setting: PublicParameters) -> float:
     """Return the mean error that is expected: a multiple of what a fit to noise on every statement leaves."""
     noise, _ = least_gaussian(setting.data_budget)
     law = noise_distribution(noise, sum(share.l1_sensitivity for share in setting.shares))
-    deviation = math.sqrt(variance_of(law)) / setting.records
+    deviation = math.sqrt(float(law.variance)) / setting.records
     return min(1.0, TIMES_PROJECTION * mean_over_queries(setting, lambda share: fitted_error(deviation, share)))
 
 
