@@ -1,4 +1,4 @@
-"""What A8 asks of datasets besides: new people got one account each, and what may be counted twice is remarked."""
+"""The part of check A8 about datasets: whether each dataset is charged to the account of its people."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Operator(AdmissionClient):
             schema: the attributes, which must be columns of the table.
             data_cap: the most that all rounds together may cost the people in the table; None where they have an
                 account.
-            analyst_cap: the most that all rounds together may cost any one analyst; None likewise.
+            analyst_cap: the most that all rounds together may cost any one analyst; None in the same case.
             request_id: makes the call safe to repeat; None: a fresh one.
             data_order: the Renyi order at which the data account counts divergences, for good; 0: the cap's usual
                 one.

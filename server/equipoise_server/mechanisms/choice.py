@@ -1,6 +1,7 @@
 """The rules by which a round's mechanism is chosen, from public facts only. In this order (`by_expected_error`):
 
-1. A plan within the limits below is preferred. An operator with more time or memory may force any other plan.
+1. A plan within the planner's limits of time and memory is preferred. An operator with more of either may force
+   any other plan.
 2. The smallest expected mean error over all declared queries (`MechanismPlan.expected_error`). Uncertified answers
    count with what they are expected to err by.
 3. Of plans within `NEAR` of it, the smallest promise: the largest half-width of an interval. Then a plan without a
@@ -90,5 +91,5 @@ def _charges_analysts(plan: MechanismPlan) -> bool:
 
 
 def said(error: float) -> float:
-    """Return the error as rules 1 and 2 count it: 1 where it is `SAYS_NOTHING` or more."""
+    """Return the error as `by_promise` counts it: 1 where it is `SAYS_NOTHING` or more."""
     return error if error < SAYS_NOTHING else 1.0

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from equipoise.accounting import PrivacyEvent, charge_of, events_to_json
 from equipoise.model.rounds import MechanismPlan
 from equipoise_server.mechanisms.checking import check_costs
+from equipoise_server.mechanisms.expected_error import stated
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.parameters import Parameters
 
@@ -56,7 +57,7 @@ def make_plan(
         max_uncertified=max_uncertified,
         seconds=seconds,
         memory_bytes=memory_bytes,
-        expected_error=expected_error,
+        expected_error=stated(expected_error),
         data_events=events_to_json(name, data),
         analyst_events=events_to_json(name, analysts),
     )

@@ -9,7 +9,7 @@ from fractions import Fraction
 from equipoise.accounting import events_from_json, events_to_json
 from equipoise.model.rounds import MechanismPlan
 from equipoise_server.mechanisms.checking import check_enumerable, check_no_options
-from equipoise_server.mechanisms.expected_error import fitted_error, mean_over_queries
+from equipoise_server.mechanisms.expected_error import fitted_error, mean_over_queries, stated
 from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -29,7 +29,7 @@ def plan_projection(name: str, setting: PublicParameters) -> MechanismPlan:
     return replace(
         plan,
         mechanism=name,
-        expected_error=expected_error(parameters, setting),
+        expected_error=stated(expected_error(parameters, setting)),
         seconds=plan.seconds + fitting_seconds(setting, deviation_of(parameters, setting)),
         memory_bytes=plan.memory_bytes + fitting_bytes(setting),
         data_events=events_to_json(name, events_from_json(plan.data_events)),
