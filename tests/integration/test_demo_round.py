@@ -40,6 +40,9 @@ from equipoise_server.mechanisms.interface import Outcome, PublicParameters
 from equipoise_server.mechanisms.registry import MECHANISMS, mechanism
 
 
+README = Path(__file__).parents[2] / "README.md"
+
+
 @dataclass(frozen=True)
 class Demo:
     """A demo that has been played: its table, what the airlines saw, the raw bytes of their streams."""
@@ -192,6 +195,8 @@ def test_the_table_of_mechanisms_fits_a_hundred_columns(demo: Demo, capsys: pyte
     last = next(i for i, line in enumerate(lines_of_report) if line.startswith("Why auto chose so"))
     table = lines_of_report[first:last]
     assert max(map(len, table)) <= 100
+    (columns,) = [line.split() for line in table if line.startswith(" mechanism ")]
+    assert columns in [line.split() for line in README.read_text().splitlines()]
     for name in MECHANISMS:
         assert sum(name in line for line in table) == 2  # its row, and what it does in words
 

@@ -30,14 +30,14 @@ _LEGEND = (
     f"-                  not run: it would take more than {MAX_SECONDS:g} s; or an interval that says nothing",
 )
 WHAT_IT_DOES = {
-    "pooled": "noise on tables of attributes that serve all airlines; one distribution is fitted to them",
-    "histogram": "noise on the number of records of every possible kind, once for all airlines",
+    "pooled": "noise on tables of attributes, shared by all airlines; one fitted distribution",
+    "histogram": "noise on the count of every possible record, once for all airlines",
     "projection": "noise on every answer; a distribution is fitted to each airline's answers",
     "multiplicative_weights": "noise on the answer that is served worst, again and again, for each airline",
     "gaussian": "independent Gaussian noise on every answer",
     "laplace": "independent Laplace noise on every answer",
-    "small_db": "a small table for each airline, drawn so that it serves the airline's questions",
-    "equilibrium": "the game as printed: it starts from nothing, and plays records against questions",
+    "small_db": "a small table for each airline, drawn to serve the airline's questions",
+    "equilibrium": "the game of Hsu, Roth and Ullman (2012), as printed: it starts from nothing",
 }
 
 
