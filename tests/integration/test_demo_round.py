@@ -39,7 +39,6 @@ from equipoise_server.datasets.source import source_at
 from equipoise_server.mechanisms.interface import Outcome, PublicParameters
 from equipoise_server.mechanisms.registry import MECHANISMS, mechanism
 
-
 README = Path(__file__).parents[2] / "README.md"
 
 
