@@ -30,7 +30,7 @@ _LEGEND = (
     f"-                  not run: it would take more than {MAX_SECONDS:g} s; or an interval that says nothing",
 )
 WHAT_IT_DOES = {
-    "pooled": "noise on tables of attributes, shared by all airlines; one fitted distribution",
+    "pooled": "noise on tables of attributes, once for all airlines; a fit to all of them",
     "histogram": "noise on the count of every possible record, once for all airlines",
     "projection": "noise on every answer; a distribution is fitted to each airline's answers",
     "multiplicative_weights": "noise on the answer that is served worst, again and again, for each airline",
