@@ -15,8 +15,9 @@ from harness.custodian import DATA_PARTS, ORDER, Custodian
 from equipoise.accounting import ApproximateDpEvent, Cost, charge_at, events_to_json
 from equipoise.auditing.archive import AuditorLog, read_archive, write_archive
 from equipoise.auditing.auditor_log import note_read, offered_nonce, own_acts
+from equipoise.auditing.questions import QUESTIONS
 from equipoise.auditing.report import as_json, as_markdown
-from equipoise.auditing.verify import QUESTIONS, Outcome, verify
+from equipoise.auditing.verify import Outcome, verify
 from equipoise.commands.printing import plain
 from equipoise.errors import InvalidArgument, Unavailable, VerificationFailed, WrongState
 from equipoise.records.signed_notes import SigningKey
