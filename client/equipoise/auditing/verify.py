@@ -15,8 +15,10 @@ from equipoise.auditing.archive import Archive
 from equipoise.auditing.budget_checks import check_caps, check_charges, check_journal
 from equipoise.auditing.dataset_checks import check_data_accounts, counted_twice
 from equipoise.auditing.dp_accounting_check import NotInstalled, check_totals
+from equipoise.auditing.identities import check_identities, check_receipt_times, read_identities
 from equipoise.auditing.log_checks import check_continuation, check_root, check_signatures
 from equipoise.auditing.plan_checks import check_budgets
+from equipoise.auditing.questions import QUESTIONS
 from equipoise.auditing.receipt_checks import check_receipts
 from equipoise.auditing.round_checks import check_rounds
 from equipoise.auditing.rounds import Recorded, read_rounds
@@ -26,35 +28,6 @@ from equipoise.auditing.steps import Step, open_steps
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.records.log_items import KeyItem, RestorationItem
 from equipoise.records.signed_notes import Checkpoint, VerifierKey
-
-QUESTIONS = {
-    "A1": "Is the checkpoint signed by the custodian, with keys that the log says are in force?",
-    "A2": "Do the log's entries make up exactly what was signed?",
-    "A3": "Has the log only grown since every checkpoint that was seen before?",
-    "A4": "Does every record open to its entry of the log, with nothing missing and nothing twice?",
-    "A5": "Is the budget journal one unbroken chain, the one that the log commits to?",
-    "A6": "Is every charge what its parts come to?",
-    "A6b": "Does dp_accounting come to the same totals?",
-    "A7": "Was every account within its cap whenever something was reserved?",
-    "A8": "Is no round missing, did each go its way (opened, reserved and sealed, run, spent and released), and "
-    "has each dataset the account of its people?",
-    "A9": "Is what each plan costs within its round's budgets, and was every analyst charged just that?",
-    "A10": "Are seeds committed to, each for one round, and the auditor's nonces and all readings on record?",
-    "A11": "Were the workloads used that receipts say were taken, under the terms that receipts promise?",
-}
-
-# What no check of an archive can tell, for the report.
-NOT_CHECKED = (
-    "That answers are what the mechanism computes from the data: the data and the seed are needed for that "
-    "(equipoise-server audit replay).",
-    "That a plan's parts are what its parameters cost: the replay plans again.",
-    "That the registered data are true, or complete, or what they are said to be; above all, that a dataset of new "
-    "people holds nobody of another one.",
-    "That each analyst's results are those that were recorded, and those that it was told while a session was "
-    "open: each checks its own (equipoise verify).",
-    "That a session's statements are in slots of their own shares: the replay looks at all of them.",
-    "That nobody was shown another log: compare checkpoints with others (--checkpoint).",
-)
 
 
 class Outcome(StrEnum):
@@ -158,6 +131,7 @@ class _Verification:
         self._make("A9", lambda: check_budgets(self._recorded(), self._accounts()))
         self._make("A10", lambda: check_seeds(self._recorded(), self.archive.own))
         self._make("A11", self._receipts)
+        self._make("A12", self._identities)
         return audit
 
     def _make(self, number: str, check: Callable[[], None]) -> None:
@@ -226,6 +200,11 @@ class _Verification:
         removed = check_receipts(recorded, self.receipts, self.trusted, self.audit.known)
         if removed:
             raise _NotMade(f"only hashes are left of {', '.join(removed)}; no other receipt differs")
+
+    def _identities(self) -> None:
+        known = read_identities(self._steps())
+        check_identities(self._recorded(), known)
+        check_receipt_times(known, self.receipts, self.trusted, self.audit.known)
 
     def _checkpoint(self) -> Checkpoint:
         if self.audit.checkpoint is None:
