@@ -1,4 +1,4 @@
-"""What the checks of an audit answer, by their numbers in docs/auditing.md, and what none can answer."""
+"""What each check of an audit answers, and what none can."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ from equipoise.auditing.log_checks import check_continuation, check_root, check_
 from equipoise.auditing.plan_checks import check_budgets
 from equipoise.auditing.questions import QUESTIONS
 from equipoise.auditing.receipt_checks import check_receipts
+from equipoise.auditing.replay_checks import ReplayReport, check_replays
 from equipoise.auditing.round_checks import check_rounds
 from equipoise.auditing.rounds import Recorded, read_rounds
 from equipoise.auditing.seed_checks import check_seeds
@@ -91,6 +92,7 @@ def verify(
     trusted: Sequence[VerifierKey],
     seen: Sequence[bytes] = (),
     receipts: Sequence[bytes] = (),
+    replays: Sequence[ReplayReport] = (),
 ) -> Audit:
     """Makes every check of an archive and returns their results. A check that fails raises nothing.
 
@@ -99,13 +101,14 @@ def verify(
         trusted: the custodian's keys, from a source that the auditor trusts.
         seen: checkpoints that anybody saw at any time, signed notes.
         receipts: envelopes that analysts received.
+        replays: what replays of rounds reported.
 
     Raises:
         InvalidArgument: there are no keys, or they are not of one log.
     """
     if len({key.name for key in trusted}) != 1:
         raise InvalidArgument("key", "needs the custodian's verifier keys, all of one log")
-    return _Verification(archive, trusted, seen, receipts).run()
+    return _Verification(archive, trusted, seen, receipts, replays).run()
 
 
 @dataclass
@@ -114,6 +117,7 @@ class _Verification:
     trusted: Sequence[VerifierKey]
     seen: Sequence[bytes]
     receipts: Sequence[bytes]
+    replays: Sequence[ReplayReport]
 
     def run(self) -> Audit:
         audit = self.audit = Audit(self.archive)
@@ -129,7 +133,7 @@ class _Verification:
         self._make("A7", lambda: audit.remarks.extend(check_caps(self.archive.journal)))
         self._make("A8", self._rounds)
         self._make("A9", lambda: check_budgets(self._recorded(), self._accounts()))
-        self._make("A10", lambda: check_seeds(self._recorded(), self.archive.own))
+        self._make("A10", self._seeds)
         self._make("A11", self._receipts)
         self._make("A12", self._identities)
         return audit
@@ -192,6 +196,10 @@ class _Verification:
         self.audit.remarks.extend(counted_twice(self.archive.journal, self.audit.recorded))
         check_rounds(self.archive, self.audit.recorded)
         check_data_accounts(self.archive.journal, self._steps(), self.audit.recorded)
+
+    def _seeds(self) -> None:
+        check_seeds(self._recorded(), self.archive.own)
+        check_replays(self._steps(), self.replays)
 
     def _receipts(self) -> None:
         recorded = self._recorded()

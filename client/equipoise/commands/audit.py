@@ -16,11 +16,12 @@ from equipoise.auditing.download import download, read_log
 from equipoise.auditing.identities import IdentityChange, identity_changes
 from equipoise.auditing.ledger_export import exported
 from equipoise.auditing.opened_seeds import open_recorded, recorded_seed
+from equipoise.auditing.replay_checks import read_replay_report
 from equipoise.auditing.report import as_json as audit_to_json
 from equipoise.auditing.report import as_markdown
 from equipoise.auditing.verify import Audit, Outcome, verify
 from equipoise.clients.auditor import Auditor
-from equipoise.commands.audit_options import ArchiveDirectory, Checkpoints, KeyFile, Receipts, Report
+from equipoise.commands.audit_options import ArchiveDirectory, Checkpoints, KeyFile, Receipts, Replays, Report
 from equipoise.commands.budgets import AccountName
 from equipoise.commands.columns import JOURNAL, ROUNDS
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId
@@ -35,7 +36,6 @@ audit_app = typer.Typer(
     help="For auditors: download every record, verify it offline, add randomness to rounds.",
     no_args_is_help=True,
 )
-
 
 IDENTITY_CHANGES: Columns[IdentityChange] = {
     "entry": lambda each: each.index,
@@ -121,6 +121,7 @@ def verify_archive(
     key: KeyFile = None,
     checkpoint: Checkpoints = None,
     receipt: Receipts = None,
+    replay: Replays = None,
     report: Report = None,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
@@ -139,7 +140,8 @@ def verify_archive(
     seen = [read_checkpoint(path).checkpoint for path in checkpoint or ()]
     if (remembered := ReceiptStore(profile).checkpoint()) is not None:
         seen.append(remembered)
-    audit = verify(records, trusted, seen, [read_file(path).rstrip(b"\n") for path in receipt or ()])
+    receipts = [read_file(path).rstrip(b"\n") for path in receipt or ()]
+    audit = verify(records, trusted, seen, receipts, [read_replay_report(path) for path in replay or ()])
     # What was found is said before anything is written, which may fail.
     if as_json:
         print_json(audit_to_json(audit))

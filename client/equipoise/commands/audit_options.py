@@ -38,6 +38,14 @@ Receipts = Annotated[
         "--receipt", help="A receipt that an analyst received. Repeat the option for each.", show_default=False
     ),
 ]
+Replays = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--replay",
+        help="What equipoise-server audit replay --json printed. Repeat the option for each.",
+        show_default=False,
+    ),
+]
 Report = Annotated[
     Path | None, typer.Option("--report", help="Write the report here, in Markdown.", show_default=False)
 ]
