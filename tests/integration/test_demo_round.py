@@ -140,6 +140,7 @@ def direct(demo: Demo, compiled: Mapping[str, CompiledWorkload], change: int | N
     return Equilibrium().run(terms, plan, demo.counts, compiled, seed, lambda *_: None)
 
 
+@pytest.mark.full
 def test_every_stream_is_what_the_mechanism_gives_for_the_same_seed(
     demo: Demo, compiled: dict[str, CompiledWorkload]
 ) -> None:
@@ -176,6 +177,7 @@ def test_the_game_learns_and_every_certified_answer_is_within_its_bound(demo: De
     assert sum(row.outside_interval for row in measured.rows) == 0
 
 
+@pytest.mark.full
 def test_a_dead_game_fails_that(demo: Demo, compiled: dict[str, CompiledWorkload]) -> None:
     together = concatenate(list(compiled.values()))
     truth = demo.counts.count(together) / demo.measured.records
