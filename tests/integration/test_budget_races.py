@@ -82,21 +82,20 @@ def test_processes_racing_for_the_last_budget_get_exactly_what_fits(store_url: s
     open_with(store, ANN, Composition.PARALLEL, CAP)
     with (tmp_path / "racers.log").open("w") as log, ExitStack() as stack:
         racers = [
-            stack.enter_context(
-                start(
-                    RACE,
-                    store_url,
-                    events_to_json("test", [PART]),
-                    *rounds[number::PROCESSES],
-                    stderr=log,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    workers=False,
-                )
+            start(
+                RACE,
+                store_url,
+                events_to_json("test", [PART]),
+                *rounds[number::PROCESSES],
+                stderr=log,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                workers=False,
             )
             for number in range(PROCESSES)
         ]
         for racer in racers:
+            stack.enter_context(racer)
             assert racer.stdout is not None
             assert racer.stdout.readline() == "ready\n"
         for racer in racers:
