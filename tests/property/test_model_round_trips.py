@@ -18,12 +18,10 @@ from equipoise.model.accounts import Account, AccountCharge, Budget, JournalEntr
 from equipoise.model.datasets import Dataset
 from equipoise.model.identities import Caller, Identity, Role
 from equipoise.model.log import ItemOpening, RecordOpening, SealedSeed
+from equipoise.model.plan_choices import Forecast, PlanCandidate, PlanChoice
 from equipoise.model.rounds import (
     Ending,
-    Forecast,
     Plan,
-    PlanCandidate,
-    PlanChoice,
     Progress,
     Round,
     RoundDetail,

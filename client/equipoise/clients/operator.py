@@ -9,7 +9,8 @@ from equipoise.clients.analyst import fresh_request_id
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.model.accounts import Account, Budget, JournalEntry
 from equipoise.model.datasets import Dataset
-from equipoise.model.rounds import PlanChoice, RoundDetail, RoundState, Terms
+from equipoise.model.plan_choices import PlanChoice
+from equipoise.model.rounds import RoundDetail, RoundState, Terms
 from equipoise.queries.schema import Schema
 from equipoise.v1 import operator_pb2
 from equipoise.wire import workloads

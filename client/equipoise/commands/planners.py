@@ -10,7 +10,8 @@ import typer
 
 from equipoise.commands.printing import print_table
 from equipoise.errors import InvalidArgument
-from equipoise.model.rounds import AUTO, AUTO_BY_PROMISE, Forecast, PlanCandidate
+from equipoise.model.plan_choices import Forecast, PlanCandidate
+from equipoise.model.rounds import AUTO, AUTO_BY_PROMISE
 
 COLUMNS = ("mechanism", "expected", "promise", "open", "eps_A", "time", "memory")
 MAX_SECONDS = 1e7  # beyond which a prediction is no number that anybody wants

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from equipoise.model.rounds import (
-    Forecast,
-    Plan,
-    PlanCandidate,
-    PlanChoice,
-    Progress,
-    Round,
-    RoundDetail,
-    RoundState,
-)
+from equipoise.model.plan_choices import Forecast, PlanCandidate, PlanChoice
+from equipoise.model.rounds import Plan, Progress, Round, RoundDetail, RoundState
 from equipoise.v1 import operator_pb2, types_pb2
 from equipoise.wire.accounts import BUDGET, CHARGE, COST
 from equipoise.wire.messages import Converted, MessageCodec

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from equipoise.accounting import Cost
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Forecast, MechanismPlan, PlanCandidate
+from equipoise.model.plan_choices import Forecast, PlanCandidate
+from equipoise.model.rounds import MechanismPlan
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.choice import Candidate
 from equipoise_server.mechanisms.interface import PublicParameters

@@ -7,7 +7,8 @@ from typing import Any
 
 from equipoise.accounting import Cost
 from equipoise.model.accounts import AccountCharge, Budget
-from equipoise.model.rounds import MechanismPlan, Plan, PlanChoice, PlanNumbers, Progress, Round, RoundDetail, Terms
+from equipoise.model.plan_choices import PlanChoice
+from equipoise.model.rounds import MechanismPlan, Plan, PlanNumbers, Progress, Round, RoundDetail, Terms
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.forecasts import shown_candidates
 from equipoise_server.mechanisms.planner import Comparison, why

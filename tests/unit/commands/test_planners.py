@@ -7,7 +7,8 @@ import pytest
 from equipoise.commands.planners import ChooseBy, explained, print_candidates
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import AUTO, AUTO_BY_PROMISE, Forecast, PlanCandidate
+from equipoise.model.plan_choices import Forecast, PlanCandidate
+from equipoise.model.rounds import AUTO, AUTO_BY_PROMISE
 
 SERVES = PlanCandidate(
     mechanism="gaussian",
