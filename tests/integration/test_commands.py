@@ -381,7 +381,8 @@ def test_people_see_what_auto_chose(run: Run, place: Path, capsys: pytest.Captur
         assert (choice["because"] in shown) is (step == "plan")
         for each in choice["candidates"] if step == "plan" else ():
             told = each["forecast"]
-            (line,) = [line for line in shown.splitlines() if each["mechanism"] in line.split()[:2]]
+            rows = [line for line in shown.splitlines() if line.rstrip().endswith("GiB")]
+            (line,) = [row for row in rows if each["mechanism"] in row.split()]
             assert f"{told['expected_error']:.2g}" in line
             assert (f"{told['max_half_width']:.4f}" if told["max_half_width"] < 1 else " 1 ") in line
             assert line.startswith(" > ") is (each["mechanism"] == chosen["mechanism"])
