@@ -40,8 +40,8 @@ PARTS = (
 )
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-12, 1e-6, 0.01, 0.5])
-@pytest.mark.parametrize("rho", [0, 1, 10**4, 10**9, 25 * 10**10, 10**12, 5 * 10**13])
+@pytest.mark.parametrize("delta", [0.0, 1e-12, 1e-6, 0.01, 0.5, 0.999999])
+@pytest.mark.parametrize("rho", [0, 1, 10**4, 10**9, 10**12, 12 * 10**12, 5 * 10**13])
 def test_rhos_and_pairs_convert_as_the_library_does(rho: int, delta: float) -> None:
     cost = Cost(rho=rho, epsilon=3 * 10**11, delta=10**5)
     for each in (cost, Cost(rho=rho)):
