@@ -11,6 +11,8 @@ A component, not a mechanism: it plans nothing by itself and promises nothing. T
   a plan.
 - `variances`: `cell_variances(noise, axes)`, `product_variances(noise, axes, factors)` and
   `product_covariances(...)`: exact, from public things only.
+  `largest_variance`: of any weighted sum of a table.
+- `estimates`: `estimates_of(workload, measured)`: every query's count and variance, the same bits on every machine.
 - `measurement`: `measure(data, noise, seed, label)` counts and draws, and gives a `Measured`. Its `table(axes)` is
   the unbiased marginal of any set of the family as `ExactTable`: int64 numerators over one denominator, `.counts()`
   as float64. Its `product(axes, factors)` counts one box or weighted sum as a `Fraction`.

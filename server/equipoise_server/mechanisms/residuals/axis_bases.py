@@ -108,12 +108,13 @@ class Centred:
         return self.size * total + self.analyse(own, place)
 
     def level_products(self, first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-        means = self.means(first), self.means(second)
-        inner = np.sum((first - means[0][:, None]) * (second - means[1][:, None]), axis=1)
-        return np.stack([means[0] * means[1], inner], axis=1)
+        # Sums of whole weights are exact in any order, so that one division rounds alike on every machine.
+        sums = first.sum(axis=1) * second.sum(axis=1)
+        inner = (self.size * (first * second).sum(axis=1) - sums) / self.size
+        return np.stack([sums / self.size**2, inner], axis=1)
 
     def means(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(weights.mean(axis=1))
+        return np.asarray(weights.sum(axis=1) / self.size)
 
     def cell_strengths(self) -> NDArray[np.float64]:
         return np.array([[1 / self.size**2, 1 - 1 / self.size]])

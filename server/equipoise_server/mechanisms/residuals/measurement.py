@@ -22,6 +22,7 @@ from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
 
+NUMBER_BYTES = 8  # of one released integer
 FITS = 1 << 62  # int64 holds what stays below it; larger numbers are Python's
 
 
@@ -55,6 +56,24 @@ class Measured:
     noise: ResidualNoise
     records: int
     numbers: Mapping[Axes, NDArray[np.int64]]
+
+    @classmethod
+    def from_bytes(cls, noise: ResidualNoise, records: int, data: bytes) -> Measured:
+        """Read what `to_bytes` wrote. Raises `ValueError` for bytes of another length."""
+        family = noise.family
+        bases = bases_of(family.sizes, family.is_ordered)
+        shapes = {axes: tuple(bases[axis].places[-1].stop for axis in axes) for axes in family.sets}
+        if len(data) != NUMBER_BYTES * sum(map(math.prod, shapes.values())):
+            raise ValueError(f"the {len(data):,} bytes are not those of the family's numbers")
+        left, numbers = np.frombuffer(data, dtype="<i8").astype(np.int64), {}
+        for axes, shape in shapes.items():
+            own, left = np.split(left, [math.prod(shape)])
+            numbers[axes] = own.reshape(shape)
+        return cls(noise, records, numbers)
+
+    def to_bytes(self) -> bytes:
+        """Write the numbers set by set, in the family's order: 8 bytes for each, little endian."""
+        return b"".join(self.numbers[axes].astype("<i8").tobytes() for axes in self.noise.family.sets)
 
     def table(self, axes: Axes) -> ExactTable:
         """Return the unbiased marginal over a set of the family, exactly.

@@ -12,6 +12,7 @@ order this is `|w|^2 - (1.w)^2 / m` for axes in A and `((1.w) / m)^2` for the ot
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,7 +36,7 @@ def product_variances(noise: ResidualNoise, axes: Axes, factors: Factors) -> NDA
     """
     bases = bases_of(noise.sizes, noise.family.is_ordered)
     products = [bases[axis].level_products(own, own) for axis, own in zip(axes, factors, strict=True)]
-    return _contracted(noise, axes, products, len(factors[0]) if axes else 1)
+    return _contracted(noise.level_variances(axes), products, (len(factors[0]) if axes else 1,))
 
 
 def product_covariances(
@@ -54,23 +55,62 @@ def product_covariances(
     for axis in set(axes) ^ set(other_axes):
         outside *= bases[axis].means(one[axis] if axis in one else other[axis])
     products = [bases[axis].level_products(one[axis], other[axis]) for axis in common]
-    return outside * _contracted(noise, common, products, queries)
+    return outside * _contracted(noise.level_variances(common), products, (queries,))
 
 
 def cell_variances(noise: ResidualNoise, axes: Axes) -> NDArray[np.float64]:
     """Return the variance of every cell of a table: one dimension for each axis, of size 1 where all agree."""
     bases = bases_of(noise.sizes, noise.family.is_ordered)
-    variances = noise.level_variances(axes)
-    for axis in axes:
-        # The axis that is summed over is the first, and that of the cells becomes the last.
-        variances = np.tensordot(variances, bases[axis].cell_strengths(), axes=(0, 1))
-    return np.asarray(variances)
+    return _contracted(noise.level_variances(axes), *_along([bases[axis].cell_strengths() for axis in axes]))
+
+
+def largest_variance(noise: ResidualNoise, axes: Axes) -> float:
+    """Return what no weighted sum of a table's cells, of weights from 0 to 1, has more variance than.
+
+    *Proof.* The table sums to the known number of records, so weights w have the variance of w - 1/2, whose squares
+    sum to at most N / 4 for N cells; times that is the largest eigenvalue of the cells' covariance matrix at most.
+    That matrix is `sum s (x) C_i`, over the residuals' levels, with `C_i` what noise of variance 1 on a level adds
+    to the covariance of an axis's categories. In no order `C_i` is `J / m^2` for level 0 and `I - J / m` for level
+    1: projections on spaces that are orthogonal, of eigenvalues `1 / m` and 1, so that the levels of these axes
+    never add up, and the largest counts. On an ordered axis every row of `C_i` has absolute values that sum to the
+    root of its own diagonal number (a bin's part of a level's number, as the parts of all bins sum to 1), and no
+    eigenvalue of a sum is above its largest row.
+    """
+    bases = bases_of(noise.sizes, noise.family.is_ordered)
+    levels = noise.level_variances(axes)
+    ordered = [axis in noise.family.ordered for axis in axes]
+    rows = _along([np.sqrt(bases[axis].cell_strengths()) for axis in axes if axis in noise.family.ordered])
+    largest = 0.0
+    for index in np.ndindex(
+        *(1 if by_level else count for by_level, count in zip(ordered, levels.shape, strict=True))
+    ):
+        place = tuple(slice(None) if by_level else level for by_level, level in zip(ordered, index, strict=True))
+        summed = float(_contracted(levels[place], *rows).max())
+        for axis, by_level, level in zip(axes, ordered, index, strict=True):
+            summed /= 1 if by_level or level else noise.sizes[axis]
+        largest = max(largest, summed)
+    return largest * math.prod(noise.sizes[axis] for axis in axes) / 4
+
+
+def _along(strengths: Sequence[NDArray[np.float64]]) -> tuple[list[NDArray[np.float64]], tuple[int, ...]]:
+    """Give each axis's numbers, [size, levels + 1], a dimension of its own; and return the shape of all sizes."""
+    shapes = [[-1 if other == place else 1 for other in range(len(strengths))] for place in range(len(strengths))]
+    along = [each.reshape([*shape, each.shape[1]]) for each, shape in zip(strengths, shapes, strict=True)]
+    return along, tuple(len(each) for each in strengths)
 
 
 def _contracted(
-    noise: ResidualNoise, axes: Axes, products: Sequence[NDArray[np.float64]], queries: int
+    levels: NDArray[np.float64], products: Sequence[NDArray[np.float64]], shape: tuple[int, ...]
 ) -> NDArray[np.float64]:
-    sums = np.broadcast_to(noise.level_variances(axes)[None], (queries, *(each.shape[1] for each in products)))
-    for each in products:
-        sums = np.einsum("ql,ql...->q...", each, sums)
-    return np.asarray(sums)
+    """Sum the products of `s` and of the axes' numbers, [..., levels + 1], over all levels, elementwise.
+
+    So weights that are whole numbers give the same bits on every machine.
+    """
+    sums = np.zeros(shape)
+    for index in np.ndindex(levels.shape):
+        if levels[index]:
+            part = np.full(shape, levels[index])
+            for level, each in zip(index, products, strict=True):
+                part = part * each[..., level]
+            sums += part
+    return sums
