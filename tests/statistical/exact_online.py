@@ -33,7 +33,7 @@ def online_law(
         def positive(tests: SequentialSparseVector, _: int, score: int) -> bool:
             stretch.append(score)
             # All earlier tests of the stretch were negative: the chances of the last one, given that.
-            this, none = first_positive_law(tests._vector, tuple(stretch))[-2:]
+            this, none = first_positive_law(tests.vector, tuple(stretch))[-2:]
             found = choices.choose([none / (this + none), this / (this + none)]) == 1
             if found:
                 tests.positives += 1

@@ -31,8 +31,7 @@ from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import session_mechanism
 
-# How statements end: answered from the measurement or, by a test, from the hypothesis; afresh with noise; or from the
-# hypothesis without a test.
+# How statements end: with the interval of the measurement or of a test; afresh with noise; without an interval.
 CERTIFIED, AFRESH, UNCERTIFIED = "certified", "afresh", "uncertified"
 WAYS = {
     AnswerMethod.MEASURED: CERTIFIED,

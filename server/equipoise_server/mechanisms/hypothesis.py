@@ -44,8 +44,8 @@ class Hypothesis:
     """The distribution over the possible records.
 
     `potential`: the log-weights that it starts from, int64[|X|] in units of 2^-48 nats, the largest of them 0; all
-    0 for the uniform distribution. `slack`: the nats by which rounding may reduce a gain (`gain_slack`); a tilt that
-    does not gain more is skipped.
+    0 for the uniform distribution. `slack`: the nats by which rounding may reduce a gain (`gain_slack`); a tilt
+    that does not gain more is skipped.
     """
 
     def __init__(self, potential: NDArray[np.int64], slack: float) -> None:

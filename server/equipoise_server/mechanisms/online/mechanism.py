@@ -73,10 +73,10 @@ class Online:
     def plan(self, setting: PublicParameters) -> MechanismPlan:
         """Plan updates, threshold and noise from the shares, the length and the budget.
 
-        Options: `prior`, "own" or "none", says whether the hypothesis starts from a measurement; without it, that is
-        done which errs less by expectation. `updates` forces the number of updates; `threshold` the error, as a
-        fraction of the records, from which a hypothesis is updated (with a prior: for the first time); `answers` the
-        distribution of the noise.
+        Options: `prior`, "own" or "none", says whether the hypothesis starts from a measurement; without it, the
+        planner takes what is expected to err less. `updates` forces the number of updates; `threshold` the error,
+        as a fraction of the records, from which a hypothesis is updated (with a prior: for the first time);
+        `answers` the distribution of the noise.
         """
         session_length(setting, slotted=False)
         check_options(setting.options)

@@ -43,8 +43,8 @@ TEST_SHARES = tuple(1 - Fraction(1, 2**power) for power in range(2, 7))  # of a 
 class PriorOnlineParameters(Parameters):
     """Public parameters of a session that starts from a prior.
 
-    `prior`: what is measured. `chance`: that any interval of the measurement misses its truth. `told_half_width`: of
-    the single cells that it tells, at most, in units of 2^-40. `stages`: one for each update.
+    `prior`: what is measured. `chance`: that any interval of the measurement misses its truth. `told_half_width`:
+    of the single cells that it tells, at most, in units of 2^-40. `stages`: one for each update.
     """
 
     prior: PriorParameters = key("prior", codec_of(PriorParameters))
@@ -93,7 +93,7 @@ def told_half_width(prior: PriorParameters, chance: Fraction, records: int) -> i
     noise = prior.noise
     largest = max(float(cell_variances(noise, axes).max()) for axes in noise.family.sets)
     reach = UniformReach(noise.family, chance).cells() * math.sqrt(largest) / records
-    return min(1 << GRID_BITS, math.ceil(reach * UPWARD * 2**GRID_BITS))
+    return min(1 << GRID_BITS, math.ceil(float(reach) * UPWARD * 2.0**GRID_BITS))
 
 
 def prior_expected_error(prior: PriorParameters, records: int) -> float:

@@ -8,8 +8,8 @@ categories on every axis; and all others. Of each kind there are finitely many o
 kind has a third of the chance.
 
 Proof. The noise of a box is sub-Gaussian with the variance of `variances.product_variances`, so of N boxes none
-errs by more than `sqrt(2 log(2 N / chance))` deviations, but for `chance`. A sum of boxes errs by at most the sum of
-what its boxes err by. The number of records is public and exact.
+errs by more than `sqrt(2 log(2 N / chance))` deviations, but for `chance`. A sum of boxes errs by at most the sum
+of what its boxes err by. The number of records is public and exact.
 
 Values and half-widths are the same on every machine: sums are of integers, or of dyadic numbers without rounding,
 and everything else is elementwise.
@@ -81,7 +81,7 @@ class UniformReach:
         kinds = np.full(len(terms.queries), 2)
         for place, vectors in enumerate(terms.vectors):
             np.minimum(kinds, _kinds(vectors)[terms.numbers[:, place]], out=kinds)
-        return np.sqrt(np.array(squares)[kinds])
+        return np.asarray(np.sqrt(np.array(squares)[kinds]))
 
     def _summed(self, count: Callable[[int], int]) -> int:
         return sum(math.prod(count(self.family.sizes[axis]) for axis in axes) for axes in self.family.sets)

@@ -1,4 +1,4 @@
-"""A statement taken apart into product queries: boxes, which are what the variances of a measurement are known of."""
+"""A statement taken apart into product queries: the variance of each is known of a measurement."""
 
 from __future__ import annotations
 
