@@ -1,4 +1,4 @@
-"""Answers that a measurement tells directly: their values and variances, and half-widths for whoever asks whatever."""
+"""Answers that a measurement tells directly: values, deviations, and half-widths for whoever asks whatever."""
 
 from __future__ import annotations
 
