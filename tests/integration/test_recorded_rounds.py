@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -60,13 +58,6 @@ AUDIENCES = {
     ),
     **dict.fromkeys(("share", "workload", "result", "charge"), ("analyst", True)),
 }
-
-
-@pytest.fixture
-def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
-    bench = Bench(tmp_path, store_url)
-    yield bench
-    bench.stop()
 
 
 def recorded(bench: Bench) -> dict[Kind, list[dict[str, Any]]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -23,13 +22,6 @@ from equipoise_server.storage.tables.transparency import checkpoints
 from equipoise_server.transparency import keys, log
 
 DATA = "data/shop"
-
-
-@pytest.fixture
-def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
-    bench = Bench(tmp_path, store_url)
-    yield bench
-    bench.stop()
 
 
 def backed_up(bench: Bench) -> str:

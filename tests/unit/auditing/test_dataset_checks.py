@@ -7,26 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from harness.audit_failures import failures
 from harness.custodian import ORDER, Custodian, rechained
 
 from equipoise.auditing.report import as_json, as_markdown
-from equipoise.auditing.verify import Outcome, verify
+from equipoise.auditing.verify import verify
 
 SAME, ROUND, OTHER = "same-as:shop", "aa", "bb"
-
-
-def failures(custodian: Custodian) -> dict[str, str]:
-    checks = verify(custodian.archive(), custodian.trusted).checks
-    return {each.number: each.detail for each in checks if each.outcome is Outcome.FAILED}
-
-
-@pytest.fixture
-def custodian() -> Custodian:
-    """A table with a whole round."""
-    made = Custodian()
-    made.register()
-    made.play(ROUND)
-    return made
 
 
 def test_datasets_of_the_same_people_are_in_order_and_are_listed(custodian: Custodian) -> None:

@@ -7,19 +7,14 @@ from fractions import Fraction
 
 import pytest
 from harness import custodian as custodian_module
+from harness.audit_failures import failures
 from harness.custodian import ANALYST_PARTS, BUDGET, DATA_PARTS, ORDER, Custodian
 
 from equipoise.accounting import Cost, PrivacyEvent, ThresholdTests, ZcdpEvent, charge_at, charge_of, events_to_json
 from equipoise.auditing import accounts
-from equipoise.auditing.verify import Outcome, verify
 from equipoise.verification.conversion import epsilon_of
 
 ROUND = "aa"
-
-
-def failures(custodian: Custodian) -> dict[str, str]:
-    checks = verify(custodian.archive(), custodian.trusted).checks
-    return {check.number: check.detail for check in checks if check.outcome is Outcome.FAILED}
 
 
 def rho_of(epsilon: float) -> Fraction:

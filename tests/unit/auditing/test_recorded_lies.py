@@ -9,31 +9,17 @@ from fractions import Fraction
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from harness.audit_failures import failures
 from harness.custodian import ANALYST_PARTS, ORDER, ORIGIN, Custodian, rechained
 
 from equipoise.accounting import Cost, ZcdpEvent, charge_at, events_to_json
-from equipoise.auditing.archive import Archive, AuditorLog
-from equipoise.auditing.verify import Outcome, verify
+from equipoise.auditing.archive import AuditorLog
+from equipoise.auditing.verify import verify
 from equipoise.records.record import make_record
 from equipoise.records.signed_notes import SigningKey
 
 FIRST, LATER = "aa", "cc"
 Lie = Callable[[Custodian], object]
-
-
-def failures(custodian: Custodian, archive: Archive | None = None) -> dict[str, str]:
-    checks = verify(archive or custodian.archive(), custodian.trusted).checks
-    return {check.number: check.detail for check in checks if check.outcome is Outcome.FAILED}
-
-
-@pytest.fixture
-def custodian() -> Custodian:
-    """A table and a whole round."""
-    made = Custodian()
-    made.register()
-    made.play(FIRST)
-    assert not failures(made)
-    return made
 
 
 def opened(item: str, **fields: object) -> Lie:

@@ -9,31 +9,17 @@ from fractions import Fraction
 
 import pytest
 from harness import custodian as custodian_module
+from harness.audit_failures import failures
 from harness.custodian import DATA_PARTS, GRID_SECONDS, Custodian
 
 from equipoise.accounting import Cost, PrivacyEvent, ZcdpEvent, charge_of, events_to_json
-from equipoise.auditing.verify import Outcome, verify
+from equipoise.auditing.verify import verify
 from equipoise.records import envelopes
 from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
 from equipoise.records.signed_notes import sign_note
 
 FIRST, LATER = "aa", "cc"
 MICROSECONDS = 1_000_000
-
-
-def failures(custodian: Custodian) -> dict[str, str]:
-    checks = verify(custodian.archive(), custodian.trusted).checks
-    return {check.number: check.detail for check in checks if check.outcome is Outcome.FAILED}
-
-
-@pytest.fixture
-def custodian() -> Custodian:
-    """A table and a whole round."""
-    made = Custodian()
-    made.register()
-    made.play(FIRST)
-    assert not failures(made)
-    return made
 
 
 def settled_for_other_parts(custodian: Custodian) -> None:
