@@ -18,6 +18,7 @@ from statistical.exact_online import session_law
 from statistical.exact_pipeline import SEED, Pair
 
 from equipoise.accounting import PrivacyEvent
+from equipoise.accounting.residuals import PARAMETER_BITS
 from equipoise.errors import BudgetExhausted
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
@@ -67,7 +68,7 @@ class Instance:
     def parameters(self) -> PriorOnlineParameters:
         """The planned stages after a measurement of one attribute."""
         family = ResidualFamily.closed(SCHEMA.sizes, [(0,)])
-        noise = ResidualNoise.of(family, (int(self.variance * 2**20),))
+        noise = ResidualNoise.of(family, (int(self.variance * 2**PARAMETER_BITS),))
         planned = plan_from_prior(SETTING)
         return PriorOnlineParameters(
             PriorParameters.of(noise), planned.chance, planned.told_half_width, planned.stages
