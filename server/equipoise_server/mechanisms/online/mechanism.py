@@ -48,9 +48,9 @@ EXPECTED_PART = 0.05  # of the promise that the mean error comes to, on the stre
 class Online:
     """The mechanism `online`.
 
-    Formal guarantees. For the people in the table: `c (e_0^2 / 2 + rho_a)` in zCDP for c updates, up to the
-    truncation of the noise, however many statements are asked, and whoever chooses them having seen all earlier
-    answers. A statement's score is the largest error of its cells under the hypothesis, in units of 2^-16 records,
+    Formal guarantees. For the people in the table: `c (e_0^2 / 2 + rho_a)` in zCDP for c updates, or the sum over
+    stages that differ, and what a prior's measurement costs before them; up to the truncation of the noise, however
+    many statements are asked, and whoever chooses them having seen all earlier answers. A statement's score is the largest error of its cells under the hypothesis, in units of 2^-16 records,
     and moves by at most 2^16 when a record is replaced. Between two updates the hypothesis is a function of what
     was published, and the tests are one AboveThreshold (`accounting.sparse_vector_rho`); the statement that ends it
     is answered whole with fresh noise (`accounting.gaussian_rho`). Such costs add up where each mechanism is chosen
@@ -63,7 +63,8 @@ class Online:
 
     Errors, with probability `1 - beta` for all answers of a session at once: an answer from the hypothesis is
     within the threshold and what the noise of test and threshold may add, an answer with noise within the quantile
-    of its law. Answers after the last update are not certified. Where the plan proves that c updates are enough
+    of its law, an answer from a prior's measurement within `residuals.direct`. Other answers after the last update
+    are not certified. Where the plan proves that c updates are enough
     (`parameters.most_updates`), there are none.
     """
 
