@@ -43,6 +43,7 @@ from equipoise_server.transparency.signing import Signer
 
 NAMES = {
     Kind.LOG_STARTED: ["start", "key", "key"],
+    Kind.IDENTITY_CHANGED: ["identity"],
     Kind.DATASET_REGISTERED: ["dataset", "data"],
     Kind.ROUND_OPENED: ["round", "plan", "share", "share"],
     Kind.ROUND_SEALED: ["seal", "reservation", "workload", "workload"],
@@ -54,7 +55,7 @@ NAMES = {
 AUDIENCES = {
     **dict.fromkeys(("key", "dataset", "round", "seal", "release", "abort", "destruction"), ("round", False)),
     **dict.fromkeys(
-        ("start", "data", "plan", "reservation", "spending", "settlement", "access"), ("auditor", False)
+        ("start", "identity", "data", "plan", "reservation", "spending", "settlement", "access"), ("auditor", False)
     ),
     **dict.fromkeys(("share", "workload", "result", "charge"), ("analyst", True)),
 }
@@ -263,7 +264,7 @@ def test_only_hashes_stay_of_what_was_recorded_about_a_deleted_analyst(bench: Be
     with bench.store.read() as connection:
         rows = connection.execute(select(record_items).order_by(*in_order)).all()
         roots = connection.execute(select(records.c.position, records.c.root)).all()
-    assert [row.hash for row in rows] == before
+    assert [row.hash for row in rows][: len(before)] == before
     own = [row for row in rows if row.analyst == "ann"]
     assert len(own) == 3
     assert all(row.content is None and row.salt is None for row in own)

@@ -59,7 +59,7 @@ def leaves_swapped(custodian: Custodian) -> Archive:
 
 def record_removed(custodian: Custodian) -> Archive:
     archive = custodian.archive()
-    return replace(archive, records=archive.records[:2] + archive.records[3:])
+    return replace(archive, records=archive.records[:5] + archive.records[6:])
 
 
 def record_twice(custodian: Custodian) -> Archive:
@@ -69,25 +69,25 @@ def record_twice(custodian: Custodian) -> Archive:
 
 def item_changed(custodian: Custodian) -> Archive:
     archive = custodian.archive()
-    record = archive.records[2]
+    record = archive.records[5]
     changed = record.items[0].content.replace(b'"beta":0.05', b'"beta":0.06')
     items = (replace(record.items[0], content=changed), *record.items[1:])
-    return replace(archive, records=(*archive.records[:2], replace(record, items=items), *archive.records[3:]))
+    return replace(archive, records=(*archive.records[:5], replace(record, items=items), *archive.records[6:]))
 
 
 def wrong_salt(custodian: Custodian) -> Archive:
     archive = custodian.archive()
-    record = archive.records[2]
+    record = archive.records[5]
     items = (replace(record.items[0], salt=bytes(32)), *record.items[1:])
-    return replace(archive, records=(*archive.records[:2], replace(record, items=items), *archive.records[3:]))
+    return replace(archive, records=(*archive.records[:5], replace(record, items=items), *archive.records[6:]))
 
 
 def plan_removed(custodian: Custodian) -> Archive:
     """As an analyst's item is removed with the analyst, but this one is of no analyst."""
     archive = custodian.archive()
-    record = archive.records[2]
+    record = archive.records[5]
     items = (record.items[0], replace(record.items[1], content=b"", salt=b""), *record.items[2:])
-    return replace(archive, records=(*archive.records[:2], replace(record, items=items), *archive.records[3:]))
+    return replace(archive, records=(*archive.records[:5], replace(record, items=items), *archive.records[6:]))
 
 
 def charge_lowered(custodian: Custodian) -> Archive:
@@ -119,14 +119,14 @@ def journal_forked(custodian: Custodian) -> Archive:
     [
         (unknown_key, "A1", "signed by the unknown key equipoise/test"),
         (unrecorded_key, "A1", "which the log says is not in force"),
-        (leaf_removed, "A2", "there are 7 leaves, and the checkpoint says 8"),
+        (leaf_removed, "A2", "there are 10 leaves, and the checkpoint says 11"),
         (leaves_swapped, "A2", "the leaves do not hash to the checkpoint's root"),
-        (record_removed, "A4", "entry 2 of the log has no record"),
+        (record_removed, "A4", "entry 5 of the log has no record"),
         (record_twice, "A4", "entry 1 of the log has no record, or two"),
-        (item_changed, "A4", "entry 2 of the log: the item round does not open to its hash"),
-        (wrong_salt, "A4", "entry 2 of the log: the item round does not open to its hash"),
-        (plan_removed, "A4", "entry 2 of the log: the item plan does not open to its hash"),
-        (charge_lowered, "A5", "is not the one that entry 3 of the log"),
+        (item_changed, "A4", "entry 5 of the log: the item round does not open to its hash"),
+        (wrong_salt, "A4", "entry 5 of the log: the item round does not open to its hash"),
+        (plan_removed, "A4", "entry 5 of the log: the item plan does not open to its hash"),
+        (charge_lowered, "A5", "is not the one that entry 6 of the log"),
         (
             charge_lowered,
             "A6",
@@ -149,7 +149,7 @@ def test_two_checkpoints_of_one_size_are_a_fork(custodian: Custodian) -> None:
     other.play(ROUND)
     other.play("cc")
     failed = failures(custodian, custodian.archive(), [other.checkpoint()])
-    assert failed["A3"] == "there are two checkpoints of size 8: the log was forked"
+    assert failed["A3"] == "there are two checkpoints of size 11: the log was forked"
 
 
 def test_an_old_checkpoint_is_not_taken_for_a_new_one(custodian: Custodian) -> None:
@@ -220,9 +220,9 @@ def removing(archive: Archive, indices: Sequence[int], analyst: str) -> Archive:
 def test_a_single_item_cannot_be_removed_as_if_its_analyst_was_deleted(custodian: Custodian) -> None:
     """Else a custodian who is found out by a receipt could remove just what the receipt is compared with."""
     archive, others = custodian.archive(), custodian.receipt(ROUND, "ann", b"w" * 32)
-    audit = verify(removing(archive, [3], "ann"), custodian.trusted, (), [others])
+    audit = verify(removing(archive, [6], "ann"), custodian.trusted, (), [others])
     assert failed_checks(audit)["A8"] == (
-        "entry 3 of the log (round-sealed): the item of 'ann' was removed, but others of that analyst were not"
+        "entry 6 of the log (round-sealed): the item of 'ann' was removed, but others of that analyst were not"
     )
     audit = verify(removing(archive, range(len(archive.records)), "ann"), custodian.trusted, (), [others])
     assert not failed_checks(audit)

@@ -26,11 +26,11 @@ def test_datasets_of_the_same_people_are_in_order_and_are_listed(custodian: Cust
     charged = {account.name: [*account.charges] for account in audit.standing}
     assert charged == {name: [ROUND, OTHER] for name in charged}
     assert as_json(audit)["datasets"] == [
-        {"dataset": "shop", "entry": 1, "people": "new", "account": "shop"},
-        {"dataset": "later", "entry": 5, "people": SAME, "account": "shop"},
-        {"dataset": "latest", "entry": 6, "people": "same-as:later", "account": "shop"},
+        {"dataset": "shop", "entry": 4, "people": "new", "account": "shop"},
+        {"dataset": "later", "entry": 8, "people": SAME, "account": "shop"},
+        {"dataset": "latest", "entry": 9, "people": "same-as:later", "account": "shop"},
     ]
-    assert "| latest | entry 6 of the log | same-as:later | `shop` |" in as_markdown(audit)
+    assert "| latest | entry 9 of the log | same-as:later | `shop` |" in as_markdown(audit)
 
 
 def charged_to_its_own(custodian: Custodian) -> None:
