@@ -143,8 +143,7 @@ def test_a_prior_that_is_not_charged_is_caught() -> None:
 
 
 def test_stages_that_are_planned_without_the_prior_s_share_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    free = SETTING.options | {"prior": "own"}
-    setting = replace(SETTING, options=free)
+    setting = replace(SETTING, options={**SETTING.options, "prior": "own"})
     Online().plan(setting)
     stages = prior_plan._stages
     monkeypatch.setattr(
