@@ -38,7 +38,7 @@ from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import source_at
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
-from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Outcome, PublicParameters
 
 
@@ -133,7 +133,7 @@ def direct(demo: Demo, compiled: Mapping[str, CompiledWorkload], change: int | N
     plan: MechanismPlan = Equilibrium().plan(terms)
     if change is not None:
         parameters = EquilibriumParameters.from_json(plan.parameters)
-        dead = replace(parameters, game=replace(parameters.game, data_step=change))
+        dead = replace(parameters, game=replace(parameters.played, data_step=change))
         plan = replace(plan, parameters=dead.to_json())
     sent = {airline: workload_to_bytes(asked) for airline, asked in workloads().items()}
     seed = bound_seed(SEED, None, data_digest(demo.counts), terms, plan, sent)

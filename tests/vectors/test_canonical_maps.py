@@ -39,7 +39,7 @@ from equipoise_server.computation.seed import bound_seed, setting_fields
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters
 from equipoise_server.mechanisms.epochs.question import Scale
-from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
 from equipoise_server.mechanisms.histogram.plan import HistogramParameters
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -85,8 +85,8 @@ PARAMETERS: dict[str, Any] = {
     "epochs": EPOCHS,
     "online": OnlineParameters(1, HALF, -2, LAPLACE, 3, 4, (5, 6), True),
     "weights": WeightsParameters(1, HALF, GAUSSIAN, THIRD, 2, 3, -4),
-    "equilibrium, query": EquilibriumParameters(GAME, REPAIR),
-    "equilibrium, analyst": EquilibriumParameters(GAME, PLACES),
+    "equilibrium, query": EquilibriumParameters(GAME, REPAIR, None),
+    "equilibrium, analyst": EquilibriumParameters(GAME, PLACES, None),
     "pooled": PooledParameters(Family((2, 3), 2, 6), Demand(1, GAUSSIAN, -2), 3, THIRD, 0.5, 4, 5, REPAIR),
 }
 PLAN = MechanismPlan("gaussian", "{}", Cost(rho=7), Cost(epsilon=3), 1, 2, 3, 4, 5)
