@@ -37,7 +37,12 @@ STATEMENTS: list[object] = [
 TERMS = ["shop", "--share", "ann=3/10", "--share", "bob=3/10", "--data-delta", "1e-4", "--analyst-delta", "1e-4"]
 BUDGETS = ["--data-epsilon", "8", "--analyst-epsilon", "8"]
 PLAN = ["operator", "round", "plan"]
-GAME = ["--mechanism", "equilibrium"]  # which charges everybody and makes a synopsis
+GAME = [
+    "--mechanism",
+    "equilibrium",
+    "--options",
+    '{"prior": "none"}',
+]  # which charges everybody and makes a synopsis
 
 MECHANISMS = Path(__file__).parents[2] / "docs" / "mechanisms" / "equilibrium.md"
 
