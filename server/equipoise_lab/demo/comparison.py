@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,14 @@ from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.results import UNIT
 from equipoise_lab.simulation.measure import Errors
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.choice import Candidate
+from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.forecasts import forecast
 from equipoise_server.mechanisms.interface import PublicParameters
-from equipoise_server.mechanisms.planner import compare, why
+from equipoise_server.mechanisms.planner import Comparison, compare, why
 from equipoise_server.mechanisms.registry import MECHANISMS
 
+GAMES = {"equilibrium, prior none": "none", "equilibrium, prior own": "own"}  # shown apart: what a prior brings
 MAX_SECONDS = 4.0  # predicted; a mechanism that takes longer is planned but not run, as the demo should not wait
 
 
@@ -50,7 +53,7 @@ class MechanismErrors:
     """What one mechanism expects, promises, costs, and errs by on the airlines' queries.
 
     Attributes:
-        mechanism: its name.
+        mechanism: its name; of the game also whether it starts from a prior.
         expected: the mean error that its plan expects, as a fraction of the records.
         promised: the largest half-width of an interval, as a fraction of the records; 1 says nothing.
         measured: what came of one run; None where it was not run.
@@ -101,22 +104,33 @@ def compare_mechanisms(
     """
     comparison = compare(setting, MECHANISMS)
     rows, refusals = [], {}
-    for candidate in comparison.candidates:
+    for name, candidate in _candidates(setting, comparison, mechanism).items():
         if candidate.plan is None:
-            refusals[candidate.mechanism] = candidate.refusal.message if candidate.refusal is not None else ""
-        elif candidate.mechanism == mechanism:
-            rows.append(_row(setting, candidate.plan, Measurement.of(delivered, truth)))
+            refusals[name] = candidate.refusal.message if candidate.refusal is not None else ""
+        elif name == mechanism:
+            rows.append(_row(name, setting, candidate.plan, Measurement.of(delivered, truth)))
         elif candidate.plan.seconds <= MAX_SECONDS:
             answers = _run(setting, candidate.plan, data, workloads)
-            rows.append(_row(setting, candidate.plan, Measurement.of(answers, truth)))
+            rows.append(_row(name, setting, candidate.plan, Measurement.of(answers, truth)))
         else:
-            rows.append(_row(setting, candidate.plan, None))
+            rows.append(_row(name, setting, candidate.plan, None))
 
     def order(row: MechanismErrors) -> tuple[bool, bool, float]:
         mean = row.expected if row.measured is None else row.measured.errors.mean
         return row.mechanism != mechanism, row.measured is None, mean
 
     return Compared(tuple(sorted(rows, key=order)), refusals, why(comparison))
+
+
+def _candidates(setting: PublicParameters, comparison: Comparison, delivered: str) -> dict[str, Candidate]:
+    """Return what is compared, by name: the game twice, with and without a prior, unless it was delivered."""
+    named = {candidate.mechanism: candidate for candidate in comparison.candidates}
+    if delivered != Equilibrium.name:
+        del named[Equilibrium.name]
+        for name, prior in GAMES.items():
+            forced = replace(setting, options={**setting.options, "prior": prior})
+            (named[name],) = compare(forced, {Equilibrium.name: MECHANISMS[Equilibrium.name]}).candidates
+    return named
 
 
 def _run(
@@ -127,10 +141,12 @@ def _run(
     return Answers.join(outcome.answers[airline] for airline in workloads)
 
 
-def _row(setting: PublicParameters, plan: MechanismPlan, measured: Measurement | None) -> MechanismErrors:
+def _row(
+    name: str, setting: PublicParameters, plan: MechanismPlan, measured: Measurement | None
+) -> MechanismErrors:
     stated = forecast(plan, setting)
     return MechanismErrors(
-        mechanism=plan.mechanism,
+        mechanism=name,
         expected=stated.expected_error,
         promised=stated.max_half_width,
         measured=measured,

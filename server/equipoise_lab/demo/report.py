@@ -37,7 +37,9 @@ WHAT_IT_DOES = {
     "gaussian": "independent Gaussian noise on every answer",
     "laplace": "independent Laplace noise on every answer",
     "small_db": "a small table for each airline, drawn to serve the airline's questions",
-    "equilibrium": "the game of Hsu, Roth and Ullman (2012), as printed: it starts from nothing",
+    "equilibrium": "the game of Hsu, Roth and Ullman (2012)",
+    "equilibrium, prior none": "the game of Hsu, Roth and Ullman (2012), as printed: from nothing",
+    "equilibrium, prior own": "the game, from a distribution that is first fitted to noisy public tables",
 }
 
 
@@ -134,10 +136,10 @@ def _mechanism_cells(row: MechanismErrors, played: Played, measured: Measured) -
 def _mechanism_lines(measured: Measured) -> Iterator[str]:
     """Say what each mechanism does, and why one was chosen."""
     for row in measured.compared.mechanisms:
-        yield f"{row.mechanism:<24}{WHAT_IT_DOES[row.mechanism]}"
+        yield f"{row.mechanism:<25}{WHAT_IT_DOES[row.mechanism]}"
     for mechanism, refusal in measured.compared.refusals.items():
-        yield f"{mechanism:<24}cannot serve this round: {refusal}"
-    yield f"{'the uniform guess':<24}errs by up to {measured.uniform_max_error:.4f} and costs nothing"
+        yield f"{mechanism:<25}cannot serve this round: {refusal}"
+    yield f"{'the uniform guess':<25}errs by up to {measured.uniform_max_error:.4f} and costs nothing"
     yield f"Why auto chose so: {measured.compared.why}"
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from equipoise.model.accounts import Budget
 from equipoise.model.results import Answers
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_lab.demo import comparison
-from equipoise_lab.demo.comparison import Compared, Measurement, compare_mechanisms
+from equipoise_lab.demo.comparison import GAMES, Compared, Measurement, compare_mechanisms
 from equipoise_lab.demo.report import WHAT_IT_DOES
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -53,6 +53,13 @@ def delivered(name: str) -> Answers:
     return Answers.join(outcome.answers[airline] for airline in WORKLOADS)
 
 
+def plan_of(name: str) -> MechanismPlan:
+    """The plan of a mechanism, or of the game with or without a prior."""
+    if name in GAMES:
+        return MECHANISMS["equilibrium"].plan(replace(SETTING, options={"prior": GAMES[name]}))
+    return MECHANISMS[name].plan(SETTING)
+
+
 def compared(name: str, setting: PublicParameters = SETTING) -> Compared:
     """All mechanisms beside the one that answered."""
     return compare_mechanisms(setting, name, delivered(name), DATA, WORKLOADS, TRUTH)
@@ -70,7 +77,7 @@ def test_what_was_delivered_comes_first_and_is_measured_by_what_was_delivered() 
 def test_every_mechanism_states_its_plan_and_both_costs() -> None:
     plans = {each.mechanism: each for each in compared("gaussian").mechanisms}
     for name, row in plans.items():
-        plan = MECHANISMS[name].plan(SETTING)
+        plan = plan_of(name)
         assert (row.expected, row.promised) == (plan.expected_error, plan.max_half_width)
         assert 0 < row.data_epsilon <= SETTING.data_budget.epsilon
         assert 0 <= row.analyst_epsilon <= SETTING.analyst_budget.epsilon
@@ -78,7 +85,7 @@ def test_every_mechanism_states_its_plan_and_both_costs() -> None:
 
 
 def test_a_mechanism_that_would_take_long_is_planned_but_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds = {name: each.plan(SETTING).seconds for name, each in MECHANISMS.items()}
+    seconds = {row.mechanism: plan_of(row.mechanism).seconds for row in compared("gaussian").mechanisms}
     monkeypatch.setattr(comparison, "MAX_SECONDS", sorted(seconds.values())[3])
     for row in compared("gaussian").mechanisms:
         quick = row.mechanism == "gaussian" or seconds[row.mechanism] <= comparison.MAX_SECONDS
@@ -91,4 +98,11 @@ def test_a_mechanism_that_cannot_serve_says_why() -> None:
 
 
 def test_every_mechanism_is_said_in_words() -> None:
-    assert WHAT_IT_DOES.keys() == MECHANISMS.keys()
+    assert WHAT_IT_DOES.keys() == MECHANISMS.keys() | GAMES.keys()
+
+
+def test_the_game_is_shown_as_printed_and_from_a_prior_unless_it_was_delivered() -> None:
+    names = {row.mechanism for row in compared("gaussian").mechanisms}
+    assert GAMES.keys() <= names
+    assert "equilibrium" not in names
+    assert not GAMES.keys() & {row.mechanism for row in compared("equilibrium").mechanisms}
