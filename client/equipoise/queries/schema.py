@@ -10,7 +10,9 @@ The schema file is JSON with a version:
 Every value of a column must fall into exactly one category of its attribute, or the table is refused, unless a
 rule says otherwise: `missing` names the category for missing values, `unknown` the one for labels that are not
 listed and numbers outside the bins, `clamp` sends such numbers to the nearest bin. Both categories are
-added at the end if they are not listed. `{"age": 10, "sex": 2}` is short for columns coded 0, 1, 2, ...
+added at the end if they are not listed. `"ordered": true` says that the order of the categories means something;
+attributes with edges are ordered unless they say false. Mechanisms may measure ordered attributes such that ranges
+get less noise. `{"age": 10, "sex": 2}` is short for columns coded 0, 1, 2, ...
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ class Attribute:
     """One column: its categories in order, and how its values reach them.
 
     With `edges`, the first `len(edges) - 1` categories are the bins `[edges[i], edges[i + 1])`, and only the
-    `missing` and `unknown` categories may follow. Raises `InvalidArgument` naming the malformed part.
+    `missing` and `unknown` categories may follow. `ordered` None: with edges it is, without it is not. Raises
+    `InvalidArgument` naming the malformed part.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Attribute:
     missing: str = ""
     unknown: str = ""
     clamp: bool = False
+    ordered: bool | None = None
 
     def __post_init__(self) -> None:
         check_text("name", self.name)
@@ -67,6 +71,8 @@ class Attribute:
                 raise InvalidArgument(rule, f"{label!r} is not one of the categories")
         if not isinstance(self.clamp, bool):
             raise InvalidArgument("clamp", "must be true or false")
+        if self.ordered is not None and not isinstance(self.ordered, bool):
+            raise InvalidArgument("ordered", "must be true or false")
         if self.clamp and not self.edges:
             raise InvalidArgument("clamp", "is for attributes with edges only")
         if self.clamp and self.unknown:
@@ -97,6 +103,11 @@ class Attribute:
     def bins(self) -> int:
         """The number of numeric bins; 0 for a categorical attribute."""
         return max(0, len(self.edges) - 1)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the order of the categories means something."""
+        return bool(self.edges) if self.ordered is None else self.ordered
 
     def index(self, label: str) -> int:
         """Returns the position of a category. Raises `InvalidArgument`."""
@@ -136,6 +147,11 @@ class Schema:
     def sizes(self) -> tuple[int, ...]:
         """The attributes' numbers of categories."""
         return tuple(each.size for each in self.attributes)
+
+    @property
+    def ordered(self) -> tuple[int, ...]:
+        """The places of attributes whose order means something, ascending."""
+        return tuple(axis for axis, each in enumerate(self.attributes) if each.is_ordered)
 
     @property
     def universe_size(self) -> int:
@@ -180,10 +196,11 @@ def make_attribute(
     missing: str = "",
     unknown: str = "",
     clamp: bool = False,
+    ordered: bool | None = None,
 ) -> Attribute:
     """Returns an attribute whose errors are named below `field`, such as `schema.attributes[2].edges`."""
     try:
-        return Attribute(name, categories, edges, missing, unknown, clamp)
+        return Attribute(name, categories, edges, missing, unknown, clamp, ordered)
     except InvalidArgument as error:
         raise InvalidArgument(f"{field}.{error.field}", error.problem) from None
 
@@ -191,7 +208,7 @@ def make_attribute(
 def _from_document(field: str, document: object) -> Attribute:
     if not isinstance(document, dict):
         raise InvalidArgument(field, "must be a JSON object")
-    check_keys(field, document, {"name", "categories", "edges", "missing", "unknown", "clamp"})
+    check_keys(field, document, {"name", "categories", "edges", "missing", "unknown", "clamp", "ordered"})
     values = tuple(
         check_edge(f"{field}.edges[{i}]", edge) for i, edge in enumerate(read_list(field, document, "edges"))
     )
@@ -213,8 +230,11 @@ def _from_document(field: str, document: object) -> Attribute:
     clamp = document.get("clamp", False)
     if not isinstance(clamp, bool):
         raise InvalidArgument(f"{field}.clamp", "must be true or false")
+    ordered = document.get("ordered")
+    if not isinstance(ordered, bool) and "ordered" in document:
+        raise InvalidArgument(f"{field}.ordered", "must be true or false")
     name = check_text(f"{field}.name", document.get("name", ""))
-    return make_attribute(field, name, tuple(categories), values, missing, unknown, clamp)
+    return make_attribute(field, name, tuple(categories), values, missing, unknown, clamp, ordered)
 
 
 def _to_document(attribute: Attribute) -> dict[str, object]:
@@ -225,6 +245,8 @@ def _to_document(attribute: Attribute) -> dict[str, object]:
     document |= {rule: getattr(attribute, rule) for rule in ("missing", "unknown") if getattr(attribute, rule)}
     if attribute.clamp:
         document["clamp"] = True
+    if attribute.ordered is not None:
+        document["ordered"] = attribute.ordered
     return document
 
 

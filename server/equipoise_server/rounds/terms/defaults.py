@@ -55,7 +55,7 @@ def make_plan(terms: Terms, dataset: DatasetRecord) -> MechanismPlan:
         BudgetExhausted: no plan fits the budgets.
     """
     schema = dataset.schema
-    setting = setting_of(terms, dataset.records, schema.universe_size, schema.sizes)
+    setting = setting_of(terms, dataset.records, schema.universe_size, schema)
     named = mechanism if terms.session is None else session_mechanism
     plan = named(terms.mechanism).plan(setting)
     if terms.session is not None and terms.session.turn_seconds:
