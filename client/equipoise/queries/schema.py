@@ -10,9 +10,8 @@ The schema file is JSON with a version:
 Every value of a column must fall into exactly one category of its attribute, or the table is refused, unless a
 rule says otherwise: `missing` names the category for missing values, `unknown` the one for labels that are not
 listed and numbers outside the bins, `clamp` sends such numbers to the nearest bin. Both categories are
-added at the end if they are not listed. `"ordered": true` says that the order of the categories means something;
-attributes with edges are ordered unless they say false. Mechanisms may measure ordered attributes such that ranges
-get less noise. `{"age": 10, "sex": 2}` is short for columns coded 0, 1, 2, ...
+added at the end if they are not listed. `"ordered": true` says that the order of the categories means something, so
+that ranges may get less noise; it is the default with edges. `{"age": 10}` is short for a column coded 0, 1, 2, ...
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ class Attribute:
     """One column: its categories in order, and how its values reach them.
 
     With `edges`, the first `len(edges) - 1` categories are the bins `[edges[i], edges[i + 1])`, and only the
-    `missing` and `unknown` categories may follow. `ordered` None: with edges it is, without it is not. Raises
-    `InvalidArgument` naming the malformed part.
+    `missing` and `unknown` categories may follow. `ordered` None: where it has edges. Raises `InvalidArgument`.
     """
 
     name: str
@@ -71,7 +69,7 @@ class Attribute:
                 raise InvalidArgument(rule, f"{label!r} is not one of the categories")
         if not isinstance(self.clamp, bool):
             raise InvalidArgument("clamp", "must be true or false")
-        if self.ordered is not None and not isinstance(self.ordered, bool):
+        if not isinstance(self.ordered, bool | None):
             raise InvalidArgument("ordered", "must be true or false")
         if self.clamp and not self.edges:
             raise InvalidArgument("clamp", "is for attributes with edges only")
@@ -106,7 +104,7 @@ class Attribute:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the order of the categories means something."""
+        """Whether its order means something."""
         return bool(self.edges) if self.ordered is None else self.ordered
 
     def index(self, label: str) -> int:
@@ -132,11 +130,9 @@ class Schema:
             raise InvalidArgument("schema.attributes", "are empty")
         if len(self.attributes) > MAX_ATTRIBUTES:
             raise InvalidArgument("schema.attributes", f"are more than {MAX_ATTRIBUTES}")
-        seen: set[str] = set()
         for i, each in enumerate(self.attributes):
-            if each.name in seen:
+            if each.name in self.names[:i]:
                 raise InvalidArgument(f"schema.attributes[{i}].name", f"{each.name!r} is used twice")
-            seen.add(each.name)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -226,15 +222,13 @@ def _from_document(field: str, document: object) -> Attribute:
         if label and categories and label not in categories:
             categories.append(label)
         rules.append(label)
-    missing, unknown = rules
-    clamp = document.get("clamp", False)
-    if not isinstance(clamp, bool):
-        raise InvalidArgument(f"{field}.clamp", "must be true or false")
-    ordered = document.get("ordered")
-    if not isinstance(ordered, bool) and "ordered" in document:
-        raise InvalidArgument(f"{field}.ordered", "must be true or false")
+    clamp, ordered = document.get("clamp", False), document.get("ordered")
+    if not (isinstance(clamp, bool) and isinstance(ordered, bool | None)):
+        raise InvalidArgument(
+            f"{field}.{'ordered' if isinstance(clamp, bool) else 'clamp'}", "must be true or false"
+        )
     name = check_text(f"{field}.name", document.get("name", ""))
-    return make_attribute(field, name, tuple(categories), values, missing, unknown, clamp, ordered)
+    return make_attribute(field, name, tuple(categories), values, rules[0], rules[1], clamp, ordered)
 
 
 def _to_document(attribute: Attribute) -> dict[str, object]:
@@ -242,9 +236,8 @@ def _to_document(attribute: Attribute) -> dict[str, object]:
     if attribute.edges:
         document["edges"] = [int(e) if float(e).is_integer() else float(e) for e in attribute.edges]
     document["categories"] = list(attribute.categories)
-    document |= {rule: getattr(attribute, rule) for rule in ("missing", "unknown") if getattr(attribute, rule)}
-    if attribute.clamp:
-        document["clamp"] = True
+    rules = ("missing", "unknown", "clamp")
+    document |= {rule: getattr(attribute, rule) for rule in rules if getattr(attribute, rule)}
     if attribute.ordered is not None:
         document["ordered"] = attribute.ordered
     return document

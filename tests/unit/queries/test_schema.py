@@ -114,7 +114,6 @@ def one(**parts: object) -> str:
         (one(name="a", categories=["x"], clamp=True), "schema.attributes[1].clamp"),
         (one(name="a", categories=["x"], clamp="no"), "schema.attributes[1].clamp"),
         (one(name="a", categories=["x"], ordered=1), "schema.attributes[1].ordered"),
-        (one(name="a", categories=["x"], ordered=None), "schema.attributes[1].ordered"),
         (one(name="a", edges=[]), "schema.attributes[1].edges"),
         (one(name="a", edges=[1]), "schema.attributes[1].edges"),
         (one(name="a", edges=[1, 1]), "schema.attributes[1].edges[1]"),
