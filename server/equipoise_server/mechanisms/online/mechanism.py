@@ -32,11 +32,11 @@ from equipoise_server.mechanisms.online.prior_plan import (
     PriorOnlineParameters,
     plan_from_prior,
     prior_events,
-    prior_expected_error,
 )
 from equipoise_server.mechanisms.online.stages import Stage
 from equipoise_server.mechanisms.online.streams import SessionStreams
 from equipoise_server.mechanisms.prior.choice import plan_with_prior
+from equipoise_server.mechanisms.prior.forecast import prior_expected_error
 from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
 from equipoise_server.mechanisms.repair.private_weights import answer_scores, rounding_error
 from equipoise_server.mechanisms.running_time import fitting_bytes, online_seconds
