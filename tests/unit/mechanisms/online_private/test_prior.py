@@ -61,7 +61,7 @@ def table(strength: float) -> NDArray[np.int64]:
 
 
 def played(
-    public: PublicParameters, counts: NDArray[np.int64], asked: dict[int, CompiledStatement]
+    public: PublicParameters, counts: NDArray[np.int64], asked: Mapping[int, CompiledStatement]
 ) -> list[Answers]:
     session = PRIVATE.start(public, PRIVATE.plan(public), DenseCounts(counts, SCHEMA.sizes), SEED)
     return [session.answer(slot, statement) for slot, statement in asked.items()]
