@@ -21,7 +21,7 @@ from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.online.interface import session_length
 from equipoise_server.mechanisms.online.stages import Stage, stage_events, stage_truncation
 from equipoise_server.mechanisms.parameters import Parameters
-from equipoise_server.mechanisms.prior.forecast import told_half_width
+from equipoise_server.mechanisms.prior.known_answers import told_half_width
 from equipoise_server.mechanisms.prior.plan import PriorParameters, plan_prior
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, rounding_error
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, half_width_on_grid

@@ -31,7 +31,7 @@ from equipoise_server.mechanisms.epochs.plan import (
 from equipoise_server.mechanisms.equilibrium.options import real
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.parameters import Parameters
-from equipoise_server.mechanisms.prior.forecast import told_half_width
+from equipoise_server.mechanisms.prior.known_answers import told_half_width
 from equipoise_server.mechanisms.prior.plan import PriorParameters, plan_prior
 
 PRIOR_PART = 3 / 5  # of epsilon; delta is halved

@@ -6,6 +6,7 @@ answered and whoever chooses them. What a statement is answered by depends on th
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -22,8 +23,10 @@ from equipoise_server.mechanisms.prior.measure import LABEL, fitted_prior
 from equipoise_server.mechanisms.prior.plan import PriorParameters
 from equipoise_server.mechanisms.residuals.direct import UniformReach, answerable, direct_answers
 from equipoise_server.mechanisms.residuals.measurement import Measured, measure
+from equipoise_server.mechanisms.residuals.variances import cell_variances
 
 MEASURED = AnswerMethod.MEASURED
+UPWARD = 1 + 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,3 +77,17 @@ class MeasuredPrior:
             for each in (told.reach, told.deviation)
         )
         return moved_into(answers_within(values, MEASURED, half_widths, errors), expected, MEASURED)
+
+
+def told_half_width(prior: PriorParameters, chance: Fraction, records: int) -> int:
+    """Return the largest half-width of a single cell that is measured, in units of 2^-40.
+
+    Args:
+        prior: the measurement.
+        chance: that any interval of the measurement misses its truth.
+        records: `n`, how many records the table has.
+    """
+    noise = prior.noise
+    largest = max(float(cell_variances(noise, axes).max()) for axes in noise.family.sets)
+    reach = UniformReach(noise.family, chance).cells() * math.sqrt(largest) / records
+    return min(1 << GRID_BITS, math.ceil(float(reach) * UPWARD * 2.0**GRID_BITS))
