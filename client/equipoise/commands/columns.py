@@ -11,6 +11,7 @@ from equipoise.model.accounts import Account, Budget, JournalEntry
 from equipoise.model.datasets import Dataset
 from equipoise.model.rounds import Plan, Round, RoundDetail, RoundState, Share, Terms
 from equipoise.queries.schema import Attribute
+from equipoise.queries.statement_work import most_work
 
 
 def pair(budget: Budget) -> str:
@@ -148,6 +149,7 @@ FACTS: Mapping[str, Callable[[Round, Share | None], object]] = {
     "intervals hold with": lambda shown, _: f"{1 - shown.terms.beta:.4g}",
     "opened": lambda shown, _: _time(shown.open_time),
     "session of": lambda shown, _: _length(shown.terms),
+    "a statement may be": lambda shown, own: _work(shown.terms, own),
     "after its updates": lambda shown, _: _ending(shown.terms),
     "unprotected": lambda shown, own: _unprotected(shown.terms, own),
     "your share": lambda _, own: None if own is None else _allowed(own),
@@ -175,6 +177,13 @@ def _length(terms: Terms) -> str | None:
     return (
         turns if terms.session.turn_seconds else f"{counted(terms.session.length, 'statement')}, answered at once"
     )
+
+
+def _work(terms: Terms, own: Share | None) -> str | None:
+    """How much work turns leave to a statement; only who sees all shares can tell."""
+    if own is not None or terms.session is None or not terms.session.turn_seconds:
+        return None
+    return f"at most {most_work(terms.session.turn_seconds, len(terms.shares)):,} units of work"
 
 
 def _unprotected(terms: Terms, own: Share | None) -> str | None:
