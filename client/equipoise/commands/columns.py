@@ -148,8 +148,7 @@ FACTS: Mapping[str, Callable[[Round, Share | None], object]] = {
     ),
     "intervals hold with": lambda shown, _: f"{1 - shown.terms.beta:.4g}",
     "opened": lambda shown, _: _time(shown.open_time),
-    "session of": lambda shown, _: _length(shown.terms),
-    "a statement may be": lambda shown, own: _work(shown.terms, own),
+    "session of": lambda shown, own: _length(shown.terms, own),
     "after its updates": lambda shown, _: _ending(shown.terms),
     "unprotected": lambda shown, own: _unprotected(shown.terms, own),
     "your share": lambda _, own: None if own is None else _allowed(own),
@@ -170,20 +169,16 @@ def print_round(shown: Round, share: Share | None = None) -> None:
     print_facts((title, fact(shown, share)) for title, fact in FACTS.items())
 
 
-def _length(terms: Terms) -> str | None:
+def _length(terms: Terms, own: Share | None) -> str | None:
+    """Of a session; with turns also how much work they leave to a statement, for whoever sees all shares."""
     if terms.session is None:
         return None
-    turns = f"{counted(terms.session.length, 'turn')} of {counted(terms.session.turn_seconds, 'second')}"
-    return (
-        turns if terms.session.turn_seconds else f"{counted(terms.session.length, 'statement')}, answered at once"
-    )
-
-
-def _work(terms: Terms, own: Share | None) -> str | None:
-    """How much work turns leave to a statement; only who sees all shares can tell."""
-    if own is not None or terms.session is None or not terms.session.turn_seconds:
-        return None
-    return f"at most {most_work(terms.session.turn_seconds, len(terms.shares)):,} units of work"
+    length, seconds = terms.session.length, terms.session.turn_seconds
+    if not seconds:
+        return f"{counted(length, 'statement')}, answered at once"
+    turns = f"{counted(length, 'turn')} of {counted(seconds, 'second')}"
+    work = f"a statement at most {most_work(seconds, len(terms.shares)):,} units of work"
+    return turns if own is not None else f"{turns}; {work}"
 
 
 def _unprotected(terms: Terms, own: Share | None) -> str | None:
