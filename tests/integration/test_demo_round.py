@@ -125,6 +125,7 @@ def setting(records: int) -> PublicParameters:
         beta=BETA,
         options={},
         attributes=SCHEMA.sizes,
+        ordered=SCHEMA.ordered,
     )
 
 
