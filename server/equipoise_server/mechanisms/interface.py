@@ -40,6 +40,8 @@ class PublicParameters:
         options: what the operator forces, by the option's name.
         attributes: the number of categories of each attribute, in the schema's order. Empty where only the
             universe's size is known; a mechanism that measures tables of attributes cannot be planned then.
+        measured: of a run that answers from a measurement made before: the numbers that were released of it. No
+            plan depends on them; the options have their digest.
     """
 
     records: int
@@ -51,6 +53,7 @@ class PublicParameters:
     beta: float
     options: Mapping[str, object]
     attributes: tuple[int, ...] = ()
+    measured: bytes = b""
 
     @property
     def protects_analysts(self) -> bool:
@@ -81,10 +84,14 @@ class PublicParameters:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a run: the answers of every analyst, and the synopsis, which is empty where there is none."""
+    """The result of a run: the answers of every analyst, and the synopsis, which is empty where there is none.
+
+    `measured`: the numbers of a measurement, for later rounds (`Measured.to_bytes`); empty of any other round.
+    """
 
     answers: Mapping[str, Answers]
     synopsis: Synopsis = field(default_factory=Synopsis)
+    measured: bytes = b""
 
 
 class Mechanism(Protocol):
