@@ -1,0 +1,53 @@
+"""Measures the marginals of a prior once, and fits the prior to them.
+
+The fit sees the noisy tables and public variances only: post-processing. So a prior costs what its measurement does
+(`PriorParameters.event`), and whatever starts from it may depend on every bit of it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.prior.distribution import Prior, floored
+from equipoise_server.mechanisms.prior.fit import Target, fit_potential
+from equipoise_server.mechanisms.prior.plan import VARIANCE_BITS, PriorParameters
+from equipoise_server.mechanisms.prior.support import Support, Universe
+from equipoise_server.mechanisms.residuals.measurement import Measured, measure
+
+LABEL = "prior"  # of the streams from which its noise is drawn
+
+
+def measure_prior(parameters: PriorParameters, data: Counts, seed: bytes) -> Prior:
+    """Measure and fit a prior over the whole universe.
+
+    Args:
+        parameters: of the plan.
+        data: the private table; its marginals are counted, and nothing else.
+        seed: of the round or session; the streams named `prior` are read, once.
+
+    Raises:
+        ValueError: the table is over another universe.
+    """
+    return fitted_prior(parameters, measure(data, parameters.noise, seed, LABEL))
+
+
+def fitted_prior(parameters: PriorParameters, measured: Measured, support: Support | None = None) -> Prior:
+    """Fit the prior to what was measured with its noise.
+
+    Args:
+        parameters: of the measurement.
+        measured: the noisy residuals.
+        support: the records over which it keeps weights; None: all that can exist.
+    """
+    # Elementwise divisions alone, which are the same on every machine.
+    squared = float(measured.records) ** 2
+    targets = [
+        Target(axes, np.asarray(measured.table(axes).counts() / measured.records), variance / squared)
+        for axes, variance in zip(
+            parameters.noise.largest,
+            (variance / 2.0**VARIANCE_BITS for variance in parameters.variances),
+            strict=True,
+        )
+    ]
+    return floored(fit_potential(support or Universe(parameters.noise.sizes), targets))
