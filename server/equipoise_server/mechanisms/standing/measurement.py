@@ -96,6 +96,11 @@ class Measurement:
         return Outcome({}, measured=measured.to_bytes())
 
 
+def as_options(noise: ResidualNoise) -> dict[str, object]:
+    """Return the options by which a measurement with this noise is planned."""
+    return {"noise": _NOISE.encode(noise)}
+
+
 def _noise_of(setting: PublicParameters) -> ResidualNoise:
     for name in sorted(setting.options.keys() - {"noise"}):
         raise InvalidArgument(

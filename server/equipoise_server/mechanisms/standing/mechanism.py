@@ -21,7 +21,7 @@ from equipoise_server.mechanisms.checking import planned_workloads
 from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.residuals.estimates import outside_of
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
-from equipoise_server.mechanisms.standing.answering import answers_of, fitted_distribution, synthetic_table
+from equipoise_server.mechanisms.standing.answering import answers_of, synthetic_table
 from equipoise_server.mechanisms.standing.plan import StandingParameters, plan_standing
 from equipoise_server.mechanisms.standing.released import released_numbers
 
@@ -30,7 +30,7 @@ class Standing:
     """The mechanism `standing`."""
 
     name = STANDING
-    fitted = False  # its fit is the same on every machine
+    fitted = False
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
         """Plan a round from public facts; the option `standing` is the measurement."""
@@ -51,14 +51,14 @@ class Standing:
         measured = released_numbers(setting, parameters.measurement)
         for workload in present.values():
             check_statements(measured.noise, workload)
-        progress("fitting", 0, 1)
-        fitted = fitted_distribution(measured) if parameters.synopsis else None
-        progress("fitting", 1, 1)
         answers = {}
         for done, (analyst, workload) in enumerate(present.items()):
             progress("answering", done, len(present))
-            answers[analyst] = answers_of(workload, measured, parameters.log, fitted)
-        return Outcome(answers, Synopsis() if fitted is None else synthetic_table(fitted, parameters.synopsis))
+            answers[analyst] = answers_of(workload, measured, parameters.log)
+        progress("fitting", 0, 1)
+        synopsis = synthetic_table(measured, parameters.synopsis) if parameters.synopsis else Synopsis()
+        progress("fitting", 1, 1)
+        return Outcome(answers, synopsis)
 
 
 def check_workload(plan: MechanismPlan, workload: CompiledWorkload) -> None:

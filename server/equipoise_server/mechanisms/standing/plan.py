@@ -36,8 +36,7 @@ class StandingParameters(Parameters):
     """All public parameters of one run.
 
     `measurement`: which one answers. `log`: of 2 over beta (`reach.log_chance`), from which half-widths follow.
-    `synopsis`: records of the synthetic table; 0 where the universe is too large for a fit, and then all answers
-    are the measurement's own.
+    `synopsis`: records of the synthetic table; 0 where the universe is too large for a fit.
     """
 
     measurement: ReleasedMeasurement = key("measurement", codec_of(ReleasedMeasurement))
@@ -48,7 +47,7 @@ class StandingParameters(Parameters):
 def plan_standing(name: str, setting: PublicParameters) -> MechanismPlan:
     """Plan a round from public facts: nothing is charged to anybody.
 
-    `max_half_width` holds for whatever the family tells: of the largest variance and the longest code word (`reach`).
+    `max_half_width` holds for whatever the family tells: the largest variance, and the longest code word (`reach`).
     """
     check_setting(setting)
     measurement = named_measurement(setting)

@@ -10,8 +10,8 @@ A word says one of three things:
 
 1. (1 bit) A sum of boxes. As many bits as there are boxes; then for each which set of the family it is over, and on
    each of its axes the categories that it selects: 1 bit, then their number and which of so many there are, or, for
-   neighbours, the first and the last. Of several boxes each has `COEFFICIENT_BITS` for its coefficient; of a single one it is
-   1, or -1 of the complement. What is the same for all records has no error, and no word.
+   neighbours, the first and the last. Of several boxes each has `COEFFICIENT_BITS` for its coefficient; of a single
+   one it is 1, or -1 of the complement. What is the same for all records has no error, and no word.
 2. (2 bits) Which set of the family, and which of its cells: 1 bit for each.
 3. (2 bits) Which set of the family, and one cell of its table.
 
