@@ -20,7 +20,7 @@ from equipoise_server.identity.keyfiles import write_private
 from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.replay.replay import Replay, Replayed
-from equipoise_server.replay.seed import unsealed
+from equipoise_server.replay.seed import OpenedSeed, unsealed
 from equipoise_server.replay.stored import StoredRound
 from equipoise_server.storage.store import read_only
 from equipoise_server.transparency.keys import PublicKey, Purpose, add
@@ -74,7 +74,11 @@ class Released:
         with read_only(url) as store:
             return Replay(
                 StoredRound(store, round_id),
-                lambda commitment: seed or unsealed(url, guard, round_id, self.key, commitment, system_clock()),
+                lambda commitment: (
+                    unsealed(url, guard, round_id, self.key, commitment, system_clock())
+                    if seed is None
+                    else OpenedSeed(seed, None)
+                ),
                 lambda dataset: source_at(self.state / "data" / dataset.source),
                 lambda *_: None,
             ).run()

@@ -28,6 +28,7 @@ from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.records.merkle import leaf_hash, verify_consistency, verify_inclusion
 from equipoise.records.signed_notes import open_checkpoint
+from equipoise_server.cli import main as run_server_command
 from equipoise_server.replay.seed import seed_in
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")),))
@@ -72,11 +73,11 @@ class Place:
         """What a command says that must fail with exit code 1."""
         return refusal(self.capsys, self.auditor, "audit", *arguments)
 
-    def failed(self, archive: Path | None) -> str:
+    def failed(self, archive: Path | None, *options: object) -> str:
         """What `audit verify` prints of an archive that is not in order, or of what the server has."""
         given = [] if archive is None else [str(archive)]
         with pytest.raises(SystemExit) as ended:
-            main(["audit", "verify", *given, "--profile", str(self.auditor)])
+            main(["audit", "verify", *given, *map(str, options), "--profile", str(self.auditor)])
         assert ended.value.code == 1
         return self.capsys.readouterr().out
 
@@ -108,6 +109,12 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
             operator.abort(aborted, "no time")
             operator.open(TERMS)
         yield Deployment(profiles / "auditor", released, directory / "receipt")
+
+
+@pytest.fixture
+def state(deployment: Deployment) -> Path:
+    """The state directory of the server."""
+    return deployment.auditor.parent.parent
 
 
 @pytest.fixture
@@ -153,7 +160,7 @@ def test_a_deployment_is_audited_offline(place: Place) -> None:
     place.audit("seed", place.released, "--out", seed)
     kept = read_archive(archive)
     recorded = read_rounds(open_steps(kept.records, kept.leaves)).rounds[place.released]
-    assert seed_in(seed, recorded.terms.seed_commitment) == SEED
+    assert seed_in(seed, recorded.terms.seed_commitment).seed == SEED
     assert seed.stat().st_mode & 0o777 == 0o600
     assert "seed cannot be written" in place.refused("seed", place.released, "--out", seed).replace(
         f"{seed}: ", "seed "
@@ -173,6 +180,24 @@ def test_a_deployment_is_audited_offline(place: Place) -> None:
         (place.directory / "bundle").write_bytes(ann.bundle(place.released).to_bytes())
     for seen in (archive / "checkpoint", place.directory / "bundle"):
         assert outcomes(place.audit("verify", "--checkpoint", seen))["A3"] == "passed"
+
+
+def test_a_replay_whose_reading_of_the_seed_is_not_in_the_log_is_found(place: Place, state: Path) -> None:
+    """On a copy of the state directory the same command opens the same seed, and no log says so."""
+    copy = place.directory / "copy"
+    shutil.copytree(state, copy)
+    reports = {}
+    for own in (copy, state):
+        with pytest.raises(SystemExit) as ended:
+            run_server_command(["audit", "replay", place.released, "--state", str(own), "--json"])
+        assert not ended.value.code
+        reports[own] = place.directory / f"{own.name}.json"
+        reports[own].write_text(place.capsys.readouterr().out)
+    assert "names the seed-read record" in place.failed(None, "--replay", reports[copy])
+    # What is on record enters the log before a seed is given out.
+    place.audit("seed", place.released, "--out", place.directory / "seed")
+    found = outcomes(place.audit("verify", "--replay", reports[state]))
+    assert found["A10"] == "passed"
 
 
 def test_a_changed_archive_is_found_out(place: Place) -> None:

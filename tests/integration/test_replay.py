@@ -15,6 +15,7 @@ import pytest
 from harness.released_rounds import Released, release
 from numpy.typing import NDArray
 
+from equipoise.auditing.replay_checks import read_replay_report
 from equipoise.errors import InvalidArgument, NotFound, VerificationFailed, WrongState
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import MechanismPlan
@@ -34,6 +35,7 @@ from equipoise_server.storage.store import open_store, read_only
 from equipoise_server.storage.tables.identity import identities
 
 CHECKS = ["records", "plan", "seed", "workloads", "data", "answers", "streams", "synopsis"]
+RELIED_ON = {"dataset-registered", "round-opened", "round-sealed", "round-released"}
 QUERY = 5
 ROUNDS = ("equilibrium", "pooled", "projection")  # one that is exact, and two that are fitted in floats
 
@@ -48,6 +50,30 @@ def rows(database: Path) -> dict[str, list[tuple[object, ...]]]:
     with closing(sqlite3.connect(database)) as connection:
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         return {name: connection.execute(f"SELECT * FROM {name}").fetchall() for (name,) in tables}
+
+
+@pytest.mark.parametrize("name", ROUNDS[:1])
+def test_a_replay_tells_under_which_record_the_seed_was_read(
+    released: Released, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So that an audit finds a reading that never came to the log."""
+    copy = released.copy(tmp_path / "copy")
+    round_id = copy.rounds[name]
+    opened = tmp_path / "seed"
+    opened.write_text(opened_seed(copy, name).hex())
+    for way, kinds in (
+        (("--auditor-key", str(copy.key_file)), {"seed-read"}),
+        (("--seed-file", str(opened)), set()),
+    ):
+        code, out, _ = ended(capsys, round_id, "--state", str(copy.state), "--json", *way)
+        assert code == 0
+        (tmp_path / "report").write_text(out)
+        report = read_replay_report(tmp_path / "report")
+        assert (report.round_id, report.agrees) == (round_id, True)
+        assert {*report.records} == RELIED_ON | kinds
+        with closing(sqlite3.connect(copy.database)) as connection:
+            on_record = dict(connection.execute("SELECT root, kind FROM records").fetchall())
+        assert [on_record[root] for root in report.records.values()] == [*report.records]
 
 
 def opened_seed(released: Released, name: str) -> bytes:

@@ -32,7 +32,7 @@ from equipoise.model.results import Answers, ResultColumns
 from equipoise.model.rounds import Ending, RoundState, SessionTerms, Share, Terms
 from equipoise.model.times import to_microseconds
 from equipoise.profile.receipt_store import read_session_receipt
-from equipoise.queries.predicates import attribute
+from equipoise.queries.predicates import AllOf, attribute
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
 from equipoise.wire.statements import statement_to_bytes
@@ -45,6 +45,7 @@ from equipoise_server.sessions.attachments import Attachment
 from equipoise_server.storage.tables.round import submissions
 from equipoise_server.storage.tables.session import asked
 from equipoise_server.storage.tables.session import attached as attached_table
+from equipoise_server.workers.session_process import SessionProcess
 
 DATA = "data/shop"
 
@@ -362,6 +363,54 @@ def test_turns_alone_say_when_anything_is_answered(on_sqlite: Bench) -> None:
     ann.detach()
     assert ask_later(bench, attached(bench, "ann", session_id), 3, ASKED["ann"][2]).slot == 6
     assert bench.charged() == charged
+
+
+def test_a_statement_that_its_part_of_a_turn_cannot_hold_is_refused_to_whoever_asks_and_seen_by_nobody(
+    on_sqlite: Bench,
+) -> None:
+    """It could make the turn late, which everybody sees."""
+    bench = on_sqlite
+    session_id = bench.sessions.open(replace(BY_TURNS, session=SessionTerms(length=6, turn_seconds=1)), "open").id
+    charged = bench.charged()
+    ann, bob = (attached(bench, name, session_id) for name in ("ann", "bob"))
+    bobs = bob.ask(1, statement_to_bytes(ASKED["bob"][0]))
+    either = (COLOUR == "red") | (SIZE == "s"), (COLOUR == "green") | (SIZE == "m")
+    hard = statement_to_bytes(AllOf(either * 900))
+    with pytest.raises(InvalidArgument, match=r"^statement: is [0-9,]+ units of work, .* hold 125,000 for each"):
+        ann.ask(1, hard)
+    anns = ann.ask(1, statement_to_bytes(ASKED["ann"][0]))
+    bench.clock.move(1)
+    until(lambda: len(answered(bench)) == 2)
+    bench.clock.move(1)
+    assert (anns.result(PATIENCE).slot, bobs.result(PATIENCE).slot) == (0, 1)
+    assert bench.charged() == charged
+    # Without turns there is nobody who could see it.
+    at_once = bench.sessions.open(ONLINE, "open another").id
+    assert attached(bench, "ann", at_once).ask(1, hard).result(PATIENCE).slot == 0
+
+
+def test_turns_in_which_nobody_asks_are_processed_as_they_end(
+    on_sqlite: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the next answer would come the later the fewer have asked before, and others would see it."""
+    bench, passed, pass_to = on_sqlite, list[int](), SessionProcess.pass_to
+
+    def noted(process: SessionProcess, slot: int) -> None:
+        pass_to(process, slot)
+        passed.append(slot)
+
+    monkeypatch.setattr(SessionProcess, "pass_to", noted)
+    ann = attached(bench, "ann", bench.sessions.open(BY_TURNS, "open").id)
+    bench.clock.move(10)
+    until(lambda: passed == [2])
+    asked = ann.ask(1, statement_to_bytes(ASKED["ann"][0]))
+    bench.clock.move(10)
+    until(lambda: len(answered(bench)) == 1)
+    bench.clock.move(10)
+    assert asked.result(PATIENCE).slot == 2
+    until(lambda: passed == [2, 6])
+    bench.clock.move(100)
+    until(lambda: passed == [2, 6, 12])
 
 
 def ask_later(bench: Bench, stream: Attachment, sequence: int, statement: Statement) -> StoredAnswer:

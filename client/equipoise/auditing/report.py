@@ -11,8 +11,9 @@ from datetime import datetime
 from typing import Any
 
 from equipoise.auditing.accounts import Account
+from equipoise.auditing.questions import NOT_CHECKED
 from equipoise.auditing.rounds import RecordedRound
-from equipoise.auditing.verify import NOT_CHECKED, Audit, Outcome
+from equipoise.auditing.verify import Audit, Outcome
 from equipoise.model.times import from_microseconds
 from equipoise.records.item_parts import SESSION
 from equipoise.records.items import DataItem, SealItem

@@ -17,7 +17,9 @@ from equipoise.auditing.dataset_checks import check_data_accounts, counted_twice
 from equipoise.auditing.dp_accounting_check import NotInstalled, check_totals
 from equipoise.auditing.log_checks import check_continuation, check_root, check_signatures
 from equipoise.auditing.plan_checks import check_budgets
+from equipoise.auditing.questions import QUESTIONS
 from equipoise.auditing.receipt_checks import check_receipts
+from equipoise.auditing.replay_checks import ReplayReport, check_replays
 from equipoise.auditing.round_checks import check_rounds
 from equipoise.auditing.rounds import Recorded, read_rounds
 from equipoise.auditing.seed_checks import check_seeds
@@ -26,35 +28,6 @@ from equipoise.auditing.steps import Step, open_steps
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.records.log_items import KeyItem, RestorationItem
 from equipoise.records.signed_notes import Checkpoint, VerifierKey
-
-QUESTIONS = {
-    "A1": "Is the checkpoint signed by the custodian, with keys that the log says are in force?",
-    "A2": "Do the log's entries make up exactly what was signed?",
-    "A3": "Has the log only grown since every checkpoint that was seen before?",
-    "A4": "Does every record open to its entry of the log, with nothing missing and nothing twice?",
-    "A5": "Is the budget journal one unbroken chain, the one that the log commits to?",
-    "A6": "Is every charge what its parts come to?",
-    "A6b": "Does dp_accounting come to the same totals?",
-    "A7": "Was every account within its cap whenever something was reserved?",
-    "A8": "Is no round missing, did each go its way (opened, reserved and sealed, run, spent and released), and "
-    "has each dataset the account of its people?",
-    "A9": "Is what each plan costs within its round's budgets, and was every analyst charged just that?",
-    "A10": "Are seeds committed to, each for one round, and the auditor's nonces and all readings on record?",
-    "A11": "Were the workloads used that receipts say were taken, under the terms that receipts promise?",
-}
-
-# What no check of an archive can tell, for the report.
-NOT_CHECKED = (
-    "That answers are what the mechanism computes from the data: the data and the seed are needed for that "
-    "(equipoise-server audit replay).",
-    "That a plan's parts are what its parameters cost: the replay plans again.",
-    "That the registered data are true, or complete, or what they are said to be; above all, that a dataset of new "
-    "people holds nobody of another one.",
-    "That each analyst's results are those that were recorded, and those that it was told while a session was "
-    "open: each checks its own (equipoise verify).",
-    "That a session's statements are in slots of their own shares: the replay looks at all of them.",
-    "That nobody was shown another log: compare checkpoints with others (--checkpoint).",
-)
 
 
 class Outcome(StrEnum):
@@ -118,6 +91,7 @@ def verify(
     trusted: Sequence[VerifierKey],
     seen: Sequence[bytes] = (),
     receipts: Sequence[bytes] = (),
+    replays: Sequence[ReplayReport] = (),
 ) -> Audit:
     """Makes every check of an archive and returns their results. A check that fails raises nothing.
 
@@ -126,13 +100,14 @@ def verify(
         trusted: the custodian's keys, from a source that the auditor trusts.
         seen: checkpoints that anybody saw at any time, signed notes.
         receipts: envelopes that analysts received.
+        replays: what replays of rounds reported.
 
     Raises:
         InvalidArgument: there are no keys, or they are not of one log.
     """
     if len({key.name for key in trusted}) != 1:
         raise InvalidArgument("key", "needs the custodian's verifier keys, all of one log")
-    return _Verification(archive, trusted, seen, receipts).run()
+    return _Verification(archive, trusted, seen, receipts, replays).run()
 
 
 @dataclass
@@ -141,6 +116,7 @@ class _Verification:
     trusted: Sequence[VerifierKey]
     seen: Sequence[bytes]
     receipts: Sequence[bytes]
+    replays: Sequence[ReplayReport]
 
     def run(self) -> Audit:
         audit = self.audit = Audit(self.archive)
@@ -156,7 +132,7 @@ class _Verification:
         self._make("A7", lambda: audit.remarks.extend(check_caps(self.archive.journal)))
         self._make("A8", self._rounds)
         self._make("A9", lambda: check_budgets(self._recorded(), self._accounts()))
-        self._make("A10", lambda: check_seeds(self._recorded(), self.archive.own))
+        self._make("A10", self._seeds)
         self._make("A11", self._receipts)
         return audit
 
@@ -218,6 +194,10 @@ class _Verification:
         self.audit.remarks.extend(counted_twice(self.archive.journal, self.audit.recorded))
         check_rounds(self.archive, self.audit.recorded)
         check_data_accounts(self.archive.journal, self._steps(), self.audit.recorded)
+
+    def _seeds(self) -> None:
+        check_seeds(self._recorded(), self.archive.own)
+        check_replays(self._steps(), self.replays)
 
     def _receipts(self) -> None:
         recorded = self._recorded()

@@ -15,6 +15,7 @@ from equipoise.auditing.auditor_log import note_read, offered_nonce, own_acts
 from equipoise.auditing.download import download
 from equipoise.auditing.ledger_export import exported
 from equipoise.auditing.opened_seeds import open_recorded, recorded_seed
+from equipoise.auditing.replay_checks import read_replay_report
 from equipoise.auditing.report import as_json as audit_to_json
 from equipoise.auditing.report import as_markdown
 from equipoise.auditing.verify import Audit, Outcome, verify
@@ -63,6 +64,14 @@ Receipts = Annotated[
     list[Path] | None,
     typer.Option(
         "--receipt", help="A receipt that an analyst received. Repeat the option for each.", show_default=False
+    ),
+]
+Replays = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--replay",
+        help="What equipoise-server audit replay --json printed. Repeat the option for each.",
+        show_default=False,
     ),
 ]
 Report = Annotated[
@@ -122,6 +131,7 @@ def verify_archive(
     key: KeyFile = None,
     checkpoint: Checkpoints = None,
     receipt: Receipts = None,
+    replay: Replays = None,
     report: Report = None,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
@@ -140,7 +150,8 @@ def verify_archive(
     seen = [read_checkpoint(path).checkpoint for path in checkpoint or ()]
     if (remembered := ReceiptStore(profile).checkpoint()) is not None:
         seen.append(remembered)
-    audit = verify(records, trusted, seen, [read_file(path).rstrip(b"\n") for path in receipt or ()])
+    receipts = [read_file(path).rstrip(b"\n") for path in receipt or ()]
+    audit = verify(records, trusted, seen, receipts, [read_replay_report(path) for path in replay or ()])
     # What was found is said before anything is written, which may fail.
     if as_json:
         print_json(audit_to_json(audit))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from equipoise.queries import workload_compiler
+from equipoise.queries import statement_work, workload_compiler
 from equipoise.queries.schema import Schema
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.workload_compiler import CompiledStatement
@@ -15,6 +15,14 @@ from equipoise.wire.statements import statement_from_bytes
 def compile_statement(data: bytes, schema: Schema, path: str = "statement") -> CompiledStatement:
     """Compiles one Statement message. Raises `InvalidArgument` naming what is below `path`."""
     return workload_compiler.compile_statement(statement_from_bytes(data, path), schema, path)
+
+
+def compile_with_work(data: bytes, schema: Schema, path: str = "statement") -> tuple[CompiledStatement, int]:
+    """Compiles one Statement message, and returns its work, too (`equipoise.queries.statement_work`).
+
+    Raises `InvalidArgument` naming what is below `path`.
+    """
+    return statement_work.compile_with_work(statement_from_bytes(data, path), schema, len(data), path)
 
 
 def compile_asked(data: bytes, schema: Schema, most_statements: int | None = None) -> SessionWorkload:

@@ -36,7 +36,7 @@ from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
 from equipoise_server.replay.replay import Replay
 from equipoise_server.replay.report import as_json as replay_as_json
 from equipoise_server.replay.report import lines
-from equipoise_server.replay.seed import seed_in, unsealed
+from equipoise_server.replay.seed import OpenedSeed, seed_in, unsealed
 from equipoise_server.replay.stored import StoredRound
 from equipoise_server.storage.store import read_only
 from equipoise_server.transparency.seed_encryption import system_seeds
@@ -85,7 +85,7 @@ def replay(
     directory = config.data_path(state)
     with read_only(config.store_url(state)) as store, RunsProgress(1, ERR) as progress:
 
-        def seed_of(commitment: bytes) -> bytes:
+        def seed_of(commitment: bytes) -> OpenedSeed:
             if seed_file is not None:
                 return seed_in(seed_file, commitment)
             private = read_seed_key(auditor_key or state / "profiles" / Role.AUDITOR.value / SEED_KEY)

@@ -21,7 +21,7 @@ from equipoise.model.synopsis import CELL_BYTES
 from equipoise.records.codec import list_of, optional
 from equipoise.records.item_parts import STREAM, SYNOPSIS, RecordedStream, RecordedSynopsis
 from equipoise.records.public_facts import PLAN, SHARE, TERMS
-from equipoise.records.record import synopsis_digest, workload_commitment
+from equipoise.records.record import Kind, synopsis_digest, workload_commitment
 from equipoise.records.sealed_seeds import fingerprint
 from equipoise_server.computation.round import Job, compute_round
 from equipoise_server.computation.streams import stream_parts
@@ -29,6 +29,7 @@ from equipoise_server.datasets.source import Source
 from equipoise_server.mechanisms.interface import OnStep, Outcome
 from equipoise_server.replay.answers import Ways, tolerance_of
 from equipoise_server.replay.differences import Difference, Differs, same
+from equipoise_server.replay.seed import OpenedSeed
 from equipoise_server.replay.session import check_live_answers, check_slots
 from equipoise_server.replay.stored import StoredRound
 from equipoise_server.rounds.records import DatasetRecord
@@ -51,8 +52,9 @@ class Check:
 class Replayed:
     """The outcome of a replay: the checks that passed, in order, and the first failed one with its difference.
 
-    `ways` has for every answer method the number of answers, and the largest and the allowed difference of a number
-    that they carry, in units of 2^-40.
+    `records`: the roots of the records that were relied on, by kind, and of the one that says that the seed was
+    read, unless it came from a file. `ways` has for every answer method the number of answers, and the largest and
+    the allowed difference of a number that they carry, in units of 2^-40.
     """
 
     round_id: str
@@ -60,6 +62,7 @@ class Replayed:
     failed: str = ""
     difference: Difference | None = None
     ways: Mapping[AnswerMethod, tuple[int, int, int]] = field(default_factory=dict)
+    records: Mapping[Kind, bytes] = field(default_factory=dict)
 
 
 @dataclass
@@ -71,10 +74,11 @@ class Replay:
     """
 
     stored: StoredRound
-    seed_of: Callable[[bytes], bytes]
+    seed_of: Callable[[bytes], OpenedSeed]
     source_of: Callable[[DatasetRecord], Source]
     progress: OnStep
     messages: Counter[str] = field(default_factory=Counter)  # the number of compared messages, by analyst
+    records: dict[Kind, bytes] = field(default_factory=dict)  # the roots of those relied on or written, by kind
 
     def run(self) -> Replayed:
         """Run the checks until one fails. Raises `NotFound`, and `WrongState` if the round cannot be replayed."""
@@ -105,13 +109,15 @@ class Replay:
             except VerificationFailed as error:
                 replayed.failed, replayed.difference = name, Difference(error.message)
                 break
+        replayed.records = self.records
         ways = self.ways
         replayed.ways = {way: (count, ways.furthest[way], ways.tolerance) for way, count in ways.answers.items()}
         return replayed
 
     def records_are_bound(self) -> str:
         """Check that the round's records are complete, and that each names the one before."""
-        return ", ".join(f"{kind} {root.hex()}" for kind, root in self.stored.committed.roots.items())
+        self.records.update(self.stored.committed.roots)
+        return ", ".join(f"{kind} {root.hex()}" for kind, root in self.records.items())
 
     def plan_follows(self) -> str:
         """Check that dataset, terms and plan are the recorded ones, and that the terms lead to this plan."""
@@ -206,7 +212,10 @@ class Replay:
     @cached_property
     def seed(self) -> bytes:
         """The seed that opens the recorded commitment."""
-        return self.seed_of(self.stored.round.seed_commitment)
+        opened = self.seed_of(self.stored.round.seed_commitment)
+        if opened.reading is not None:
+            self.records[Kind.SEED_READ] = opened.reading
+        return opened.seed
 
     @cached_property
     def job(self) -> Job:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from equipoise.records.record import Kind
 from equipoise_server.mechanisms.interface import GRID_BITS
 from equipoise_server.replay.replay import Replayed
 
@@ -18,6 +19,7 @@ def as_json(replayed: Replayed) -> dict[str, object]:
             {"way": way.label, "answers": answers, "furthest": furthest, "allowed": allowed}
             for way, (answers, furthest, allowed) in replayed.ways.items()
         ],
+        "records": {kind.value: root.hex() for kind, root in replayed.records.items()},
         "failed": replayed.failed or None,
         "difference": None if replayed.difference is None else replayed.difference.as_json(),
     }
@@ -30,11 +32,14 @@ def lines(replayed: Replayed) -> list[str]:
     ]
     if replayed.difference is not None:
         facts.append(f"{len(facts) + 1:>2} FAIL {replayed.failed}: {replayed.difference}")
+    if (reading := replayed.records.get(Kind.SEED_READ)) is not None:
+        facts.append(f"        that the seed was read for this is on record: {Kind.SEED_READ} {reading.hex()}")
     for way, (answers, furthest, allowed) in replayed.ways.items():
         rule = f"to within 2^-20, at most {furthest} * 2^-{GRID_BITS} apart" if allowed else "exactly"
         facts.append(f"        {answers:,} answered by {way.label} were compared {rule}")
     if replayed.difference is None:
         facts.append(
-            "The round follows from its data, workloads, terms and seed. See that the log has these records."
+            "The round follows from its data, workloads, terms and seed. See that the log has these records, with "
+            "what --json prints here: equipoise audit verify --replay FILE"
         )
     return facts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -23,9 +24,17 @@ from equipoise_server.storage.tables.transparency import sealed_seeds
 from equipoise_server.transparency.keys import Purpose, all_keys
 
 
+@dataclass(frozen=True)
+class OpenedSeed:
+    """A round's seed. `reading`: the root of the record that says that it was read; None where a file had it."""
+
+    seed: bytes = field(repr=False)
+    reading: bytes | None
+
+
 def unsealed(
     store_url: str, guard: Guard, round_id: str, private: X25519PrivateKey, commitment: bytes, now: datetime
-) -> bytes:
+) -> OpenedSeed:
     """Put the reading of an ended round's seed on record, and return the seed that the store has for a key.
 
     As in an auditor's call to a server, the record is written, and the guard knows it, before the seed is opened.
@@ -39,13 +48,13 @@ def unsealed(
     public = private.public_key().public_bytes_raw()
     with closing(open_store(store_url)) as store:
         guard.advance(store)
-        sealed = _recorded(store, round_id, public, now)
+        sealed, reading = _recorded(store, round_id, public, now)
         guard.advance(store)
-    return open_sealed(private, round_id, sealed, commitment)
+    return OpenedSeed(open_sealed(private, round_id, sealed, commitment), reading)
 
 
-def _recorded(store: Store, round_id: str, public: bytes, now: datetime) -> bytes:
-    """Return the seed as it was sealed to a key, in the transaction that puts its reading on record."""
+def _recorded(store: Store, round_id: str, public: bytes, now: datetime) -> tuple[bytes, bytes]:
+    """Return the seed as it was sealed to a key, and the root of the record of its reading, which is written."""
     with committing(store, "seed read") as connection:
         record = read_round(connection, round_id)
         if not (record.state is RoundState.ABORTED or streams_open(record.state, record.release_time, now)):
@@ -58,11 +67,11 @@ def _recorded(store: Store, round_id: str, public: bytes, now: datetime) -> byte
         if sealed is None:
             problem = "was not sealed to this key, or was destroyed after the time for audits"
             raise WrongState(f"the round's seed {problem}")
-        seed_read(connection, round_id, f"replay by the key {key_id(public)}", now)
-    return sealed
+        reading = seed_read(connection, round_id, f"replay by the key {key_id(public)}", now)
+    return sealed, reading
 
 
-def seed_in(path: Path, commitment: bytes) -> bytes:
+def seed_in(path: Path, commitment: bytes) -> OpenedSeed:
     """Return the seed in a file of 128 hexadecimal digits: the commitment's salt, then the seed.
 
     Raises:
@@ -83,4 +92,4 @@ def seed_in(path: Path, commitment: bytes) -> bytes:
     salt, seed = plain[:SALT_BYTES], plain[SALT_BYTES:]
     if commit(salt, seed) != commitment:
         raise VerificationFailed("the seed is not the one that was committed to")
-    return seed
+    return OpenedSeed(seed, None)

@@ -10,9 +10,10 @@ import structlog
 from equipoise.errors import InvalidArgument, TooLarge, Unavailable
 from equipoise.model.rounds import Ending
 from equipoise.queries.schema import Schema
+from equipoise.queries.statement_work import most_work
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise.wire.results import ANSWERS_TO_STATEMENT
-from equipoise.wire.session_workload import compile_statement
+from equipoise.wire.session_workload import compile_with_work
 from equipoise_server.computation.session import SessionJob
 from equipoise_server.mechanisms.registry import session_mechanism
 from equipoise_server.rounds.context import Context
@@ -39,22 +40,36 @@ class OpenSession:
     schedule: AnswerSchedule
 
     def compile(self, statement: bytes) -> CompiledStatement:
-        """Compile a statement and check it against the session's plan.
+        """Compile a statement and check it against the session's plan, and in a session by turns its work.
+
+        A statement that its part of a turn cannot hold could make the turn late, which all analysts would see.
 
         Raises:
             TooLarge: the statement has more than 65,536 bytes.
-            InvalidArgument: a field of the statement is wrong; its name begins with `statement`.
+            InvalidArgument: a field of the statement is wrong, or it is too much work; its name begins with
+                `statement`.
         """
         if len(statement) > MAX_STATEMENT:
             raise TooLarge(f"the statement is larger than {MAX_STATEMENT:,} bytes")
-        compiled = compile_statement(statement, self.schema)
+        compiled, work = compile_with_work(statement, self.schema)
         if compiled.query_count > ANSWERS_TO_STATEMENT:
             raise InvalidArgument(
                 "statement",
                 f"has {compiled.query_count:,} cells, but at most {ANSWERS_TO_STATEMENT:,} are answered",
             )
         session_mechanism(self.record.plan.mechanism).check_statement(self.record.plan, compiled)
+        if (allowed := self.most_work) is not None and work > allowed:
+            problem = f"is {work:,} units of work, and the session's turns hold {allowed:,} for each statement"
+            raise InvalidArgument("statement", f"{problem}: ask for fewer cells, or set a condition of fewer parts")
         return compiled
+
+    @property
+    def most_work(self) -> int | None:
+        """The most work of one statement (`equipoise.queries.statement_work`); None without turns."""
+        terms = self.record.terms
+        if terms.session is None or not terms.session.turn_seconds:
+            return None
+        return most_work(terms.session.turn_seconds, len(terms.shares))
 
 
 def read_open_session(context: Context, record: RoundRecord) -> OpenSession:

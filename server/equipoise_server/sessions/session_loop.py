@@ -41,8 +41,7 @@ class SessionLoop:
     def __init__(self, session: OpenSession, journal: AnswerJournal, clock: Clock, idle_seconds: float) -> None:
         self._session = session
         self._id = session.record.id
-        self._journal = journal
-        self._clock = clock
+        self._journal, self._clock = journal, clock
         self._changed = threading.Condition()  # guards all that follows
         self._pending = PendingStatements()
         self._due: list[tuple[datetime, PendingStatement, StoredAnswer | EquipoiseError]] = []
@@ -53,11 +52,6 @@ class SessionLoop:
         self._thread.start()
 
     # For callers
-
-    @property
-    def ended(self) -> bool:
-        """Whether the loop has ended."""
-        return self._ended is not None
 
     @property
     def problem(self) -> EquipoiseError | None:
@@ -164,8 +158,12 @@ class SessionLoop:
         problem: EquipoiseError | None = None
         try:
             self._journal.compute_again(self._process)
-            while taken := self._next():
-                self._answer(taken)
+            while self._ended is None:
+                if taken := self._next():
+                    self._answer(taken)
+                elif self._ended is None:
+                    # At once: else the next answers would come the later the fewer have asked.
+                    self._process.pass_to(self._slots)
         except WrongState:
             pass  # sealed, or aborted, in the meantime
         except (DataLoss, Unavailable) as error:
@@ -182,7 +180,10 @@ class SessionLoop:
         self._process.close()
 
     def _next(self) -> list[tuple[int, PendingStatement]]:
-        """Wait until statements are to be answered, and return them with their slots; none when the loop ends."""
+        """Wait until statements are to be answered, and return them with their slots.
+
+        Return none when the loop ends, and when slots are over that were not used.
+        """
         with self._changed:
             while self._ended is None:
                 self._deliver()
@@ -195,7 +196,11 @@ class SessionLoop:
                     # No turn is left for these statements.
                     self._due += [(now, pending, WrongState(CLOSED)) for pending in waiting]
                     continue
-                self._changed.wait(POLL_SECONDS if waiting or self._due else None)
+                passed = self._session.schedule.passed(now)
+                if passed > self._slots and not self._due:
+                    self._slots = passed
+                    return []
+                self._changed.wait(POLL_SECONDS if waiting or self._due else self._session.schedule.idle_seconds)
         return []
 
     def _answer(self, taken: Sequence[tuple[int, PendingStatement]]) -> None:
@@ -207,7 +212,8 @@ class SessionLoop:
             stored = self._journal.append(answered, found, progress) if answered else []
         except NonceChangedError:
             # Wait for `SessionLoops.look_after` to end the loop, as if nobody had asked: asking must not show.
-            self._wait_for_end()
+            with self._changed:
+                self._changed.wait_for(lambda: self._ended is not None)
             return
         with self._changed:
             if self._ended is not None:
@@ -219,11 +225,6 @@ class SessionLoop:
             self._due += [(due, pending, WrongState(USED_UP)) for _, pending in unanswered]
             if stored:
                 self._slots = stored[-1].slot + 1
-
-    def _wait_for_end(self) -> None:
-        with self._changed:
-            while self._ended is None:
-                self._changed.wait()
 
     def _deliver(self) -> None:
         """Deliver all due answers at once."""

@@ -58,7 +58,7 @@ class SessionLoops:
             known = self._loops.get(session_id)
             if known is not None and isinstance(known.problem, DataLoss):
                 raise DataLoss(known.problem.message)
-            if known is not None and not known.ended:
+            if known is not None and known.problem is None:
                 return known
             if self._stopped:
                 raise Unavailable(STOPPING)
@@ -92,7 +92,7 @@ class SessionLoops:
             stale = [
                 session_id
                 for session_id, loop in self._loops.items()
-                if not loop.ended and loop.audit_nonce != nonces.get(session_id, loop.audit_nonce)
+                if loop.problem is None and loop.audit_nonce != nonces.get(session_id, loop.audit_nonce)
             ]
         for session_id in over:
             self._end(session_id, None)
@@ -119,14 +119,14 @@ class SessionLoops:
         """Return the process id of the session's worker; None if this server has none."""
         with self._lock:
             known = self._loops.get(session_id)
-            return None if known is None or known.ended else known.process_id
+            return None if known is None or known.problem is not None else known.process_id
 
     def _start_by_turns(self, session_id: str) -> None:
         """Start the worker of a session by turns. A failed start is tried again after 30 seconds."""
         with self._lock:
             known = self._loops.get(session_id)
             waits = time.monotonic() < self._not_before.get(session_id, 0.0)
-            if waits or (known is not None and not known.ended):
+            if waits or (known is not None and known.problem is None):
                 return
             if not self._claims.take(_claim(session_id)):
                 return  # another server has claimed the session, and lives
@@ -155,7 +155,9 @@ class SessionLoops:
     def _make_room(self) -> None:
         """Make room for one more session that answers at once by ending an idle one. Raises `Unavailable`."""
         at_once = {
-            session_id: loop for session_id, loop in self._loops.items() if not (loop.ended or loop.by_turns)
+            session_id: loop
+            for session_id, loop in self._loops.items()
+            if loop.problem is None and not loop.by_turns
         }
         if len(at_once) < self._max_workers:
             return

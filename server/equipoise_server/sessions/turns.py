@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
 POLL_SECONDS = 0.02  # between two looks at the clock, while a statement or an answer waits
+IDLE_SECONDS = 0.5  # between two looks at the clock, while nothing waits but turns end
 MAX_AT_ONCE = 64  # statements in one transaction; each may have a megabyte of cells
 
 
@@ -32,6 +33,15 @@ Waits = TypeVar("Waits", bound=Arrived)
 
 class AnswerSchedule(Protocol):
     """The schedule by which a session's statements are taken and answered."""
+
+    @property
+    def idle_seconds(self) -> float | None:
+        """For how long nothing can become due while nobody asks; None: for ever."""
+        ...
+
+    def passed(self, now: datetime) -> int:
+        """Return the first slot that may still be used for a statement that arrives from now on."""
+        ...
 
     def full(self, slots: int, accepted: int) -> bool:
         """Return whether no slot is left for one more statement.
@@ -65,6 +75,10 @@ class Immediate:
     """The schedule that answers statements at once, in the order of arrival, `length` statements in all."""
 
     length: int
+    idle_seconds: None = None
+
+    def passed(self, now: datetime) -> int:  # noqa: ARG002
+        return 0
 
     def full(self, slots: int, accepted: int) -> bool:
         return slots + accepted >= self.length
@@ -93,6 +107,10 @@ class TurnBased:
     turn: timedelta
     turns: int
     shares: int
+    idle_seconds: float = IDLE_SECONDS
+
+    def passed(self, now: datetime) -> int:
+        return max(0, min((now - self.start) // self.turn, self.turns)) * self.shares
 
     def full(self, slots: int, accepted: int) -> bool:  # noqa: ARG002
         # The closing time says when statements come too late.

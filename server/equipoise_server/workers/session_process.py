@@ -10,7 +10,7 @@ from equipoise.errors import DataLoss, Unavailable
 from equipoise.model.results import Answers
 from equipoise_server.computation.session import Question, SessionJob
 from equipoise_server.workers.process import AMONG_CALLS, Failed, start
-from equipoise_server.workers.session_worker import Reply, serve_session
+from equipoise_server.workers.session_worker import EmptySlots, Reply, Request, serve_session
 
 NOT_NOW = "the session cannot be answered now"
 
@@ -39,8 +39,15 @@ class SessionProcess:
             DataLoss: the table is not the one that was registered.
             Unavailable: the worker has ended, failed or stalled.
         """
+        return self._asked(questions)
+
+    def pass_to(self, slot: int) -> None:
+        """Have all slots before this one processed that nobody asked in. Raises as `answers` does."""
+        self._asked(EmptySlots(slot))
+
+    def _asked(self, request: Request) -> list[Answers]:
         try:
-            self._process.send(questions)
+            self._process.send(request)
             reply: Reply = self._process.receive()
         except (EOFError, OSError):
             exit_code = self._process.join()

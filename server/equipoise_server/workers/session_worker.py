@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
 from equipoise.model.results import Answers
@@ -10,16 +11,29 @@ from equipoise.queries.schema import Schema
 from equipoise_server.computation.session import Question, SessionJob, answer, start_session
 from equipoise_server.workers.process import Failed
 
+
+@dataclass(frozen=True)
+class EmptySlots:
+    """All slots before `stop` that were not used: they are processed like others, and never asked in any more."""
+
+    stop: int
+
+
+Request = Sequence[Question] | EmptySlots
 Reply = list[Answers] | Failed
 
 
 def serve_session(pipe: Connection, job: SessionJob) -> None:
     """Answer lists of questions, in ascending slots, over `pipe` for ever: the worker process's main function.
 
-    There are fewer answers than questions if the session stops in between.
+    There are fewer answers than questions if the session stops in between, and none to empty slots.
     """
     schema = Schema.from_json(job.schema)
     session = start_session(job, schema)
     while True:
-        questions: Sequence[Question] = pipe.recv()
-        pipe.send(list(answer(session, schema, questions, job.stops)))
+        request: Request = pipe.recv()
+        if isinstance(request, EmptySlots):
+            session.used_up_at(request.stop)
+            pipe.send([])
+        else:
+            pipe.send(list(answer(session, schema, request, job.stops)))

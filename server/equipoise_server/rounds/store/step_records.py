@@ -163,10 +163,10 @@ def record_step(connection: Connection, moved: RoundRecord, now: datetime) -> No
             pass  # nobody may know that a round runs
 
 
-def seed_read(connection: Connection, round_id: str, auditor: str, now: datetime) -> None:
-    """Record that an auditor was given a round's sealed seed."""
+def seed_read(connection: Connection, round_id: str, auditor: str, now: datetime) -> bytes:
+    """Record that an auditor was given a round's sealed seed. Return the record's root, 32 bytes."""
     items = [make_item(AccessItem(round_id, auditor, to_microseconds(now)), Audience.AUDITOR)]
-    record(connection, Kind.SEED_READ, items, now=now, round_id=round_id)
+    return record(connection, Kind.SEED_READ, items, now=now, round_id=round_id).root
 
 
 def seed_destroyed(connection: Connection, round_id: str, now: datetime) -> None:

@@ -1,0 +1,67 @@
+"""The work of a statement is a public rule: it depends on the shape alone, and grows with what must be computed."""
+
+from __future__ import annotations
+
+import pytest
+
+from equipoise.errors import InvalidArgument
+from equipoise.queries.predicates import Predicate, attribute
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statement_work import most_work
+from equipoise.queries.statements import CountDistinct, Marginal, Statement
+from equipoise.wire.session_workload import compile_statement, compile_with_work
+from equipoise.wire.statements import statement_to_bytes
+
+BITS = tuple(f"bit{number:02}" for number in range(16))
+SCHEMA = Schema(tuple(Attribute(name, ("no", "yes")) for name in BITS))
+
+
+def parts(count: int) -> Predicate:
+    """A condition of so many parts, none of which can be joined with another."""
+    one: Predicate
+    one, *others = [(attribute(BITS[i]) == "yes") & (attribute(BITS[i + 1]) == "no") for i in range(count)]
+    for other in others:
+        one = one | other
+    return one
+
+
+def work(statement: Statement) -> int:
+    encoded = statement_to_bytes(statement)
+    compiled, units = compile_with_work(encoded, SCHEMA)
+    assert type(compiled) is type(compile_statement(encoded, SCHEMA))
+    assert units == compile_with_work(encoded, SCHEMA)[1]
+    return units
+
+
+def test_what_takes_longer_is_more_work() -> None:
+    usual = work(attribute(BITS[0]) == "yes")
+    assert usual < 5_000
+    cells = [work(Marginal(BITS[:axes])) for axes in (1, 8, 12, 16)]
+    assert cells == sorted(cells)
+    boxes = [work(parts(count)) for count in (1, 2, 4, 8)]
+    assert boxes == sorted(boxes)
+    restricted = [work(Marginal(BITS, parts(count))) for count in (1, 2, 4, 8)]
+    assert restricted == sorted(restricted)
+    # A usual statement took 1.8 ms where the largest table with a condition of eight parts took 600.
+    assert restricted[-1] > 100 * usual
+    assert restricted[-1] > 600_000
+
+
+def test_neither_which_categories_nor_which_attributes_of_one_size_make_a_difference() -> None:
+    assert work(attribute(BITS[0]) == "yes") == work(attribute(BITS[9]) == "no")
+    assert work(Marginal(BITS[:3])) == work(Marginal(BITS[5:8]))
+
+
+def test_a_statistic_is_as_much_work_as_any_other() -> None:
+    assert work(CountDistinct(BITS[:1])) < work(attribute(BITS[0]) == "yes")
+
+
+def test_what_cannot_be_compiled_is_named() -> None:
+    with pytest.raises(InvalidArgument, match=r"^statement\.attribute: the schema has no"):
+        compile_with_work(statement_to_bytes(attribute("other") == "yes"), SCHEMA)
+
+
+def test_a_share_s_part_of_a_turn_is_the_limit() -> None:
+    assert most_work(1, 1) == 250_000
+    assert most_work(60, 10) == 1_500_000
+    assert most_work(1, 3) == 83_333
