@@ -29,7 +29,8 @@ def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
         if same != public or json.loads(plan.analyst_events) != terms.analyst_events:
             raise VerificationFailed(f"{history.opened}: the plan differs from the public parameters")
         missing = terms.analyst_budget is None
-        if missing != (terms.analyst_cost is None) or (missing and history.session is None):
+        alone = history.session is None and history.analysts
+        if missing != (terms.analyst_cost is None) or (missing and alone):
             raise VerificationFailed(
                 f"{history.opened}: analysts have a cost without a budget, or a budget without a cost"
             )

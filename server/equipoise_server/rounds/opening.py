@@ -23,6 +23,7 @@ from equipoise.records.sealed_seeds import fingerprint
 from equipoise_server.rounds.account_room import check_accounts, open_accounts, planned_charges
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import lifecycle_of
+from equipoise_server.rounds.store.measurements import with_measurement
 from equipoise_server.rounds.store.rounds import (
     plan_to_json,
     read_dataset,
@@ -76,15 +77,21 @@ class Opening:
             WrongState: the dataset is retired.
             BudgetExhausted: the mechanism finds no plan within the budgets of the terms.
         """
+        return self._planned(terms)[1]
+
+    def _planned(self, terms: Terms) -> tuple[Terms, MechanismPlan]:
+        """Return the terms with their options as the mechanism reads them, and the plan. Raises as `plan` does."""
         check_terms(terms)
+        now = self.operations.clock()
         with self.operations.store.read() as connection:
             dataset = read_dataset(connection, terms.dataset)
             if dataset.retire_time is not None:
                 raise WrongState("the dataset is retired; it takes no new rounds")
             _check_registered(connection, terms)
-        if terms.close_time is not None and terms.close_time <= self.operations.clock():
+            terms = with_measurement(connection, terms, dataset, now)
+        if terms.close_time is not None and terms.close_time <= now:
             raise InvalidArgument("close_time", "must be in the future")
-        return make_plan(with_defaults(terms, self.operations.clock()), dataset)
+        return terms, make_plan(with_defaults(terms, now), dataset)
 
     def charges(self, terms: Terms, plan: MechanismPlan) -> tuple[AccountCharge, ...]:
         """Return the charges of a plan, and whether the accounts admit them now. Nothing is opened or reserved."""
@@ -110,7 +117,7 @@ class Opening:
         if (known := self.operations.answered(request, _as_opened)) is not None:
             return known
         load_program()  # takes seconds; every round that is opened will need the worker program
-        plan = self.plan(terms)
+        terms, plan = self._planned(terms)
         terms = replace(terms, release_grid_seconds=terms.release_grid_seconds or self.release_grid_seconds)
 
         def work(connection: Connection, now: datetime) -> str:

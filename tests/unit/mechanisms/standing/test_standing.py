@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
@@ -60,8 +61,8 @@ def nothing(step: str, done: int, total: int) -> None:
     pass
 
 
-def measuring(budget: Budget = DATA, **options: object) -> PublicParameters:
-    noise = planned_noise(options, SCHEMA, budget)
+def measuring(options: Mapping[str, object] | None = None, budget: Budget = DATA) -> PublicParameters:
+    noise = planned_noise(options or {}, SCHEMA, budget)
     nobody = Budget(math.inf, 0.0)
     return PublicParameters(RECORDS, UNIVERSE, (), "query", budget, nobody, 0.05, as_options(noise), SCHEMA.sizes)
 
@@ -175,7 +176,7 @@ def test_families_that_cannot_be_measured_are_refused_by_the_field(
     options: dict[str, object], refusal: str
 ) -> None:
     with pytest.raises(InvalidArgument, match=f"^{refusal}"):
-        measuring(**options)
+        measuring(options)
 
 
 def test_families_that_are_too_large_are_refused() -> None:
@@ -189,7 +190,7 @@ def test_families_that_are_too_large_are_refused() -> None:
 
 def test_budgets_and_settings_that_do_not_fit_are_refused() -> None:
     with pytest.raises(BudgetExhausted, match=r"^data_budget"):
-        measuring(Budget(1e-9, 1e-15))
+        measuring(budget=Budget(1e-9, 1e-15))
     setting = measuring()
     with pytest.raises(BudgetExhausted, match=r"^data_budget"):
         mechanism("measurement").plan(replace(setting, data_budget=Budget(0.9, 1e-9)))
