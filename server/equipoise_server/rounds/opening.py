@@ -172,7 +172,8 @@ class Opening:
             {"round_id": round_id, "position": position, **SHARE.encode(share)}
             for position, share in enumerate(terms.shares)
         ]
-        connection.execute(shares.insert(), rows)
+        if rows:
+            connection.execute(shares.insert(), rows)
         if terms.session is not None:
             connection.execute(sessions.insert().values(round_id=round_id, answered=0))
         if seed.for_auditors:

@@ -71,7 +71,7 @@ def check_statements(noise: ResidualNoise, workload: CompiledWorkload) -> None:
     outside = outside_of(workload, noise.family)
     if outside:
         axes = workload.statement_tables()[outside[0]]
-        about = (
-            "is a table of some records only" if axes is None else f"is about the attributes {list(axes)} together"
-        )
+        about = "counts a table of some records only"
+        if axes is not None:
+            about = f"is about attributes {', '.join(str(axis + 1) for axis in axes)} of the schema together"
         raise InvalidArgument(f"statements[{outside[0]}]", f"{about}, which the standing measurement does not tell")
