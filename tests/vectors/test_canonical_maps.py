@@ -54,7 +54,11 @@ from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParam
 from equipoise_server.mechanisms.repair.private_weights import PrivateWeights
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.mechanisms.repair.statement_repair import RepairParameters
+from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.small_db.plan import SmallDatabaseParameters
+from equipoise_server.mechanisms.standing.measurement import MeasurementParameters
+from equipoise_server.mechanisms.standing.plan import StandingParameters
+from equipoise_server.mechanisms.standing.released import ReleasedMeasurement
 from equipoise_server.rounds.budget_views import ACCOUNT
 from equipoise_server.rounds.datasets import NewDataset
 from equipoise_server.rounds.opening import open_request
@@ -77,6 +81,7 @@ PLACES = AnalystRepairParameters(
     7, HALF, RepairPlaces(1, THIRD, 2), PrivateWeights(3, HALF, THIRD, HALF, 4), 5, 6, 7, 8
 )
 EPOCHS = EpochParameters(Scale(1, 2), 3, 4, 5, HALF, 6, 7, -8, THIRD, GAUSSIAN, 9, 10, (11, 12))
+NOISE = ResidualNoise((2, 3), (1,), ((0, 1),), (1, 2, 3, 4, 5))
 PARAMETERS: dict[str, Any] = {
     "histogram": HistogramParameters(LAPLACE, THIRD),
     "independent noise": NoiseParameters(GAUSSIAN, 4, 5),
@@ -87,6 +92,8 @@ PARAMETERS: dict[str, Any] = {
     "weights": WeightsParameters(1, HALF, GAUSSIAN, THIRD, 2, 3, -4),
     "equilibrium, query": EquilibriumParameters(GAME, REPAIR),
     "equilibrium, analyst": EquilibriumParameters(GAME, PLACES),
+    "measurement": MeasurementParameters(NOISE),
+    "standing": StandingParameters(ReleasedMeasurement("r-1", bytes(32), NOISE), THIRD, 5),
     "pooled": PooledParameters(Family((2, 3), 2, 6), Demand(1, GAUSSIAN, -2), 3, THIRD, 0.5, 4, 5, REPAIR),
 }
 PLAN = MechanismPlan("gaussian", "{}", Cost(rho=7), Cost(epsilon=3), 1, 2, 3, 4, 5)
