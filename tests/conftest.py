@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from harness.audit_size import SIZES, AuditSize
-from harness.faults.disk import UNTOLD, can_fail
+from harness.faults.preloading import UNTOLD, can_preload
 from harness.stores import KINDS, MISSING, Cluster, cluster, sqlite_file
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from sqlalchemy.engine import make_url
@@ -46,7 +46,7 @@ collect_ignore = (
         "integration/test_shared_rounds.py",
     ]
 )
-if not can_fail():
+if not can_preload():
     collect_ignore.append("hostile/faults")
 
 # The same examples every time, so that a run of the tests means the same everywhere; `explore` looks for new ones.
@@ -211,5 +211,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say in one line what was left out."""
     if "postgresql" not in KINDS:
         terminalreporter.write_line(MISSING, yellow=True)
-    if not can_fail():
+    if not can_preload():
         terminalreporter.write_line(UNTOLD, yellow=True)

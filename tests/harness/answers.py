@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.model.results import Answers
+from equipoise.model.results import Answers, ResultColumns
 from equipoise.queries.fixed_point import ONE
 
 
@@ -25,6 +27,11 @@ def some_answers(values: NDArray[np.int64], methods: NDArray[np.integer] | int, 
 def flat(answers: Answers) -> tuple[int, ...]:
     """All that answers carry, as plain numbers: columns one after another."""
     return tuple(number for column in answers.columns for number in column.tolist())
+
+
+def flat_chunks(chunks: Iterable[ResultColumns]) -> tuple[int, ...]:
+    """All numbers of the messages of one stream."""
+    return flat(Answers.join(chunk.answers for chunk in chunks))
 
 
 def to_bytes(answers: Answers) -> bytes:

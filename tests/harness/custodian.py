@@ -68,6 +68,10 @@ class Custodian:
         self.dataset = self.account = "shop"  # of the next rounds, and which account they are charged to
         start = {"journal": self.head(), "time": to_microseconds(self.time)}
         self._record(Kind.LOG_STARTED, [("start", start), ("key", self.key_fields(self.keys[0], "log"))])
+        self.certificates: dict[str, list[dict[str, object]]] = {}  # in force
+        self.admit("auditor", "auditor")
+        for analyst in ("ann", "bob"):
+            self.admit(analyst)
 
     @property
     def trusted(self) -> list[VerifierKey]:
@@ -77,6 +81,30 @@ class Custodian:
         public = key.verifier.public
         key_id = hashlib.sha256(public).hexdigest()[:16]
         return {"purpose": purpose, "public": public.hex(), "id": key_id, "time": to_microseconds(self.time)}
+
+    def admit(self, name: str, role: str = "analyst", event: str = "added") -> None:
+        """Also "renewed"."""
+        held = self.certificates.setdefault(name, [])
+        expire_time = to_microseconds(self.time + timedelta(days=397))
+        issued = {"digest": _hash(f"certificate {name} {self.time}"), "expire_time": expire_time}
+        self.change(name, event, [issued], role)
+        held.append(issued)
+
+    def revoke(self, name: str, event: str = "revoked") -> None:
+        """Also "deleted"."""
+        self.change(name, event, self.certificates.pop(name))
+
+    def change(
+        self, name: str, event: str, certificates: Sequence[Mapping[str, object]], role: str = "analyst"
+    ) -> None:
+        told = {
+            "event": event,
+            "name": name,
+            "role": role,
+            "certificates": list(certificates),
+            "by": "operator/olga",
+        }
+        self._record(Kind.IDENTITY_CHANGED, [("identity", told | {"time": to_microseconds(self.time)})])
 
     def add_key(self) -> SigningKey:
         key = SigningKey(ORIGIN, Ed25519PrivateKey.generate())
@@ -120,6 +148,8 @@ class Custodian:
         for analyst in analysts:
             if not any(entry.account == f"analyst/{self.account}/query/{analyst}" for entry in self.journal):
                 self.open_account(f"analyst/{self.account}/query/{analyst}", "worst", 3.0)
+            if f'"name":"{analyst}"'.encode() not in b"".join(each.items[0].content for each in self.records):
+                self.admit(analyst)
         protected = round_id not in self.unprotected
         analyst_parts = ANALYST_PARTS if protected else ()
         analyst_budget = BUDGET if protected else None

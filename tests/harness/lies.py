@@ -13,15 +13,22 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
+from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from sqlalchemy import Connection, select
 
 from equipoise.records import envelopes
+from equipoise.records.identity_items import IdentityEvent, IdentityItem
 from equipoise.records.promises import Promise
 from equipoise.records.signed_notes import SigningKey
 from equipoise_server.clock import next_grid_point
+from equipoise_server.identity import registry
+from equipoise_server.identity.credential import Credential, credential_of
 from equipoise_server.rounds import lifecycle, opening, round_job, seeds, submissions
 from equipoise_server.rounds.store import step_records
 from equipoise_server.sessions import answer_journal, open_session
+from equipoise_server.storage.tables.identity import certificates
+from equipoise_server.transparency import identity_records
 from equipoise_server.transparency.signing import Signer
 
 Seeds = Callable[[], bytes] | None
@@ -118,4 +125,30 @@ def a_nonce_not_used() -> Seeds:
     """An auditor's nonce is put on record, but is no part of a session's randomness."""
     for module in (open_session, answer_journal, round_job):
         _exchange(module, "read_audit_nonce", lambda *_: None)
+    return None
+
+
+def admissions_without_a_record() -> Seeds:
+    """Analysts are let in, and the log says nothing of it."""
+    _exchange(identity_records, "identity_changed", lambda *_: None)
+    return None
+
+
+def a_revocation_that_is_not_kept() -> Seeds:
+    """Whoever is revoked on record, two minutes ago, is let in all the same."""
+    honest = identity_records.identity_changed
+
+    def earlier(connection: Connection, item: IdentityItem, now: datetime) -> None:
+        revoked = item.event is IdentityEvent.REVOKED
+        honest(connection, replace(item, time=item.time - 120_000_000) if revoked else item, now)
+
+    def kept(connection: Connection, name: str, _: datetime) -> list[Credential]:
+        query = select(certificates.c.certificate).where(certificates.c.name == name)
+        return [
+            credential_of(x509.load_pem_x509_certificate(content))
+            for content in connection.execute(query).scalars()
+        ]
+
+    _exchange(identity_records, "identity_changed", earlier)
+    _exchange(registry, "_revoke_certificates", kept)
     return None

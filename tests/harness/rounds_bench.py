@@ -32,12 +32,12 @@ from equipoise_server.rounds.services import round_services
 from equipoise_server.rounds.store.results import Runs
 from equipoise_server.sessions.service import Sessions
 from equipoise_server.storage.store import Store, open_store
-from equipoise_server.storage.tables.identity import identities
 from equipoise_server.storage.tables.round import rounds
 from equipoise_server.transparency import keys
 from equipoise_server.transparency.keys import PublicKey, Purpose
 from equipoise_server.transparency.sequencing import Sequencer
 from equipoise_server.transparency.signing import Signer
+from harness.admitted import admit
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
 RECORDS = 400
@@ -121,9 +121,7 @@ class Bench:
         self.start()
         self.rounds.lifecycle.recover()
         with self.store.write() as connection:
-            connection.execute(
-                identities.insert(), [{"name": name, "role": "analyst", "created": 0} for name in ANALYSTS]
-            )
+            admit(connection, ANALYSTS, self.clock())
         self.rounds.datasets.register("shop", "shop.csv", SCHEMA, CAP, CAP, "register", accounting=self.accounting)
 
     def draw(self) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,10 +25,8 @@ EXCHANGED = f"UPDATE submissions SET workload = {BOBS} WHERE analyst = 'ann'"
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path, f"sqlite:///{tmp_path / 'equipoise.db'}")
-    yield bench
-    bench.stop()
+def bench(on_sqlite: Bench) -> Bench:
+    return on_sqlite
 
 
 def alter(bench: Bench, statement: str, **values: object) -> None:

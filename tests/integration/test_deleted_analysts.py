@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,13 +15,6 @@ from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.storage.tables.identity import requests
 from equipoise_server.storage.tables.round import result_chunks, submissions
-
-
-@pytest.fixture
-def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
-    bench = Bench(tmp_path, store_url)
-    yield bench
-    bench.stop()
 
 
 def analysts(connection: Connection, table: Any) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -187,3 +188,31 @@ def test_a_stored_checkpoint_that_another_key_has_signed_is_found_by_the_check(t
     checked = place.held("check")
     assert checked.code == 1
     assert f"the log's checkpoint of size {size} is damaged" in checked.text
+
+
+@pytest.mark.parametrize(
+    ("lie", "words"),
+    [
+        ("nothing", ""),
+        ("admissions_without_a_record", "'ann' has a share, but is not admitted before"),
+        ("a_revocation_that_is_not_kept", "a workload of 'ann' was used, who had no certificate in force"),
+    ],
+)
+def test_whoever_is_let_in_beside_the_record_is_found_by_the_audit(tmp_path: Path, lie: str, words: str) -> None:
+    with lying_server(tmp_path, lie) as place:
+        if lie == "a_revocation_that_is_not_kept":
+            place.operator.revoke_analyst("ann")
+        place.sealed()
+        audited = place.run("auditor", "audit", "verify")
+        listed = place.run("auditor", "audit", "identities", "--json")
+        refused = place.run("ann", "audit", "identities")
+    assert audited.code == (1 if words else 0), audited.text
+    assert ("A12 failed" in audited.text) == bool(words)
+    assert words in audited.text
+    told = [(each["event"], each["name"], each["by"]) for each in json.loads(listed.text)["changes"]]
+    admitted = [] if lie == "admissions_without_a_record" else ["ann", "bob"]
+    revoked = [("revoked", "ann", "operator/operator")] if lie == "a_revocation_that_is_not_kept" else []
+    made = [("added", name, "holder") for name in ("operator", "auditor")]
+    assert told == [*made, *(("added", name, "operator/operator") for name in admitted), *revoked]
+    assert refused.code == 1
+    assert "may not call" in refused.text

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,13 +18,6 @@ from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.rpc.services.synopsis_stream import Synopses
 
 POOLED = replace(TERMS, mechanism="pooled", options={"synopsis": 4096, "summed": 2})
-
-
-@pytest.fixture
-def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
-    bench = Bench(tmp_path, store_url)
-    yield bench
-    bench.stop()
 
 
 def test_every_analyst_downloads_the_table_that_the_answers_are_counted_from(bench: Bench) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,6 +43,7 @@ from equipoise_server.transparency.signing import Signer
 
 NAMES = {
     Kind.LOG_STARTED: ["start", "key", "key"],
+    Kind.IDENTITY_CHANGED: ["identity"],
     Kind.DATASET_REGISTERED: ["dataset", "data"],
     Kind.ROUND_OPENED: ["round", "plan", "share", "share"],
     Kind.ROUND_SEALED: ["seal", "reservation", "workload", "workload"],
@@ -56,17 +55,10 @@ NAMES = {
 AUDIENCES = {
     **dict.fromkeys(("key", "dataset", "round", "seal", "release", "abort", "destruction"), ("round", False)),
     **dict.fromkeys(
-        ("start", "data", "plan", "reservation", "spending", "settlement", "access"), ("auditor", False)
+        ("start", "identity", "data", "plan", "reservation", "spending", "settlement", "access"), ("auditor", False)
     ),
     **dict.fromkeys(("share", "workload", "result", "charge"), ("analyst", True)),
 }
-
-
-@pytest.fixture
-def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
-    bench = Bench(tmp_path, store_url)
-    yield bench
-    bench.stop()
 
 
 def recorded(bench: Bench) -> dict[Kind, list[dict[str, Any]]]:
@@ -272,7 +264,7 @@ def test_only_hashes_stay_of_what_was_recorded_about_a_deleted_analyst(bench: Be
     with bench.store.read() as connection:
         rows = connection.execute(select(record_items).order_by(*in_order)).all()
         roots = connection.execute(select(records.c.position, records.c.root)).all()
-    assert [row.hash for row in rows] == before
+    assert [row.hash for row in rows][: len(before)] == before
     own = [row for row in rows if row.analyst == "ann"]
     assert len(own) == 3
     assert all(row.content is None and row.salt is None for row in own)

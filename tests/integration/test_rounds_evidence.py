@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from harness.rounds_bench import ANN, BOB, DEPLOYMENT, SALT, TERMS, Bench
@@ -22,13 +20,6 @@ from equipoise_server.transparency.keys import Purpose
 from equipoise_server.transparency.signing import Signer
 
 QUICK = replace(TERMS, mechanism="gaussian", options={})
-
-
-@pytest.fixture
-def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
-    bench = Bench(tmp_path, store_url)
-    yield bench
-    bench.stop()
 
 
 def evidence(bench: Bench, analyst: str, round_id: str, since_size: int = 0) -> Evidence:

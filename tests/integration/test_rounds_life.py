@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
-from harness.answers import flat
-from harness.rounds_bench import ANN, BOB, CAP, KEY, RECORDS, SALT, SCHEMA, SEED, TERMS, Bench, write_table
+from harness.answers import flat, flat_chunks
+from harness.rounds_bench import ANN, BOB, CAP, KEY, RECORDS, SALT, SCHEMA, SEED, TERMS, Bench
 from harness.stores import statements, stored_bytes
 
 from equipoise.errors import (
@@ -25,10 +20,7 @@ from equipoise.errors import (
     WrongState,
 )
 from equipoise.model.accounts import Budget
-from equipoise.model.results import Answers
 from equipoise.model.rounds import RoundState, Share
-from equipoise.queries.predicates import attribute
-from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.wire.results import chunk_from_bytes
 from equipoise.wire.workloads import workload_to_bytes
@@ -40,13 +32,6 @@ from equipoise_server.rounds.terms.checks import setting_of
 
 ANN_BYTES, BOB_BYTES = workload_to_bytes(ANN), workload_to_bytes(BOB)
 DATA = "data/shop"
-
-
-@pytest.fixture
-def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
-    bench = Bench(tmp_path, store_url)
-    yield bench
-    bench.stop()
 
 
 def test_what_an_analyst_looks_up_reads_no_other_analyst_s_share(bench: Bench) -> None:
@@ -82,7 +67,7 @@ def test_a_whole_round_delivers_what_the_mechanism_computes(bench: Bench) -> Non
         ]
         assert [chunk.sequence for chunk in chunks] == list(range(1, len(chunks) + 1))
         assert chunks[-1].last
-        assert flat(Answers.join(chunk.answers for chunk in chunks)) == flat(answers)
+        assert flat_chunks(chunks) == flat(answers)
 
 
 def test_charges_are_reserved_at_seal_and_spent_at_release(bench: Bench) -> None:
@@ -235,29 +220,6 @@ def test_others_rounds_are_as_if_they_did_not_exist(bench: Bench) -> None:
     assert bench.rounds.analyst_views.get("ann", round_id).terms.shares == (TERMS.shares[0],)
 
 
-def test_a_submission_is_replaceable_until_sealed(bench: Bench) -> None:
-    round_id = bench.opened()
-    first = bench.rounds.submissions.submit("ann", round_id, "1", ANN_BYTES, SALT)
-    second = bench.rounds.submissions.submit("ann", round_id, "2", BOB_BYTES, SALT)
-    assert (first.statements, first.queries) == (3, 10)
-    assert second.workload_digest == hashlib.sha256(BOB_BYTES).digest()
-    bench.rounds.lifecycle.seal(round_id, "seal")
-    with pytest.raises(WrongState, match="the round no longer accepts workloads"):
-        bench.rounds.submissions.submit("ann", round_id, "3", ANN_BYTES, SALT)
-    with pytest.raises(WrongState):
-        bench.rounds.submissions.dry_run("ann", round_id, ANN_BYTES)
-    assert bench.rounds.submissions.submit("ann", round_id, "2", BOB_BYTES, SALT) == second
-
-
-def test_a_dry_run_leaves_no_trace(bench: Bench) -> None:
-    round_id = bench.opened()
-    tried = bench.rounds.submissions.dry_run("ann", round_id, ANN_BYTES)
-    assert (tried.statements, tried.queries, tried.sensitivity, tried.support) == (3, 10, 4, 4)
-    assert tried.max_half_width == bench.rounds.views.get(round_id).plan.max_half_width
-    with pytest.raises(NotFound, match="you have submitted no workload"):
-        bench.rounds.submissions.withdraw("ann", round_id, "withdraw")
-
-
 def test_a_round_that_nobody_asked_in_goes_on_like_any_other(bench: Bench) -> None:
     """Its analysts must not learn whether others took part: neither from a refusal, nor from what is released."""
     round_id = bench.opened()
@@ -276,76 +238,6 @@ def test_a_round_that_nobody_asked_in_goes_on_like_any_other(bench: Bench) -> No
     for name in ("ann", "bob"):
         with pytest.raises(NotFound, match="there is no such stream"):
             bench.rounds.analyst_views.results(name, round_id, 0, 1)
-
-
-def test_workloads_beyond_the_share_or_malformed_are_refused(bench: Bench) -> None:
-    round_id = bench.opened()
-    red = attribute("colour") == "red"
-    with pytest.raises(BudgetExhausted, match="more statements than the 4 of your share"):
-        bench.rounds.submissions.submit("ann", round_id, "1", workload_to_bytes((red,) * 5), SALT)
-    wide = (Marginal(("colour", "size")), Marginal(("colour", "size")))
-    with pytest.raises(BudgetExhausted, match="the workload has 16 queries, your share allows 12"):
-        bench.rounds.submissions.submit("ann", round_id, "1", workload_to_bytes(wide), SALT)
-    with pytest.raises(InvalidArgument, match="taste"):
-        bench.rounds.submissions.submit(
-            "ann", round_id, "1", workload_to_bytes((attribute("taste") == "sour",)), SALT
-        )
-    with pytest.raises(InvalidArgument):
-        bench.rounds.submissions.submit("ann", round_id, "1", b"", SALT)
-    with pytest.raises(InvalidArgument):
-        bench.rounds.submissions.submit("ann", round_id, "1", b"\xff\xff\xff", SALT)
-    # Nothing was kept of the refused ones: the request_id is still free.
-    assert bench.rounds.submissions.submit("ann", round_id, "1", ANN_BYTES, SALT).statements == 3
-
-
-def test_a_workload_above_its_declared_sensitivity_is_refused_and_leaves_nothing(bench: Bench) -> None:
-    declared = replace(TERMS, shares=(Share("ann", 4, 12, 3), Share("bob", 4, 12)))
-    round_id = bench.rounds.opening.open(declared, "open").id
-    assert bench.rounds.views.get(round_id).terms.shares == declared.shares
-    assert bench.rounds.analyst_views.get("ann", round_id).terms.shares == declared.shares[:1]
-    for attempt in (
-        lambda: bench.rounds.submissions.dry_run("ann", round_id, ANN_BYTES),
-        lambda: bench.rounds.submissions.submit("ann", round_id, "1", ANN_BYTES, SALT),
-    ):
-        with pytest.raises(BudgetExhausted, match="the workload has a sensitivity of 4, your share allows 3"):
-            attempt()
-    assert all(amounts == (0.0, 0.0) for amounts in bench.charged().values())
-    # The request_id is still free; and bob, who declared nothing, may ask for four marginals.
-    assert bench.rounds.submissions.submit("ann", round_id, "1", BOB_BYTES, SALT).statements == 2
-    tables = workload_to_bytes((Marginal(("colour",)),) * 4)
-    assert bench.rounds.submissions.dry_run("bob", round_id, tables).sensitivity == 8
-    with pytest.raises(InvalidArgument, match=r"^shares\[0\]\.sensitivity: "):
-        bench.rounds.opening.open(
-            replace(TERMS, shares=(Share("ann", 4, 12, 9),)), "more than its statements can move"
-        )
-    with pytest.raises(AlreadyExists):
-        bench.rounds.opening.open(TERMS, "open")
-
-
-def test_a_workload_above_its_declared_support_is_refused_and_leaves_nothing(bench: Bench) -> None:
-    """Red ones are four of the eight possible records; whatever is red or extra large, all but three."""
-    declared = replace(TERMS, shares=(Share("ann", 4, 12, 0, 3), Share("bob", 4, 12)))
-    round_id = bench.rounds.opening.open(declared, "open").id
-    assert bench.rounds.views.get(round_id).terms.shares == declared.shares
-    assert bench.rounds.analyst_views.get("ann", round_id).terms.shares == declared.shares[:1]
-    later = workload_to_bytes((BOB[1], ANN[0]))
-    for statement, workload in enumerate((ANN_BYTES, later)):
-        refused = pytest.raises(
-            BudgetExhausted, match=rf"^statements\[{statement}\] has a support of 4, your share allows 3: "
-        )
-        with refused:
-            bench.rounds.submissions.dry_run("ann", round_id, workload)
-        with refused:
-            bench.rounds.submissions.submit("ann", round_id, "1", workload, SALT)
-    assert all(amounts == (0.0, 0.0) for amounts in bench.charged().values())
-    # The request_id is still free; and bob, who declared nothing, may ask about half of them.
-    assert bench.rounds.submissions.submit("ann", round_id, "1", BOB_BYTES, SALT).statements == 2
-    assert bench.rounds.submissions.submit("bob", round_id, "1", ANN_BYTES, SALT).statements == 3
-    for support in (-1, 9):
-        with pytest.raises(InvalidArgument, match=r"^shares\[0\]\.support: "):
-            bench.rounds.opening.open(replace(TERMS, shares=(Share("ann", 4, 12, 0, support),)), "no such records")
-    with pytest.raises(AlreadyExists):
-        bench.rounds.opening.open(TERMS, "open")
 
 
 def test_requests_are_carried_out_once_also_after_a_restart(bench: Bench) -> None:
@@ -385,72 +277,6 @@ def test_steps_out_of_order_are_refused(bench: Bench) -> None:
     assert bench.rounds.lifecycle.release(round_id, "release").state is RoundState.RELEASED
 
 
-def test_only_registered_analysts_and_datasets(bench: Bench) -> None:
-    stranger = replace(TERMS, shares=(*TERMS.shares, Share("eve", 1, 1)))
-    with pytest.raises(InvalidArgument, match=r"shares\[2\].analyst: 'eve' is not a registered analyst"):
-        bench.rounds.opening.plan(stranger)
-    with pytest.raises(NotFound, match="there is no such dataset"):
-        bench.rounds.opening.plan(replace(TERMS, dataset="elsewhere"))
-    with pytest.raises(InvalidArgument, match="unit"):
-        bench.rounds.opening.plan(replace(TERMS, unit="table"))
-
-
-@pytest.mark.parametrize("source", ["", "../equipoise.db", "/etc/passwd", "missing.csv", "."])
-def test_sources_stay_inside_the_data_directory(bench: Bench, source: str) -> None:
-    with pytest.raises(InvalidArgument, match=r"^source: "):
-        bench.rounds.datasets.register("other", source, SCHEMA, CAP, CAP, "other")
-
-
-KNOWN = "people: must be 'same-as:shop', as this is the table of the dataset 'shop' already"
-
-
-def test_a_table_gets_new_budgets_only_where_that_is_said(bench: Bench) -> None:
-    register, data = bench.rounds.datasets.register, bench.directory / "data"
-    (data / "copy.csv").write_bytes((data / "shop.csv").read_bytes())
-    (data / "link.csv").symlink_to(data / "shop.csv")
-    header, *rows = (data / "shop.csv").read_text().splitlines()
-    (data / "turned.csv.gz").write_bytes(gzip.compress("\n".join([header, *reversed(rows)]).encode()))
-    write_table(data / "..", RECORDS + 1)
-    (data / "../shop.csv").rename(data / "longer.csv")
-    bench.rounds.datasets.retire("shop", "retire")
-    before = bench.rounds.budgets.journal()
-    for source in ("shop.csv", "copy.csv", "link.csv", "turned.csv.gz"):
-        for answer in ("", "new"):
-            with pytest.raises(InvalidArgument, match=KNOWN):
-                register("again", source, SCHEMA, CAP, CAP, "again", people=answer)
-    with pytest.raises(InvalidArgument, match="new_budgets: must not be set"):
-        register("again", "longer.csv", SCHEMA, CAP, CAP, "again", people="new", new_budgets=True)
-    assert bench.rounds.budgets.journal() == before
-    # Rows are recognised by their digest, also where the registered file is gone.
-    (data / "copy.csv").rename(data / "moved.csv")
-    (data / "link.csv").unlink()
-    (data / "shop.csv").unlink()
-    for source in ("moved.csv", "turned.csv.gz"):
-        with pytest.raises(InvalidArgument, match=KNOWN):
-            register("again", source, SCHEMA, CAP, CAP, "again", people="new")
-    assert register("longer", "longer.csv", SCHEMA, CAP, CAP, "longer", people="new").records == RECORDS + 1
-    for name, source in (("again", "moved.csv"), ("once more", "turned.csv.gz")):
-        anew = register(name.replace(" ", "-"), source, SCHEMA, CAP, CAP, name, people="new", new_budgets=True)
-        assert register(anew.name, source, SCHEMA, CAP, CAP, name, people="new", new_budgets=True) == anew
-    with pytest.raises(AlreadyExists):
-        register("again", "moved.csv", SCHEMA, CAP, CAP, "again")
-    opened = [json.loads(entry.events).get("beside") for entry in bench.rounds.budgets.journal()[0]]
-    assert opened == [None, None, ["data/shop"], ["data/again", "data/shop"]]
-    # What is journaled besides changes nothing of how the accounts are recomputed.
-    bench.restart()
-
-
-def test_datasets_are_registered_once_with_sensible_caps(bench: Bench) -> None:
-    with pytest.raises(AlreadyExists):
-        bench.rounds.datasets.register("shop", "shop.csv", SCHEMA, CAP, CAP, "other")
-    with pytest.raises(InvalidArgument, match=r"analyst_cap\.delta"):
-        bench.rounds.datasets.register("other", "shop.csv", SCHEMA, CAP, Budget(1.0, 0.0), "other")
-    with pytest.raises(InvalidArgument, match="name"):
-        bench.rounds.datasets.register("a/b", "shop.csv", SCHEMA, CAP, CAP, "other")
-    records, token = bench.rounds.datasets.page()
-    assert ([record.name for record in records], token) == (["shop"], "")
-
-
 def test_lists_are_paged_newest_first(bench: Bench) -> None:
     ids = [bench.opened() for _ in range(3)]
     page, token = bench.rounds.views.page(2)
@@ -487,26 +313,6 @@ def test_the_seed_is_committed_and_not_readable_in_the_store(bench: Bench) -> No
     assert SEED not in stored
     assert KEY not in stored
     bench.start()
-
-
-def test_a_table_that_changed_is_not_run(bench: Bench) -> None:
-    round_id = bench.sealed()
-    write_table(bench.directory / "data", RECORDS - 1)
-    bench.rounds.lifecycle.run(round_id, "run")
-    progress = bench.wait(round_id)
-    assert not progress.complete
-    assert progress.phase == "failed: the table has 399 records, but had 400 when it was registered"
-    assert bench.state(round_id) is RoundState.RUNNING
-    write_table(bench.directory / "data")
-    table = bench.directory / "data" / "shop.csv"
-    rows = table.read_text().splitlines()
-    table.write_text("\n".join([*rows[:-1], "red,s" if rows[-1] != "red,s" else "red,m"]) + "\n")
-    bench.rounds.lifecycle.run(round_id, "run the changed one")
-    told = "failed: the table's records are not those that were registered"
-    assert bench.wait(round_id).phase == told
-    write_table(bench.directory / "data")
-    bench.rounds.lifecycle.run(round_id, "run again")
-    assert bench.wait(round_id).complete
 
 
 def test_a_round_that_protects_whole_analysts(bench: Bench) -> None:

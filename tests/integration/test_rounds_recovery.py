@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from harness.rounds_bench import Bench
@@ -19,13 +17,6 @@ from equipoise_server.rounds.runner import MAX_STALLS
 from equipoise_server.rounds.services import RoundServices
 
 DATA = "data/shop"
-
-
-@pytest.fixture
-def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
-    bench = Bench(tmp_path, store_url)
-    yield bench
-    bench.stop()
 
 
 def streams(bench: Bench, round_id: str) -> dict[str, list[bytes]]:

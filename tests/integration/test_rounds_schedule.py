@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from harness.rounds_bench import ANN, BOB, CAP, SALT, SCHEMA, TERMS, Bench
@@ -24,13 +22,6 @@ from equipoise_server.storage.idempotency import Request
 DATA = "data/shop"
 ANN_BYTES, BOB_BYTES = workload_to_bytes(ANN), workload_to_bytes(BOB)
 CLOSE = datetime(2024, 1, 1, 12, 5, tzinfo=UTC)
-
-
-@pytest.fixture
-def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
-    bench = Bench(tmp_path, store_url)
-    yield bench
-    bench.stop()
 
 
 def scheduled(bench: Bench, **terms: object) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,13 +22,6 @@ from equipoise_server.storage.tables.round import rounds, synopses
 
 DATA = "data/shop"
 GAUSSIAN = replace(TERMS, mechanism="gaussian", options={})
-
-
-@pytest.fixture
-def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
-    bench = Bench(tmp_path, store_url)
-    yield bench
-    bench.stop()
 
 
 def test_analysts_are_charged_nothing_and_find_no_synopsis(bench: Bench) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from harness.record_items import fields_of
@@ -25,13 +23,6 @@ from equipoise_server.transparency.keys import Purpose
 NONCE = b"an auditor's own randomness, once"[:32]
 WINDOW_DAYS = 7
 DAY = 86_400.0
-
-
-@pytest.fixture
-def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
-    bench = Bench(tmp_path, store_url)
-    yield bench
-    bench.stop()
 
 
 def released(bench: Bench) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from harness.audited_rounds import audited
@@ -34,10 +32,8 @@ STATEMENT = ASKED["ann"][0]
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path, f"sqlite:///{tmp_path / 'equipoise.db'}")
-    yield made
-    made.stop()
+def bench(on_sqlite: Bench) -> Bench:
+    return on_sqlite
 
 
 def opened(bench: Bench, name: str, nonce: bytes | None = None) -> str:

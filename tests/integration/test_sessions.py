@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
+from harness.answers import flat_chunks
 from harness.rounds_bench import COLOUR, SALT, SIZE, TERMS, Bench, HandClock
-from harness.session_terms import ASKED, BY_TURNS, ONLINE, PATIENCE, answered, ask, ask_all, attached, until
+from harness.session_terms import ASKED, BY_TURNS, ONLINE, PATIENCE, answered, ask, ask_all, attached
 from harness.stores import allow_changes, back_up, restore, statements
 from sqlalchemy import select, text
 
@@ -28,46 +28,21 @@ from equipoise.errors import (
     WrongState,
 )
 from equipoise.model.accounts import Budget
-from equipoise.model.results import Answers, ResultColumns
 from equipoise.model.rounds import Ending, RoundState, SessionTerms, Share, Terms
-from equipoise.model.times import to_microseconds
 from equipoise.profile.receipt_store import read_session_receipt
-from equipoise.queries.predicates import AllOf, attribute
-from equipoise.queries.statements import Marginal, Statement
+from equipoise.queries.predicates import attribute
+from equipoise.queries.statements import Marginal
 from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
 from equipoise.wire.statements import statement_to_bytes
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.sessions import pending_statements
-from equipoise_server.sessions.answer_store import StoredAnswer
-from equipoise_server.sessions.attachments import Attachment
 from equipoise_server.storage.tables.round import submissions
 from equipoise_server.storage.tables.session import asked
 from equipoise_server.storage.tables.session import attached as attached_table
-from equipoise_server.workers.session_process import SessionProcess
 
 DATA = "data/shop"
-
-
-@pytest.fixture
-def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
-    bench = Bench(tmp_path, store_url)
-    yield bench
-    bench.stop()
-
-
-@pytest.fixture
-def on_sqlite(tmp_path: Path) -> Iterator[Bench]:
-    """Where nothing depends on the store: a worker starts in a second or two."""
-    bench = Bench(tmp_path, f"sqlite:///{tmp_path / 'equipoise.db'}")
-    yield bench
-    bench.stop()
-
-
-def columns(chunks: Sequence[ResultColumns]) -> list[list[int]]:
-    """All columns of some messages together."""
-    return [column.tolist() for column in Answers.join(chunk.answers for chunk in chunks).columns]
 
 
 def test_a_session_is_charged_when_it_opens_and_released_as_it_was_answered(bench: Bench) -> None:
@@ -114,7 +89,7 @@ def test_a_session_is_charged_when_it_opens_and_released_as_it_was_answered(benc
         released = [
             chunk_from_bytes(each) for each in bench.rounds.analyst_views.results(analyst, session_id, 0, 10)
         ]
-        assert columns(live) == columns(released)
+        assert flat_chunks(live) == flat_chunks(released)
     assert [each.id for each in bench.sessions.list_for_analyst("ann")[0]] == [session_id]
     with bench.store.read() as connection:
         assert {row.analyst: row.statements for row in connection.execute(select(submissions))} == {
@@ -318,143 +293,6 @@ def test_an_older_copy_of_the_store_is_not_asked_once_more(on_sqlite: Bench) -> 
         bench.rounds.lifecycle.recover()
     with pytest.raises(DataLoss):
         attached(bench, "ann", session_id)
-
-
-def test_turns_alone_say_when_anything_is_answered(on_sqlite: Bench) -> None:
-    bench, begin = on_sqlite, on_sqlite.clock.now
-    close_time = begin + timedelta(seconds=64)
-    opened = bench.sessions.open(replace(BY_TURNS, close_time=close_time), "open")
-    assert opened.terms.close_time == begin + timedelta(seconds=60)  # where a turn ends
-    session_id = opened.id
-    # Before anybody attaches, so that nobody's first answer is the later for it.
-    assert bench.sessions.loops.process_id(session_id) is not None
-    charged = bench.charged()
-    assert set(charged) == {DATA, "analyst/shop/query/ann", "analyst/shop/query/bob"}
-    assert all(spent == 0 < held for spent, held in charged.values())
-
-    ann, bob = (attached(bench, name, session_id) for name in ("ann", "bob"))
-    asked_first = [ann.ask(i, statement_to_bytes(each)) for i, each in enumerate(ASKED["ann"][:2], start=1)]
-    bobs = bob.ask(1, statement_to_bytes(ASKED["bob"][0]))
-    bench.clock.move(10)
-    until(lambda: len(answered(bench)) == 2)
-    # They are stored, but it is not time: nobody sees when they were.
-    assert not any(each.done() for each in (*asked_first, bobs))
-    assert ann.stored(0, 10) == []
-    assert attached(bench, "bob", session_id).answered == 0
-    bench.clock.move(10)
-    first = asked_first[0].result(PATIENCE)
-    assert (first.slot, bobs.result(PATIENCE).slot) == (0, 1)
-    assert read_session_receipt(first.envelope).time == to_microseconds(begin + timedelta(seconds=20))
-    until(lambda: len(answered(bench)) == 3)
-
-    bench.restart()
-    bench.sessions.loops.look_after()
-    assert bench.sessions.loops.process_id(session_id) is not None
-    ann = attached(bench, "ann", session_id)
-    assert ann.answered == 1
-    with pytest.raises(AlreadyExists):
-        ann.ask(2, statement_to_bytes(COLOUR == "green"))
-    second = ann.ask(2, statement_to_bytes(ASKED["ann"][1]))
-    assert not second.done()
-    bench.clock.move(10)
-    assert second.result(PATIENCE).slot == 2
-    # What is still waiting when its stream is let go of was never asked.
-    ann.ask(3, statement_to_bytes(COLOUR == "green"))
-    ann.detach()
-    assert ask_later(bench, attached(bench, "ann", session_id), 3, ASKED["ann"][2]).slot == 6
-    assert bench.charged() == charged
-
-
-def test_a_statement_that_its_part_of_a_turn_cannot_hold_is_refused_to_whoever_asks_and_seen_by_nobody(
-    on_sqlite: Bench,
-) -> None:
-    """It could make the turn late, which everybody sees."""
-    bench = on_sqlite
-    session_id = bench.sessions.open(replace(BY_TURNS, session=SessionTerms(length=6, turn_seconds=1)), "open").id
-    charged = bench.charged()
-    ann, bob = (attached(bench, name, session_id) for name in ("ann", "bob"))
-    bobs = bob.ask(1, statement_to_bytes(ASKED["bob"][0]))
-    either = (COLOUR == "red") | (SIZE == "s"), (COLOUR == "green") | (SIZE == "m")
-    hard = statement_to_bytes(AllOf(either * 900))
-    with pytest.raises(InvalidArgument, match=r"^statement: is [0-9,]+ units of work, .* hold 125,000 for each"):
-        ann.ask(1, hard)
-    anns = ann.ask(1, statement_to_bytes(ASKED["ann"][0]))
-    bench.clock.move(1)
-    until(lambda: len(answered(bench)) == 2)
-    bench.clock.move(1)
-    assert (anns.result(PATIENCE).slot, bobs.result(PATIENCE).slot) == (0, 1)
-    assert bench.charged() == charged
-    # Without turns there is nobody who could see it.
-    at_once = bench.sessions.open(ONLINE, "open another").id
-    assert attached(bench, "ann", at_once).ask(1, hard).result(PATIENCE).slot == 0
-
-
-def test_turns_in_which_nobody_asks_are_processed_as_they_end(
-    on_sqlite: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else the next answer would come the later the fewer have asked before, and others would see it."""
-    bench, passed, pass_to = on_sqlite, list[int](), SessionProcess.pass_to
-
-    def noted(process: SessionProcess, slot: int) -> None:
-        pass_to(process, slot)
-        passed.append(slot)
-
-    monkeypatch.setattr(SessionProcess, "pass_to", noted)
-    ann = attached(bench, "ann", bench.sessions.open(BY_TURNS, "open").id)
-    bench.clock.move(10)
-    until(lambda: passed == [2])
-    asked = ann.ask(1, statement_to_bytes(ASKED["ann"][0]))
-    bench.clock.move(10)
-    until(lambda: len(answered(bench)) == 1)
-    bench.clock.move(10)
-    assert asked.result(PATIENCE).slot == 2
-    until(lambda: passed == [2, 6])
-    bench.clock.move(100)
-    until(lambda: passed == [2, 6, 12])
-
-
-def ask_later(bench: Bench, stream: Attachment, sequence: int, statement: Statement) -> StoredAnswer:
-    """Ask in this turn, and let time pass until the answer is due."""
-    known = len(answered(bench))
-    asked = stream.ask(sequence, statement_to_bytes(statement))
-    bench.clock.move(10)
-    until(lambda: len(answered(bench)) > known)
-    bench.clock.move(10)
-    return asked.result(PATIENCE)
-
-
-def test_the_last_turn_is_answered_before_a_session_is_sealed_by_itself(on_sqlite: Bench) -> None:
-    bench = on_sqlite
-    session_id = bench.sessions.open(BY_TURNS, "open").id
-    charged = bench.charged()
-    ann, bob = (attached(bench, name, session_id) for name in ("ann", "bob"))
-    ask_later(bench, bob, 1, ASKED["bob"][0])
-    bench.clock.move(30)
-    last = ann.ask(1, statement_to_bytes(ASKED["ann"][2]))
-    too_late = ann.ask(2, statement_to_bytes(COLOUR == "green"))
-    bench.clock.move(10)
-    with pytest.raises(WrongState, match="no longer answers"):
-        ann.ask(3, statement_to_bytes(COLOUR == "green"))
-    until(lambda: len(answered(bench)) == 2)
-    bench.rounds.schedule.keep()
-    assert bench.state(session_id) is RoundState.OPEN
-    bench.clock.move(10)
-    assert last.result(PATIENCE).slot == 10
-    with pytest.raises(WrongState, match="no longer answers"):
-        too_late.result(PATIENCE)
-    told = {"ann": ann.stored(0, 10), "bob": bob.stored(0, 10)}
-    for state in (RoundState.SEALED, RoundState.RUNNING):
-        bench.rounds.schedule.keep()
-        assert bench.state(session_id) is state
-    bench.sessions.loops.look_after()
-    assert ann.ended.result(PATIENCE) is None
-    assert bench.wait(session_id).complete
-    bench.rounds.schedule.keep()
-    bench.clock.move(60)
-    for name, records in told.items():
-        released = [chunk_from_bytes(each) for each in bench.rounds.analyst_views.results(name, session_id, 0, 10)]
-        assert columns([answers_from_chunk(each.chunk) for each in records]) == columns(released)
-    assert bench.charged() == {account: (held, held) for account, (_, held) in charged.items()}
 
 
 def test_an_attachment_and_its_statements_read_the_share_of_one_analyst_alone(on_sqlite: Bench) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from harness.answers import flat
@@ -27,10 +25,8 @@ STATISTICS = replace(
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path, f"sqlite:///{tmp_path / 'equipoise.db'}")
-    yield bench
-    bench.stop()
+def bench(on_sqlite: Bench) -> Bench:
+    return on_sqlite
 
 
 def test_a_session_answers_statistics_and_is_released_as_it_was_answered(bench: Bench) -> None:

@@ -29,9 +29,10 @@ from equipoise.accounting import (
     events_to_json,
 )
 from equipoise.model.accounts import Account, Budget
+from equipoise.model.identities import Role
 from equipoise.model.rounds import Ending, MechanismPlan, SessionTerms, Share, Terms
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.records import item_parts, items, log_items
+from equipoise.records import identity_items, item_parts, items, log_items
 from equipoise.records.canonical import canonical_json
 from equipoise.records.codec import Codec, codec_of
 from equipoise.records.record_layouts import ITEMS, NAMES, read_item
@@ -133,6 +134,14 @@ ITEM_VALUES: list[Any] = [
     log_items.StartItem(HEAD, 5),
     log_items.KeyItem("log", DIGEST, b"\4" * 8, 5),
     log_items.RestorationItem(6, ROOT, 7),
+    identity_items.IdentityItem(
+        identity_items.IdentityEvent.RENEWED,
+        "ann",
+        Role.ANALYST,
+        (identity_items.RecordedCertificate(DIGEST, 9),),
+        "operator/olga",
+        5,
+    ),
     items.DatasetItem("flights", {"attributes": [], "version": 1}, 100, 5),
     items.DataItem("late-flights", DIGEST, "same-as:flights", "flights", HEAD),
     items.RoundItem(

@@ -15,7 +15,9 @@ Gaussian is added, whose variance `t` belongs to the residual and is recorded as
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -212,7 +214,7 @@ def _weights(
 def _transformed(tensor: NDArray[np.float64], matrices: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     for place, matrix in enumerate(matrices):
         if matrix.shape[1] == 1 != tensor.shape[place]:  # all columns are the same
-            tensor = tensor.sum(axis=place, keepdims=True)
+            tensor = functools.reduce(operator.add, np.split(tensor, tensor.shape[place], axis=place))
         before = tensor.reshape(math.prod(tensor.shape[:place]), tensor.shape[place], -1)
         after = np.zeros((before.shape[0], len(matrix), before.shape[2]))
         for kind, row in enumerate(matrix.tolist()):

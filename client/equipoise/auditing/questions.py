@@ -16,6 +16,7 @@ QUESTIONS = {
     "A9": "Is what each plan costs within its round's budgets, and was every analyst charged just that?",
     "A10": "Are seeds committed to, each for one round, and the auditor's nonces and all readings on record?",
     "A11": "Were the workloads used that receipts say were taken, under the terms that receipts promise?",
+    "A12": "Had everybody been admitted who took part, with a certificate in force at that time?",
 }
 
 # What no check of an archive can tell, for the report.

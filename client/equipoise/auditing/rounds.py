@@ -72,6 +72,11 @@ class RecordedRound:
         return self.ended.one(ReleaseItem) if self.ended is not None and released else None
 
     @property
+    def seal_time(self) -> int | None:
+        """When it was sealed, in microseconds since 1970; None where it is not."""
+        return None if self.sealed is None else self.sealed.one(ReservationItem).seal_time
+
+    @property
     def state(self) -> str:
         """As far as the log knows."""
         if self.ended is not None:

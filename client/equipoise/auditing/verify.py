@@ -15,6 +15,7 @@ from equipoise.auditing.archive import Archive
 from equipoise.auditing.budget_checks import check_caps, check_charges, check_journal
 from equipoise.auditing.dataset_checks import check_data_accounts, counted_twice
 from equipoise.auditing.dp_accounting_check import NotInstalled, check_totals
+from equipoise.auditing.identities import check_identities, check_receipt_times, read_identities
 from equipoise.auditing.log_checks import check_continuation, check_root, check_signatures
 from equipoise.auditing.plan_checks import check_budgets
 from equipoise.auditing.questions import QUESTIONS
@@ -134,6 +135,7 @@ class _Verification:
         self._make("A9", lambda: check_budgets(self._recorded(), self._accounts()))
         self._make("A10", self._seeds)
         self._make("A11", self._receipts)
+        self._make("A12", self._identities)
         return audit
 
     def _make(self, number: str, check: Callable[[], None]) -> None:
@@ -206,6 +208,11 @@ class _Verification:
         removed = check_receipts(recorded, self.receipts, self.trusted, self.audit.known)
         if removed:
             raise _NotMade(f"only hashes are left of {', '.join(removed)}; no other receipt differs")
+
+    def _identities(self) -> None:
+        known = read_identities(self._steps())
+        check_identities(self._recorded(), known)
+        check_receipt_times(known, self.receipts, self.trusted, self.audit.known)
 
     def _checkpoint(self) -> Checkpoint:
         if self.audit.checkpoint is None:

@@ -12,7 +12,8 @@ import typer
 
 from equipoise.auditing.archive import read_archive, write_archive
 from equipoise.auditing.auditor_log import note_read, offered_nonce, own_acts
-from equipoise.auditing.download import download
+from equipoise.auditing.download import download, read_log
+from equipoise.auditing.identities import IdentityChange, identity_changes
 from equipoise.auditing.ledger_export import exported
 from equipoise.auditing.opened_seeds import open_recorded, recorded_seed
 from equipoise.auditing.replay_checks import read_replay_report
@@ -20,10 +21,11 @@ from equipoise.auditing.report import as_json as audit_to_json
 from equipoise.auditing.report import as_markdown
 from equipoise.auditing.verify import Audit, Outcome, verify
 from equipoise.clients.auditor import Auditor
+from equipoise.commands.audit_options import ArchiveDirectory, Checkpoints, KeyFile, Receipts, Replays, Report
 from equipoise.commands.budgets import AccountName
 from equipoise.commands.columns import JOURNAL, ROUNDS
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId
-from equipoise.commands.printing import counted, print_json, print_line, print_list
+from equipoise.commands.printing import Columns, counted, print_json, print_line, print_list
 from equipoise.commands.verification import read_checkpoint
 from equipoise.errors import InvalidArgument, NotFound
 from equipoise.profile.profile import LOG_KEYS, SEED_KEY, read_file, read_log_keys, read_seed_key
@@ -35,48 +37,15 @@ audit_app = typer.Typer(
     no_args_is_help=True,
 )
 
-ArchiveDirectory = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="[DIR]",
-        help="An archive that `equipoise audit download` made. [default: what the server has now]",
-        show_default=False,
-    ),
-]
-KeyFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--key",
-        help="A file with the custodian's verifier keys, one a line, from a source that you trust. "
-        "[default: the profile's]",
-        show_default=False,
-    ),
-]
-Checkpoints = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--checkpoint",
-        help="A checkpoint of the log from elsewhere, or an analyst's bundle. Repeat the option for each.",
-        show_default=False,
-    ),
-]
-Receipts = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--receipt", help="A receipt that an analyst received. Repeat the option for each.", show_default=False
-    ),
-]
-Replays = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--replay",
-        help="What equipoise-server audit replay --json printed. Repeat the option for each.",
-        show_default=False,
-    ),
-]
-Report = Annotated[
-    Path | None, typer.Option("--report", help="Write the report here, in Markdown.", show_default=False)
-]
+IDENTITY_CHANGES: Columns[IdentityChange] = {
+    "entry": lambda each: each.index,
+    "time (UTC)": lambda each: f"{each.time:%Y-%m-%d %H:%M:%S}",
+    "name": lambda each: each.name,
+    "role": lambda each: each.role.value,
+    "event": lambda each: each.event.value,
+    "by": lambda each: each.by,
+    "certificates": lambda each: " ".join(known.digest.hex()[:16] for known in each.certificates),
+}
 
 
 @audit_app.command("rounds")
@@ -91,6 +60,27 @@ def journal(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None
     """Show the budget journal: every reservation and charge. Each line's digest covers all lines before it."""
     with Auditor.from_profile(profile) as auditor:
         print_list("entries", list(auditor.journal()), JOURNAL, as_json)
+
+
+@audit_app.command("identities")
+def identities(
+    archive: ArchiveDirectory = None,
+    key: KeyFile = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """List who was admitted, renewed, revoked and deleted, by whom, with the SHA-256 of each certificate.
+
+    The list is what the signed log says: its checkpoint and every record are verified first. Keep it from analysts.
+    """
+    trusted = read_log_keys(profile / LOG_KEYS if key is None else key)
+    if archive is None:
+        with Auditor.from_profile(profile) as auditor:
+            changes = identity_changes(*read_log(auditor), trusted)
+    else:
+        kept = read_archive(archive)
+        changes = identity_changes(kept.checkpoint, kept.leaves, kept.records, trusted)
+    print_list("changes", changes, IDENTITY_CHANGES, as_json)
 
 
 @audit_app.command("export")

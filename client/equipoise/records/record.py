@@ -30,6 +30,7 @@ class Kind(StrEnum):
     KEY_ADDED = "key-added"
     KEY_RETIRED = "key-retired"
     LOG_RESTORED = "log-restored"
+    IDENTITY_CHANGED = "identity-changed"
     DATASET_REGISTERED = "dataset-registered"
     ROUND_OPENED = "round-opened"
     ROUND_SEALED = "round-sealed"

@@ -12,6 +12,7 @@ from equipoise.records.codec import (
     Codec,
     codec_of,
 )
+from equipoise.records.identity_items import IdentityItem
 from equipoise.records.items import (
     AbortItem,
     AccessItem,
@@ -40,6 +41,7 @@ NAMES: Mapping[type, str] = MappingProxyType(
         StartItem: "start",
         KeyItem: "key",
         RestorationItem: "restoration",
+        IdentityItem: "identity",
         DatasetItem: "dataset",
         DataItem: "data",
         RoundItem: "round",
@@ -91,6 +93,7 @@ LAYOUTS: Mapping[Kind, Layout] = MappingProxyType(
         Kind.LOG_RESTORED: Layout((RestorationItem,)),
         Kind.KEY_ADDED: Layout((KeyItem,)),
         Kind.KEY_RETIRED: Layout((KeyItem,)),
+        Kind.IDENTITY_CHANGED: Layout((IdentityItem,)),
         Kind.DATASET_REGISTERED: Layout((DatasetItem, DataItem)),
         Kind.ROUND_OPENED: Layout((RoundItem, PlanItem), ShareItem),
         Kind.ROUND_SEALED: Layout((SealItem, ReservationItem), WorkloadItem),

@@ -59,7 +59,7 @@ def run_demo(directory: Path | None, *, json_only: bool) -> None:
         collect(place, workloads, round_id)
     report("The server has stopped. Airlines and auditor verify what they have; the round is computed again.")
     proven = prove(place, workloads, round_id)
-    report("The demo looks at the data and compares.")
+    report("The demo looks at the data, and runs every mechanism on the same questions.")
     measured = measure(played, workloads, state / "data" / TABLE_FILE)
     (place / UNFINISHED).unlink()
     if json_only:

@@ -12,12 +12,11 @@ from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
 from equipoise.errors import WrongState
 from equipoise.model.accounts import Account, Budget
-from equipoise.model.rounds import RoundDetail, RoundState, Share, Terms
-from equipoise.model.synopsis import Synopsis
+from equipoise.model.rounds import AUTO, Plan, RoundDetail, RoundState, Terms
 from equipoise.queries.statements import Statement
 from equipoise.results import Results
 from equipoise_lab.demo.table import RECORDS, SCHEMA
-from equipoise_lab.demo.workloads import query_count
+from equipoise_lab.demo.workloads import query_count, share_of
 
 DATASET = "flights"
 TABLE_FILE = "flights.csv"
@@ -41,7 +40,6 @@ class Played:
 
     detail: RoundDetail
     results: Mapping[str, Results]
-    synopsis: Synopsis
     data_account: Account
     analyst_accounts: Mapping[str, Account]
     seconds: float
@@ -55,7 +53,7 @@ def play(
     report: Report,
     follow: Callable[[RoundDetail], None],
 ) -> Played:
-    """Plays a round from registration to the last result; `report` hears of its steps, `follow` of the run."""
+    """Play a round from registration to the last result; `report` hears of its steps, `follow` of the run."""
     report("The operator registers the table and admits the airlines.")
     operator.register_dataset(
         DATASET,
@@ -68,7 +66,7 @@ def play(
         operator.add_analyst(airline, profiles / airline)
     opened = operator.open(_terms(workloads))
     round_id = opened.round.id
-    report(f"Round {round_id} is open; no half-width above {opened.plan.max_half_width:.3f}, before any question.")
+    report(f"Round {round_id} is open. {_said(opened.plan)}")
     with ThreadPoolExecutor(len(workloads)) as airlines:
         list(airlines.map(lambda airline: _submit(profiles / airline, round_id, workloads[airline]), workloads))
         report(f"{len(workloads)} airlines have submitted {sum(map(query_count, workloads.values())):,} queries.")
@@ -89,13 +87,10 @@ def play(
         }
         results = {airline: stream.result() for airline, stream in streams.items()}
         report(f"All results are in. {cut}'s connection was cut in the middle and its stream resumed.")
-    with Client.from_profile(profiles / cut) as client:
-        synopsis = client.synopsis(round_id)
     accounts = {account.name: account for account in operator.accounts(DATASET)}
     return Played(
         detail=ran,
         results=results,
-        synopsis=synopsis,
         data_account=accounts[f"data/{DATASET}"],
         analyst_accounts={airline: accounts[f"analyst/{DATASET}/query/{airline}"] for airline in workloads},
         seconds=seconds,
@@ -106,13 +101,18 @@ def play(
 def _terms(workloads: Workloads) -> Terms:
     return Terms(
         dataset=DATASET,
-        shares=tuple(Share(name, len(asked), query_count(asked)) for name, asked in workloads.items()),
+        shares=tuple(share_of(airline, asked) for airline, asked in workloads.items()),
         data_budget=DATA_BUDGET,
         analyst_budget=ANALYST_BUDGET,
         unit="query",
         beta=BETA,
-        mechanism="equilibrium",
+        mechanism=AUTO,
     )
+
+
+def _said(plan: Plan) -> str:
+    """Return what is known of the answers before any question."""
+    return f"auto chose {plan.mechanism}, which is expected to err by {plan.expected_error:.5f} in the mean."
 
 
 def _submit(profile: Path, round_id: str, statements: tuple[Statement, ...]) -> None:

@@ -4,53 +4,68 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
 
 from equipoise.commands.printing import print_table
 from equipoise_lab.demo import proof
-from equipoise_lab.demo.measure import Measured
-from equipoise_lab.demo.play import ANALYST_BUDGET, DATA_BUDGET, DATASET, Played
+from equipoise_lab.demo.comparison import MAX_SECONDS, MechanismErrors
+from equipoise_lab.demo.measure import AirlineErrors, Measured
+from equipoise_lab.demo.play import ANALYST_BUDGET, BETA, DATA_BUDGET, DATASET, Played
 from equipoise_lab.demo.proof import Proven
 from equipoise_lab.demo.table import SCHEMA
 
+AIRLINE_COLUMNS = ("airline", "queries", "no interval", "half-width", "mean error", "largest error", "epsilon")
+MECHANISM_COLUMNS = ("mechanism", "expected", "mean", "promised", "largest", "no interval", "people", "airline")
+NOT_MEASURED = "-"
+
 _LEGEND = (
-    "synopsis, noise     how many queries were answered in which way",
-    "none                how many answers carry no interval",
-    "half-width, largest the largest half-width of an interval, and the largest true error",
-    "data, analyst       the epsilon spent of either budget: of the people in the",
-    "                    table by all airlines together, and of the airline",
+    "expected, mean     the error of an answer in the mean: what the plan expected, and what it was",
+    "promised, largest  the largest half-width of an interval, and the largest error of any answer",
+    f"no interval        the part of the answers without one; all others hold at once in {1 - BETA:.0%} of rounds",
+    "people, airline    the epsilon that it costs the people in the table, and each airline's questions",
+    f"-                  not run: it would take more than {MAX_SECONDS:g} s; or an interval that says nothing",
 )
+WHAT_IT_DOES = {
+    "pooled": "noise on tables of attributes, once for all airlines; a fit to all of them",
+    "histogram": "noise on the count of every possible record, once for all airlines",
+    "projection": "noise on every answer; a distribution is fitted to each airline's answers",
+    "multiplicative_weights": "noise on the answer that is served worst, again and again, for each airline",
+    "gaussian": "independent Gaussian noise on every answer",
+    "laplace": "independent Laplace noise on every answer",
+    "small_db": "a small table for each airline, drawn to serve the airline's questions",
+    "equilibrium": "the game of Hsu, Roth and Ullman (2012), as printed: it starts from nothing",
+}
 
 
 def as_json(
     played: Played, measured: Measured, proven: Proven, directory: Path, total_seconds: float
 ) -> dict[str, object]:
-    """Return the object that `--json` prints. Errors are fractions of the records."""
-    queries = sum(row.queries for row in measured.rows)
-    uncertified = sum(row.uncertified for row in measured.rows)
+    """Return the object that `--json` prints. Errors are fractions of the records, times are seconds."""
+    delivered = measured.delivered
+    queries = sum(row.queries for row in measured.airlines)
     return {
         "records": measured.records,
         "universe_size": SCHEMA.universe_size,
-        "analysts": len(measured.rows),
+        "analysts": len(measured.airlines),
         "queries": queries,
-        "answered": queries - uncertified,
-        "answered_by_synopsis": sum(row.by_synopsis for row in measured.rows),
-        "answered_with_noise": sum(row.with_noise for row in measured.rows),
-        "uncertified": uncertified,
-        "outside_interval": sum(row.outside_interval for row in measured.rows),
-        "uniform_max_error": measured.uniform,
-        "synopsis_max_error": measured.synopsis,
-        "uniform_repaired_max_error": measured.uniform_repaired,
-        "max_error": measured.delivered,
-        "mean_error": measured.mean_error,
-        "max_half_width": max(row.max_half_width for row in measured.rows),
-        "gaussian_max_error": measured.gaussian,
+        "answered": queries - delivered.uncertified,
+        "uncertified": delivered.uncertified,
+        "outside_interval": delivered.outside_interval,
+        "max_error": delivered.errors.max,
+        "mean_error": delivered.errors.mean,
+        "uniform_max_error": measured.uniform_max_error,
+        "max_half_width": max(row.max_half_width for row in measured.airlines),
         "mechanism": played.detail.plan.mechanism,
+        "why": measured.compared.why,
+        "mechanisms": [asdict(each) for each in measured.compared.mechanisms],
+        "refusals": dict(measured.compared.refusals),
         "epsilon_data": played.detail.plan.data_budget.epsilon,
         "delta_data": played.detail.plan.data_budget.delta,
-        "epsilon_analyst": max(row.epsilon_analyst for row in measured.rows),
+        "epsilon_analyst": max(row.epsilon_analyst for row in measured.airlines),
         "delta_analyst": max(account.spent.delta for account in played.analyst_accounts.values()),
         "seconds": played.seconds,
         "total_seconds": total_seconds,
@@ -70,69 +85,78 @@ def print_report(console: Console, played: Played, measured: Measured, proven: P
     def line(text: str = "") -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    line(f"\nRound {played.detail.round.id}, mechanism {played.detail.plan.mechanism}:")
-    print_table(
-        ("airline", "queries", "synopsis", "noise", "none", "half-width", "largest", "data", "analyst"),
-        (
-            (
-                row.airline,
-                f"{row.queries:,}",
-                f"{row.by_synopsis:,}",
-                f"{row.with_noise:,}",
-                f"{row.uncertified:,}",
-                f"{row.max_half_width:.4f}",
-                f"{row.max_error:.4f}",
-                f"{played.detail.plan.data_budget.epsilon:.3f}",
-                f"{row.epsilon_analyst:.3f}",
-            )
-            for row in measured.rows
-        ),
-    )
-    for text in _LEGEND:
-        line(text)
-    line("\nLargest error over all queries, as a fraction of the flights:")
-    print_table(
-        ("answered by", "largest error"),
-        (
-            ("the uniform guess", f"{measured.uniform:.4f}"),
-            ("the synopsis, before repair", f"{measured.synopsis:.4f}"),
-            ("the uniform guess, after the same repair", f"{measured.uniform_repaired:.4f}"),
-            ("what was delivered", f"{measured.delivered:.4f}"),
-        ),
-    )
-    for texts in (
-        _budget_lines(played, measured),
-        _gaussian_lines(measured),
-        proof.lines(proven),
-        _next_lines(played, directory),
-    ):
-        for text in (*texts, ""):
+    def block(texts: Iterable[str]) -> None:
+        for text in texts:
             line(text)
+        line()
+
+    line(f"\nRound {played.detail.round.id}, what the airlines received. Errors are fractions of the flights.")
+    print_table(AIRLINE_COLUMNS, map(_airline_cells, measured.airlines))
+    block(_budget_lines(played, measured))
+    line("Every mechanism on the same questions, for the same budgets. > marks what the airlines received.")
+    print_table(
+        MECHANISM_COLUMNS, (_mechanism_cells(row, played, measured) for row in measured.compared.mechanisms)
+    )
+    block(_LEGEND)
+    block(_mechanism_lines(measured))
+    block(proof.lines(proven))
+    block(_next_lines(played, directory))
+
+
+def _airline_cells(row: AirlineErrors) -> tuple[str, ...]:
+    return (
+        row.airline,
+        f"{row.queries:,}",
+        f"{row.measured.uncertified / row.queries:.0%}",
+        _error(row.max_half_width),
+        _error(row.measured.errors.mean),
+        _error(row.measured.errors.max),
+        f"{row.epsilon_analyst:.3f}",
+    )
+
+
+def _mechanism_cells(row: MechanismErrors, played: Played, measured: Measured) -> tuple[str, ...]:
+    marked = "> " if row.mechanism == played.detail.plan.mechanism else "  "
+    run = row.measured
+    queries = sum(each.queries for each in measured.airlines)
+    return (
+        marked + row.mechanism,
+        _error(row.expected),
+        NOT_MEASURED if run is None else _error(run.errors.mean),
+        _error(row.promised) if row.promised < 1 else NOT_MEASURED,
+        NOT_MEASURED if run is None else _error(run.errors.max),
+        NOT_MEASURED if run is None else f"{run.uncertified / queries:.0%}",
+        f"{row.data_epsilon:.3f}",
+        f"{row.analyst_epsilon:.3f}",
+    )
+
+
+def _mechanism_lines(measured: Measured) -> Iterator[str]:
+    """Say what each mechanism does, and why one was chosen."""
+    for row in measured.compared.mechanisms:
+        yield f"{row.mechanism:<24}{WHAT_IT_DOES[row.mechanism]}"
+    for mechanism, refusal in measured.compared.refusals.items():
+        yield f"{mechanism:<24}cannot serve this round: {refusal}"
+    yield f"{'the uniform guess':<24}errs by up to {measured.uniform_max_error:.4f} and costs nothing"
+    yield f"Why auto chose so: {measured.compared.why}"
+
+
+def _error(error: float) -> str:
+    return f"{error:.5f}"
 
 
 def _budget_lines(played: Played, measured: Measured) -> list[str]:
     data, counted = played.detail.plan.data_budget, played.data_account
     memory = played.detail.progress.peak_memory_bytes
-    analyst = max(row.epsilon_analyst for row in measured.rows)
-    outside = sum(row.outside_interval for row in measured.rows)
+    analyst = max(row.epsilon_analyst for row in measured.airlines)
     return [
         f"The people in the table spent ({data.epsilon:.4f}, {data.delta:.2g}) of the round's "
         f"({DATA_BUDGET.epsilon:g}, {DATA_BUDGET.delta:.2g}); their cap for all rounds is {counted.cap.epsilon:g}.",
         f"Their account, to which rounds add, counts {counted.in_words}.",
         f"Each airline's statements spent ({analyst:.4f}, {ANALYST_BUDGET.delta:.2g}) of "
         f"({ANALYST_BUDGET.epsilon:g}, {ANALYST_BUDGET.delta:.2g}), against all other airlines together.",
-        f"Truths outside their intervals: {outside}. Mean error {measured.mean_error:.4f}. "
+        f"Truths outside their intervals: {measured.delivered.outside_interval}. "
         f"The round took {played.seconds:.1f} s from seal to release, its worker {memory / 2**20:,.0f} MB.",
-    ]
-
-
-def _gaussian_lines(measured: Measured) -> list[str]:
-    better = "less" if measured.gaussian < measured.delivered else "more"
-    return [
-        "To be honest: independent Gaussian noise on all these queries, for the same data budget, would have a "
-        f"largest error of about {measured.gaussian:.4f}, {better} than the {measured.delivered:.4f} delivered. "
-        "It protects the airlines from one another, too, where their shares are fixed beforehand. The game is for "
-        "far more queries, or larger sensitivities, than this."
     ]
 
 

@@ -9,9 +9,11 @@ import itertools
 import math
 from fractions import Fraction
 
+from equipoise.model.rounds import Share
 from equipoise.queries.predicates import AllOf, Among, AnyOf, Predicate
 from equipoise.queries.schema import Attribute
 from equipoise.queries.statements import Marginal, Statement
+from equipoise.queries.workload_compiler import compile_workload
 from equipoise.results import Labels
 from equipoise_lab.demo.table import AIRLINES, SCHEMA
 from equipoise_server.randomness.stream import KeyedStream
@@ -44,6 +46,13 @@ def workload_of(airline: str) -> tuple[Statement, ...]:
             predicates[predicate] = None
     marginals = tuple(_MARGINALS[(place + step) % len(_MARGINALS)] for step in (0, 1, 3))
     return (*predicates, *marginals)
+
+
+def share_of(airline: str, statements: tuple[Statement, ...]) -> Share:
+    """Return the share that an airline with these statements needs, and no more."""
+    compiled = compile_workload(statements, SCHEMA)
+    queries, sensitivity = compiled.query_count, compiled.l1_sensitivity
+    return Share(airline, len(statements), queries, sensitivity, compiled.support)
 
 
 def query_count(statements: tuple[Statement, ...]) -> int:

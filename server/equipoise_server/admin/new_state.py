@@ -32,12 +32,12 @@ from equipoise_server.identity.keyfiles import (
     write_private,
     write_storage_key,
 )
-from equipoise_server.identity.registry import Registry
 from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
 from equipoise_server.storage.durable import sync_directory, sync_tree
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import Store, open_store
 from equipoise_server.storage.tables.identity import identities
+from equipoise_server.transparency.identity_records import recorded_registry
 from equipoise_server.transparency.keys import PublicKey, Purpose, start_log
 from equipoise_server.transparency.signing import private_pem
 
@@ -107,7 +107,7 @@ def _fill(state: Path, config: Config, host_names: Sequence[str], now: datetime)
         guard = Guard(state / GUARD_FILE)
         guard.set(store)
         operations = Operations(store, lambda: now, lambda: guard.advance(store))
-        admission = Admission(Registry(operations), authority, config.certificate_days)
+        admission = Admission(recorded_registry(operations), authority, config.certificate_days)
         target = default_target(config, host_names)
         for role in (Role.OPERATOR, Role.AUDITOR):
             _admit_first(state, admission, role, target, log_keys)

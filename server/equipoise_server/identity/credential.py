@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 
 from equipoise_server.identity.authority import certificate_to_pem
@@ -19,13 +20,15 @@ class Credential:
     """A credential as it was issued, byte by byte. The registry knows its holder and whether it is in force.
 
     `id`: its number, signed by the issuer; the registry's key. `content`: all of its bytes. `key`: its holder's
-    public key, which equals the same key in another encoding. `expiry`: the last moment of its validity.
+    public key, which equals the same key in another encoding. `expiry`: the last moment of its validity. `digest`:
+    what commits to it on record, 32 bytes.
     """
 
     id: str
     content: bytes
     key: CertificatePublicKeyTypes = field(compare=False)
     expiry: datetime
+    digest: bytes
 
 
 def credential_of(certificate: x509.Certificate) -> Credential:
@@ -35,6 +38,7 @@ def credential_of(certificate: x509.Certificate) -> Credential:
         content=certificate_to_pem(certificate),
         key=certificate.public_key(),
         expiry=certificate.not_valid_after_utc,
+        digest=certificate.fingerprint(hashes.SHA256()),
     )
 
 

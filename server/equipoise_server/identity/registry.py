@@ -6,32 +6,35 @@ use while the old one still works. Revoking takes all that there are at that mom
 
 Trusted for roles and revocation: who can write the store can make anyone an operator, but without the
 authority's key cannot make a certificate that says so. The other way round, a certificate that the authority's key
-signed but that is not here, byte by byte, lets nobody in.
+signed but that is not here, byte by byte, lets nobody in. Every change is put on record in its own transaction, so
+that auditors see it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Connection, Select, and_, func, select
+from sqlalchemy import Connection, and_, func, select
 
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotAuthenticated, NotFound
 from equipoise.model.identities import Caller, Identity, Role
-from equipoise.model.times import from_microseconds, to_microseconds
-from equipoise.profile.certificates import read_certificate
-from equipoise_server.identity.credential import Credential, credential_of
+from equipoise.model.times import to_microseconds
+from equipoise.records.identity_items import IdentityEvent, IdentityItem, RecordedCertificate
+from equipoise_server.identity.credential import Credential
+from equipoise_server.identity.listing import page_of_identities, stored_credential
 from equipoise_server.identity.names import check_name
 from equipoise_server.storage.idempotency import Request
 from equipoise_server.storage.operations import Operations, no_answer
 from equipoise_server.storage.tables.identity import certificates, identities
 
-DEFAULT_PAGE = 100
-MAX_PAGE = 1000
 SERIALS_AT_ONCE = 64  # in one statement
 NOT_IN_FORCE = "the certificate is not, or no longer, in force"
+
+
+# Puts a change of the registry on record, in the transaction that makes it.
+Recorder = Callable[[Connection, IdentityItem, datetime], None]
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Registry:
     """The registry of identities and their certificates. Synchronous; safe to use from several threads."""
 
     operations: Operations
+    recorder: Recorder
 
     def add(self, name: str, role: Role, credential: Credential, request: Request) -> bytes:
         """Register a new identity with its first certificate, and return the certificate in force, in PEM.
@@ -57,6 +61,7 @@ class Registry:
                 raise AlreadyExists(f"an identity named {taken.name!r} {since}")
             created = to_microseconds(now)
             connection.execute(identities.insert().values(name=name, role=role.value, created=created))
+            self._recorded(connection, IdentityEvent.ADDED, name, role, [credential], request.caller, now)
             return _insert_credential(connection, name, credential, now)
 
         return self.operations.carry_out(request, work, _first_certificate)
@@ -70,13 +75,14 @@ class Registry:
         """
 
         def work(connection: Connection, now: datetime) -> str:
-            check_there(connection, name, roles)
+            role = check_there(connection, name, roles)
             revoked = select(certificates.c.certificate).where(
                 certificates.c.name == name, certificates.c.revoked.is_not(None)
             )
-            keys = [_read(content).key for content in connection.execute(revoked).scalars()]
+            keys = [stored_credential(content).key for content in connection.execute(revoked).scalars()]
             if credential.key in keys:
                 raise _revoked_key()
+            self._recorded(connection, IdentityEvent.RENEWED, name, role, [credential], request.caller, now)
             return _insert_credential(connection, name, credential, now)
 
         return self.operations.carry_out(request, work, _first_certificate)
@@ -85,11 +91,19 @@ class Registry:
         """Revoke every certificate of an identity with one of `roles`; none may be left. Raises `NotFound`."""
 
         def work(connection: Connection, now: datetime) -> str:
-            check_there(connection, name, roles)
-            revoke_certificates(connection, name, now)
+            role = check_there(connection, name, roles)
+            revoked = _revoke_certificates(connection, name, now)
+            self._recorded(connection, IdentityEvent.REVOKED, name, role, revoked, request.caller, now)
             return ""
 
         self.operations.carry_out(request, work, no_answer)
+
+    def mark_deleted(self, connection: Connection, name: str, by: str, now: datetime) -> None:
+        """Mark an analyst as deleted, in the connection's transaction. Its name stays taken for ever."""
+        revoked = _revoke_certificates(connection, name, now)
+        self._recorded(connection, IdentityEvent.DELETED, name, Role.ANALYST, revoked, by, now)
+        gone = identities.update().where(identities.c.name == name).values(deleted=to_microseconds(now))
+        connection.execute(gone)
 
     def caller(self, name: str, credential: Credential) -> Caller:
         """Return the caller `name` who has this credential. Raises `NotAuthenticated` if it is not in force."""
@@ -129,52 +143,43 @@ class Registry:
         The deleted are left out. `page_size` 0 stands for 100; at most 1,000. Raises `InvalidArgument` naming the
         parameter.
         """
-        if page_size > MAX_PAGE or page_size < 0:
-            raise InvalidArgument("page_size", f"must be at most {MAX_PAGE:,}")
-        size = page_size or DEFAULT_PAGE
-        # The token is the last name shown: pages stay right when names are added in between.
-        if page_token:
-            check_name(page_token, "page_token")
-        query = (
-            select(identities)
-            .where(
-                identities.c.role.in_([role.value for role in roles]),
-                identities.c.name > page_token,
-                identities.c.deleted.is_(None),
-            )
-            .order_by(identities.c.name)
-            .limit(size + 1)
-        )
         with self.operations.store.read() as connection:
-            rows = connection.execute(query).all()
-            until = _certified_until(connection, query.with_only_columns(identities.c.name))
-        page = [
-            Identity(row.name, Role(row.role), from_microseconds(row.created), until.get(row.name)) for row in rows
-        ]
-        shown = page[:size]
-        return shown, shown[-1].name if len(page) > size else ""
+            return page_of_identities(connection, roles, page_size, page_token)
+
+    def _recorded(
+        self,
+        connection: Connection,
+        event: IdentityEvent,
+        name: str,
+        role: Role,
+        changed: Collection[Credential],
+        by: str,
+        now: datetime,
+    ) -> None:
+        known = tuple(RecordedCertificate(each.digest, to_microseconds(each.expiry)) for each in changed)
+        self.recorder(connection, IdentityItem(event, name, role, known, by, to_microseconds(now)), now)
 
 
-def check_there(connection: Connection, name: str, roles: Collection[Role]) -> None:
-    """Raise `NotFound`, always in the same words, where `name` is unknown, deleted, or has none of `roles`."""
+def check_there(connection: Connection, name: str, roles: Collection[Role]) -> Role:
+    """Return the role of `name`.
+
+    Raises `NotFound`, always in the same words, where `name` is unknown, deleted, or has none of `roles`.
+    """
     query = select(identities.c.role).where(identities.c.name == name, identities.c.deleted.is_(None))
     role = connection.execute(query).scalar_one_or_none()
     if role not in [allowed.value for allowed in roles]:
         (word,) = roles if len(roles) == 1 else ("identity",)
         raise NotFound(f"there is no such {word}")
+    return Role(role)
 
 
-def revoke_certificates(connection: Connection, name: str, now: datetime) -> None:
-    """Revoke an identity's certificates, in the connection's transaction. Earlier revocations keep their time."""
+def _revoke_certificates(connection: Connection, name: str, now: datetime) -> list[Credential]:
+    """Revoke an identity's certificates, and return them. Earlier revocations keep their time."""
     unrevoked = and_(certificates.c.name == name, certificates.c.revoked.is_(None))
+    query = select(certificates.c.certificate).where(unrevoked).order_by(certificates.c.created)
+    revoked = [stored_credential(content) for content in connection.execute(query).scalars()]
     connection.execute(certificates.update().where(unrevoked).values(revoked=to_microseconds(now)))
-
-
-def mark_deleted(connection: Connection, name: str, now: datetime) -> None:
-    """Mark an identity as deleted, in the connection's transaction. Its name stays taken for ever."""
-    revoke_certificates(connection, name, now)
-    gone = identities.update().where(identities.c.name == name).values(deleted=to_microseconds(now))
-    connection.execute(gone)
+    return revoked
 
 
 def _insert_credential(connection: Connection, name: str, credential: Credential, now: datetime) -> str:
@@ -182,20 +187,6 @@ def _insert_credential(connection: Connection, name: str, credential: Credential
     row = {"serial": credential.id, "name": name, "created": to_microseconds(now)}
     connection.execute(certificates.insert().values(row | {"certificate": credential.content}))
     return credential.id
-
-
-def _certified_until(connection: Connection, names: Select[Any]) -> dict[str, datetime]:
-    selected = names.subquery()
-    query = (
-        select(certificates.c.name, certificates.c.certificate)
-        .join(selected, selected.c.name == certificates.c.name)
-        .where(certificates.c.revoked.is_(None))
-    )
-    until: dict[str, datetime] = {}
-    for row in connection.execute(query):
-        end = _read(row.certificate).expiry
-        until[row.name] = max(end, until.get(row.name, end))
-    return until
 
 
 def _first_certificate(connection: Connection, serial: str) -> bytes:
@@ -213,11 +204,3 @@ def _revoked_key() -> InvalidArgument:
     return InvalidArgument(
         "signing_request", "its key belongs to a revoked certificate; make a new key and request"
     )
-
-
-def _read(content: bytes) -> Credential:
-    """Read a credential from the store. Raises `DataLoss`."""
-    try:
-        return credential_of(read_certificate(content))
-    except ValueError:
-        raise DataLoss("a certificate in the store cannot be read") from None

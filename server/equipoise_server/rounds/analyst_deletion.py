@@ -19,12 +19,13 @@ from equipoise.model.identities import Role
 from equipoise.model.rounds import RoundState
 from equipoise.model.times import to_microseconds
 from equipoise.records.record import Audience
-from equipoise_server.identity.registry import check_there, mark_deleted
+from equipoise_server.identity.registry import check_there
 from equipoise_server.storage.idempotency import forget_caller, make_request
 from equipoise_server.storage.operations import Operations, no_answer
 from equipoise_server.storage.tables.round import result_chunks, rounds, runs, shares, stream_digests, submissions
 from equipoise_server.storage.tables.session import asked, attached
 from equipoise_server.storage.tables.transparency import record_items
+from equipoise_server.transparency.identity_records import recorded_registry
 
 
 def delete_analyst(operations: Operations, name: str, request_id: str, caller: str = "") -> None:
@@ -50,15 +51,15 @@ def delete_analyst(operations: Operations, name: str, request_id: str, caller: s
                 f"{name} has a share in the round {unfinished}, whose results are not out: let it end, or "
                 "abort it; revoking keeps an analyst out at once"
             )
-        _remove(connection, name, now)
+        # Mark the analyst first: the store refuses to remove released results of an analyst who is not deleted.
+        recorded_registry(operations).mark_deleted(connection, name, request.caller, now)
+        _remove(connection, name)
         return ""
 
     operations.carry_out(request, work, no_answer)
 
 
-def _remove(connection: Connection, name: str, now: datetime) -> None:
-    # Mark the analyst first: the store refuses to remove released results of an analyst who is not deleted.
-    mark_deleted(connection, name, now)
+def _remove(connection: Connection, name: str) -> None:
     # Delete by round: the tables are indexed by round, so the far more numerous rows of others are not read.
     shared = select(shares.c.round_id).where(shares.c.analyst == name)
     answered = select(runs.c.id).where(runs.c.round_id.in_(shared))

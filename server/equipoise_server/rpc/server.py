@@ -11,7 +11,6 @@ from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2
 from equipoise_server.config import Config
 from equipoise_server.identity.admission import Admission
 from equipoise_server.identity.authority import Authority
-from equipoise_server.identity.registry import Registry
 from equipoise_server.rounds.services import RoundServices
 from equipoise_server.rpc.configured import call_limits, options, session_stream_limits
 from equipoise_server.rpc.interceptors.authentication import authentication, check_role
@@ -29,6 +28,7 @@ from equipoise_server.rpc.services.synopsis_stream import Synopses
 from equipoise_server.rpc.services.uploads import Uploads
 from equipoise_server.rpc.threads import SharedThreads, Threads
 from equipoise_server.sessions.service import Sessions
+from equipoise_server.transparency.identity_records import recorded_registry
 from equipoise_server.transparency.views import LogViews
 
 SERVICES = (
@@ -63,7 +63,7 @@ def make_server(
         metrics: Counts the calls.
     """
     store, clock = rounds.operations.store, rounds.operations.clock
-    admission = Admission(Registry(rounds.operations), authority, config.certificate_days)
+    admission = Admission(recorded_registry(rounds.operations), authority, config.certificate_days)
     registry = admission.registry
     guards = (
         hide_errors,

@@ -16,17 +16,14 @@ from __future__ import annotations
 
 import mmap
 import os
-import shutil
 import struct
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from harness.stores import in_ci
+from harness.faults.preloading import built
 
 SOURCE = Path(__file__).with_name("disk.c")
 RECORD = struct.Struct("=c7xQqII")
@@ -37,8 +34,6 @@ DIE = -1
 SECTOR = 512
 # Memory that processes share, and locks: after a power loss nobody relies on what is in them.
 VOLATILE = ("-shm", ".lock", "-server", ".log")
-
-UNTOLD = "There is no Linux or no C compiler, so no disk was broken and no power was lost."
 
 # Says of every piece of what was not synced whether it reached the disk.
 Reached = Callable[[], bool]
@@ -267,23 +262,10 @@ class Disk:
         return directory, name
 
 
-def find_compiler() -> str | None:
-    """A C compiler's command."""
-    return shutil.which("cc") or shutil.which("gcc")
-
-
-def can_fail() -> bool:
-    """Whether these tests can run; with CI=true they must."""
-    return in_ci() or (sys.platform == "linux" and find_compiler() is not None)
-
-
 @contextmanager
 def traced_disk(root: Path, scratch: Path) -> Iterator[Disk]:
     """Processes that are started while the context lasts have this disk below `root`; `scratch` is elsewhere."""
-    compiler = find_compiler()
-    assert compiler is not None, "with CI=true a failing disk must be tested: a C compiler is not installed"
-    library = scratch / "disk.so"
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, SOURCE, "-ldl", "-lpthread"], check=True)
+    library = built(SOURCE, scratch)
     trace, control = scratch / "trace", scratch / "control"
     trace.touch()
     control.write_bytes(bytes(CONTROL.size))

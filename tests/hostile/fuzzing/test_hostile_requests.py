@@ -33,7 +33,6 @@ from equipoise.wire.workloads import schema_to_message, workload_to_bytes
 from equipoise_server.identity.admission import Admission
 from equipoise_server.identity.authority import Authority, new_key
 from equipoise_server.identity.policy import POLICY
-from equipoise_server.identity.registry import Registry
 from equipoise_server.rpc.interceptors import authentication
 from equipoise_server.rpc.interceptors.error_translation import MAX_MESSAGE, REASON_KEY, hide_errors
 from equipoise_server.rpc.interceptors.interceptor import Context, surround
@@ -46,6 +45,7 @@ from equipoise_server.rpc.services.session_stream import SessionStreamLimits, Se
 from equipoise_server.rpc.services.synopsis_stream import Synopses
 from equipoise_server.rpc.services.uploads import Uploads
 from equipoise_server.rpc.threads import SharedThreads, Threads
+from equipoise_server.transparency.identity_records import recorded_registry
 from equipoise_server.transparency.views import LogViews
 
 SESSION_TERMS = replace(
@@ -96,7 +96,7 @@ class Served:
         self.round_id = bench.opened(replace(TERMS, mechanism="gaussian", options={}))
         self.session_id = bench.sessions.open(SESSION_TERMS, "a session").id
         rounds, now = bench.rounds, bench.clock
-        admission = Admission(Registry(rounds.operations), Authority.create("here", now()), 10)
+        admission = Admission(recorded_registry(rounds.operations), Authority.create("here", now()), 10)
         self._shared = SharedThreads(2, "hostile")
         threads = Threads(self._shared, self._shared)
         uploads = Uploads(10_000, 2**20, admission.registry.count, self._shared)

@@ -65,7 +65,7 @@ def sequence(state: Path) -> bytes:
     return note
 
 
-def signed_again(state: Path, size: int = 1) -> bytes | None:
+def signed_again(state: Path, size: int = 3) -> bytes | None:
     """The checkpoint of a size, signed anew; None where a file that it needs is gone."""
     deployment = open_deployment(state, NOW)
     store = deployment.open_store()
@@ -103,7 +103,7 @@ def test_two_keys_sign_while_one_takes_the_other_s_place(state: Path) -> None:
         open_checkpoint(both, [old])
     retire_key(state, Purpose.LOG, old_id, clock)
     last = sequence(state)
-    assert [signed_again(state, size) for size in (1, 2, 3)] == [None, None, last]
+    assert [signed_again(state, size) for size in (3, 4, 5)] == [None, None, last]
     assert open_checkpoint(last, [new]).size == open_checkpoint(first, [old]).size + 2
     assert [path.name for path in (state / "keys").glob("log-*.key")] == [f"log-{added.key.id}.key"]
     assert {each.key.id: each.key.retired for each in list_keys(state, clock) if each.verifier is not None} == {
@@ -112,7 +112,7 @@ def test_two_keys_sign_while_one_takes_the_other_s_place(state: Path) -> None:
     }
     with pytest.raises(NotFound):
         retire_key(state, Purpose.LOG, old_id, clock)
-    assert verify(state)["log_size"] == 3
+    assert verify(state)["log_size"] == 5
 
 
 def test_an_auditor_s_key_is_put_beside_the_first_and_retired(state: Path, tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_without_its_guard_the_log_goes_on_under_a_new_key_alone(state: Path) ->
     done = write_off_state(state, clock)
     new = VerifierKey.from_text(done["new_key"])
     assert list(verifiers(state).values()) == [new] != [old]
-    assert open_checkpoint(sequence(state), [new]).size == 3
+    assert open_checkpoint(sequence(state), [new]).size == 5
     check_state(state, clock)
 
 
@@ -227,13 +227,13 @@ def test_the_log_is_written_to_files_that_say_what_it_says(
     note = sequence(state)
     with pytest.raises(SystemExit, match="0"):
         main(["log", "export", str(tmp_path / "log"), "--state", str(state), "--json"])
-    assert json.loads(capsys.readouterr().out)["size"] == 301
+    assert json.loads(capsys.readouterr().out)["size"] == 303
     files = {str(path.relative_to(tmp_path / "log")) for path in (tmp_path / "log").rglob("*") if path.is_file()}
-    both = {f"tile/{kind}/{name}" for kind in ("0", "entries") for name in ("000", "001.p/45")}
+    both = {f"tile/{kind}/{name}" for kind in ("0", "entries") for name in ("000", "001.p/47")}
     assert files == {"checkpoint", "tile/1/000.p/1", *both}
     assert (tmp_path / "log" / "checkpoint").read_bytes() == note
     leaves: list[bytes] = []
-    for name in ("000", "001.p/45"):
+    for name in ("000", "001.p/47"):
         rest = (tmp_path / "log" / "tile" / "entries" / name).read_bytes()
         while rest:
             end = 2 + int.from_bytes(rest[:2], "big")
@@ -242,7 +242,7 @@ def test_the_log_is_written_to_files_that_say_what_it_says(
     hashes = [leaf_hash(leaf) for leaf in leaves]
     checkpoint = open_checkpoint(note, list(verifiers(state).values()))
     assert (len(hashes), root_of(hashes)) == (checkpoint.size, checkpoint.root)
-    assert (tmp_path / "log" / "tile" / "0" / "001.p" / "45").read_bytes() == b"".join(hashes[256:])
+    assert (tmp_path / "log" / "tile" / "0" / "001.p" / "47").read_bytes() == b"".join(hashes[256:])
     with pytest.raises(InvalidArgument, match="cannot be written"):
         export_log(state, tmp_path / "log", clock)
 

@@ -69,7 +69,7 @@ def test_the_log_begins_with_its_key_and_the_auditor_s(state: Path) -> None:
         deployment.signer.check(connection)
         lines = deployment.signer.lines(connection)
     store.close()
-    assert started == ["log-started"]
+    assert started == ["log-started", "identity-changed", "identity-changed"]
     for role in (Role.OPERATOR, Role.AUDITOR):
         (known,) = read_log_keys(state / "profiles" / role.value / LOG_KEYS)
         assert known.to_text() + "\n" == lines

@@ -8,18 +8,12 @@ from typing import Any
 
 import pytest
 from harness import custodian as custodian_module
+from harness.audit_failures import failures
 from harness.custodian import Custodian
 
 from equipoise.accounting import ZcdpEvent
-from equipoise.auditing.verify import Outcome, verify
 
 COSTLY = (ZcdpEvent("game", Fraction(1, 10)),)  # epsilon 2.1 at the budget's delta, where the budget is 1
-
-
-def failures(custodian: Custodian) -> dict[str, str]:
-    """The checks that failed, by number, with what they say."""
-    checks = verify(custodian.archive(), custodian.trusted).checks
-    return {check.number: check.detail for check in checks if check.outcome is Outcome.FAILED}
 
 
 def with_changes(monkeypatch: pytest.MonkeyPatch, name: str, change: Callable[[Custodian], None]) -> None:

@@ -7,26 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from harness.audit_failures import failures
 from harness.custodian import ORDER, Custodian, rechained
 
 from equipoise.auditing.report import as_json, as_markdown
-from equipoise.auditing.verify import Outcome, verify
+from equipoise.auditing.verify import verify
 
 SAME, ROUND, OTHER = "same-as:shop", "aa", "bb"
-
-
-def failures(custodian: Custodian) -> dict[str, str]:
-    checks = verify(custodian.archive(), custodian.trusted).checks
-    return {each.number: each.detail for each in checks if each.outcome is Outcome.FAILED}
-
-
-@pytest.fixture
-def custodian() -> Custodian:
-    """A table with a whole round."""
-    made = Custodian()
-    made.register()
-    made.play(ROUND)
-    return made
 
 
 def test_datasets_of_the_same_people_are_in_order_and_are_listed(custodian: Custodian) -> None:
@@ -39,11 +26,11 @@ def test_datasets_of_the_same_people_are_in_order_and_are_listed(custodian: Cust
     charged = {account.name: [*account.charges] for account in audit.standing}
     assert charged == {name: [ROUND, OTHER] for name in charged}
     assert as_json(audit)["datasets"] == [
-        {"dataset": "shop", "entry": 1, "people": "new", "account": "shop"},
-        {"dataset": "later", "entry": 5, "people": SAME, "account": "shop"},
-        {"dataset": "latest", "entry": 6, "people": "same-as:later", "account": "shop"},
+        {"dataset": "shop", "entry": 4, "people": "new", "account": "shop"},
+        {"dataset": "later", "entry": 8, "people": SAME, "account": "shop"},
+        {"dataset": "latest", "entry": 9, "people": "same-as:later", "account": "shop"},
     ]
-    assert "| latest | entry 6 of the log | same-as:later | `shop` |" in as_markdown(audit)
+    assert "| latest | entry 9 of the log | same-as:later | `shop` |" in as_markdown(audit)
 
 
 def charged_to_its_own(custodian: Custodian) -> None:

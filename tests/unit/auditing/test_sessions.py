@@ -6,19 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from harness.audit_failures import failed_checks
 from harness.custodian import SESSION, Custodian
 
 from equipoise.accounting import Cost
 from equipoise.auditing.archive import AuditorLog
 from equipoise.auditing.report import as_json, as_markdown
-from equipoise.auditing.verify import Audit, Outcome, verify
+from equipoise.auditing.verify import verify
 from equipoise.records.receipts import SessionReceiptPayload
 
 HELD = "aa"
-
-
-def failures(audit: Audit) -> dict[str, str]:
-    return {each.number: each.detail for each in audit.checks if each.outcome is Outcome.FAILED}
 
 
 @pytest.fixture
@@ -42,7 +39,7 @@ def test_every_honest_session_is_in_order(custodian: Custodian) -> None:
     custodian.play("c1")
     custodian.open_session("d1")
     audit = verify(custodian.archive(), custodian.trusted)
-    assert not failures(audit)
+    assert not failed_checks(audit)
     data = {account.name: account for account in audit.standing}["data/shop"]
     assert {each: charge.state for each, charge in data.charges.items()} == dict.fromkeys(
         (HELD, "a1", "a2", "b1", "b2", "b3", "c1"), "spent"
@@ -184,7 +181,7 @@ def test_what_was_done_wrongly_in_a_session_and_signed_is_named(
     custodian: Custodian, cheat: Callable[[Custodian], None], check: str, words: str
 ) -> None:
     cheat(custodian)
-    assert words in failures(verify(custodian.archive(), custodian.trusted)).get(check, "")
+    assert words in failed_checks(verify(custodian.archive(), custodian.trusted)).get(check, "")
 
 
 @pytest.mark.parametrize("used", [None, "cd" * 32, "ab" * 32])
@@ -192,7 +189,7 @@ def test_a_nonce_that_a_session_took_is_looked_for(custodian: Custodian, used: s
     custodian.open_session("bb")
     custodian.seal("bb", used)
     custodian.own = AuditorLog("auditor", {"bb": "ab" * 32}, {})
-    problem = failures(verify(custodian.archive(), custodian.trusted)).get("A10", "")
+    problem = failed_checks(verify(custodian.archive(), custodian.trusted)).get("A10", "")
     assert ("does not name the nonce that the auditor gave" in problem) == (used != "ab" * 32)
 
 
@@ -203,7 +200,7 @@ def test_receipts_of_answers_are_compared_with_what_is_on_record(custodian: Cust
 
     def found(*payloads: SessionReceiptPayload) -> str:
         receipts = [custodian.session_receipt(each) for each in payloads]
-        return failures(verify(custodian.archive(), custodian.trusted, (), receipts)).get("A11", "")
+        return failed_checks(verify(custodian.archive(), custodian.trusted, (), receipts)).get("A11", "")
 
     assert found(payload, replace(payload, sequence=2, chain=bytes([1]) * 32), replace(payload, time=5)) == ""
     assert "has two receipts: the custodian signed two different answers" in found(

@@ -13,9 +13,10 @@ from harness.stores import statements
 
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotAuthenticated, NotFound
 from equipoise.model.identities import Caller, Identity, Role
+from equipoise.records.identity_items import IdentityItem
 from equipoise_server.identity.authority import Authority, certificate_to_pem, new_key
 from equipoise_server.identity.credential import credential_of, serial_of
-from equipoise_server.identity.registry import SERIALS_AT_ONCE, Registry, mark_deleted
+from equipoise_server.identity.registry import SERIALS_AT_ONCE, Registry
 from equipoise_server.storage.idempotency import Request, make_request
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import open_store
@@ -35,7 +36,8 @@ def fresh() -> Request:
 @pytest.fixture
 def registry(store_url: str) -> Iterator[Registry]:
     store = open_store(store_url)
-    yield Registry(Operations(store, lambda: NOW, lambda: None))
+    changes: list[IdentityItem] = []
+    yield Registry(Operations(store, lambda: NOW, lambda: None), lambda _, change, __: changes.append(change))
     store.close()
 
 
@@ -131,7 +133,7 @@ def test_who_is_not_there_was_deleted_or_is_no_analyst_is_not_found_in_the_same_
     for each, role in (("gone", Role.ANALYST), ("bob", Role.OPERATOR)):
         registry.add(each, role, credential_of(AUTHORITY.issue_identity(each, KEY, NOW)), fresh())
     with registry.operations.store.write() as connection:
-        mark_deleted(connection, "gone", NOW)
+        registry.mark_deleted(connection, "gone", "o", NOW)
     issued = AUTHORITY.issue_identity(name, KEY, NOW)
     with pytest.raises(NotFound, match=r"^there is no such analyst$"):
         registry.renew(name, ANALYSTS, credential_of(issued), make_request("o", "1", "renew_identity", name))
@@ -143,7 +145,7 @@ def test_a_deleted_name_is_never_given_again(registry: Registry) -> None:
     issued = AUTHORITY.issue_identity("alice", KEY, NOW)
     registry.add("alice", Role.ANALYST, credential_of(issued), fresh())
     with registry.operations.store.write() as connection:
-        mark_deleted(connection, "alice", NOW)
+        registry.mark_deleted(connection, "alice", "o", NOW)
     with pytest.raises(NotAuthenticated):
         registry.caller("alice", credential_of(issued))
     assert registry.list(ANALYSTS) == ([], "")
@@ -158,7 +160,7 @@ def test_a_name_that_differs_in_case_only_is_taken(registry: Registry) -> None:
     with pytest.raises(AlreadyExists, match="'Alice' is already registered"):
         registry.add("aLICE", Role.ANALYST, credential_of(AUTHORITY.issue_identity("aLICE", KEY, NOW)), fresh())
     with registry.operations.store.write() as connection:
-        mark_deleted(connection, "Alice", NOW)
+        registry.mark_deleted(connection, "Alice", "o", NOW)
     with pytest.raises(AlreadyExists, match="'Alice' was deleted; its name stays taken"):
         registry.add("alice", Role.ANALYST, credential_of(AUTHORITY.issue_identity("alice", KEY, NOW)), fresh())
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.model.results import Answers
-from equipoise.model.rounds import MechanismPlan, PlanNumbers
+from equipoise.model.rounds import MechanismPlan
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.joined_workloads import concatenate
@@ -157,25 +157,3 @@ def repair_all(
         name: repair(parameters.repair, name, own.workload, own.counts, setting.records, own.synopsis, seed)
         for name, own in served.items()
     }
-
-
-def repair_uniform_guess(
-    setting: PublicParameters,
-    plan: PlanNumbers,
-    data: Counts,
-    workloads: Mapping[str, CompiledWorkload],
-    seed: bytes,
-) -> dict[str, Answers]:
-    """Return the same repair over the uniform guess instead of a synopsis: what repair does without any game."""
-    together = joined(setting, list(workloads.values()))
-    uniform = together.counts(np.ones(setting.universe_size, dtype=np.int64))
-    return repair_all(
-        setting,
-        EquilibriumParameters.from_json(plan.parameters),
-        workloads,
-        data.count(together),
-        SynopsisCounts(uniform, setting.universe_size),
-        np.ones(setting.universe_size),
-        seed,
-        lambda phase, done, total: None,
-    )

@@ -9,7 +9,9 @@ optimum from below, for the largest is at least the mean; and the `s` found, sca
 bounds it from above.
 
 This is a search in floating point, on public numbers. Its result is integers, which are charged for what they are
-(`ResidualNoise.rho`): no guarantee rests on how well it converges.
+(`ResidualNoise.rho`): no guarantee rests on how well it converges. As a replay makes the plan again, every machine
+must find the same integers. So it adds, multiplies, divides and takes square roots, number by number in a fixed
+order, and other sums are correctly rounded (`math.fsum`).
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ from equipoise_server.randomness.discrete_gaussian import MAX_VARIANCE
 
 STEPS = 60
 GAP = 1e-3  # between the bounds on the optimum, at which the search ends
-FIRST_POWER, GROWTH, SHRINKAGE = 1.0, 1.3, 4.0  # of the steps
+ROOTS = 4  # powers of steps are multiples of 2^-4
+FIRST_POWER = 3 << ROOTS
 FINE = 1e-4  # of the budget: left to rounding
 LEAST_CUT = 0.2  # the first attempt at a smaller scale
 
@@ -124,18 +127,18 @@ def _least(
     slopes: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
     for _ in range(STEPS):
         means, uses = costs.means(on_kinds), use.total(on_sets * factors)
-        total = float(np.sqrt(means * uses).sum())
+        total = _sum(np.sqrt(means * uses))
         if total >= highest:
-            highest, kept, power = total, (on_kinds, on_sets), power * GROWTH
+            highest, kept, power = total, (on_kinds, on_sets), power + -(-power // 3)
             spread = np.sqrt(means / uses) * (total / budget)
             by_kind, reached = costs.by_kind(spread), use.variances(spread) * factors
             slopes = by_kind, reached
             worst = float(by_kind.max())
-            objective = float(reached.max() if largest else reached.sum()) * worst / budget
+            objective = (float(reached.max()) if largest else _sum(reached)) * worst / budget
             if objective < value:
                 best, value = spread * (worst / budget), objective
         else:
-            power /= SHRINKAGE
+            power = -(-power // 4)
         if value <= highest**2 / budget * (1 + GAP) or slopes is None or not (largest or costs.weighed):
             break
         on_kinds = _multiplied(kept[0], slopes[0], power) if costs.weighed else on_kinds
@@ -143,12 +146,23 @@ def _least(
     noise = _rounded_up(family, best, budget)
     reached = use.variances(1 / np.array(list(_precisions(family, noise).values()))) * factors
     bound = highest**2 / budget if costs.weighed else 0.0
-    return Allocation(noise, float(reached.max() if largest else reached.sum()), bound)
+    return Allocation(noise, float(reached.max()) if largest else _sum(reached), bound)
 
 
-def _multiplied(weights: NDArray[np.float64], slopes: NDArray[np.float64], power: float) -> NDArray[np.float64]:
-    moved = weights * (slopes / slopes.max()) ** power
-    return np.asarray(moved / moved.sum())
+def _multiplied(weights: NDArray[np.float64], slopes: NDArray[np.float64], power: int) -> NDArray[np.float64]:
+    """Multiply weights by slopes to a power, in units of 2^-4, by square roots and products alone."""
+    factor = slopes / slopes.max()
+    for _ in range(ROOTS):
+        factor = np.sqrt(factor)
+    moved = weights
+    for bit in range(power.bit_length()):
+        moved = moved * factor if power >> bit & 1 else moved
+        factor = factor * factor
+    return np.asarray(moved / _sum(moved))
+
+
+def _sum(numbers: NDArray[np.float64]) -> float:
+    return math.fsum(numbers.ravel().tolist())
 
 
 def _rounded_up(family: ResidualFamily, spread: NDArray[np.float64], rho: float) -> ResidualNoise:

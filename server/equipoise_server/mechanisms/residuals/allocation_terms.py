@@ -61,7 +61,7 @@ class Costs:
             own = 0.5 ** np.arange(len(types.first))
             if axis not in self.family.ordered:
                 own = np.array([1.0, self.family.sizes[axis] - 1.0])
-            weights = np.multiply.outer(weights, own / own.sum())
+            weights = np.multiply.outer(weights, own / math.fsum(own.tolist()))
         return weights[0] if self.weighed else weights
 
     def means(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -142,5 +142,5 @@ def _strengths(basis: AxisBasis, ordered: bool, asked: Asked) -> NDArray[np.floa
     prefixes = basis.prefix_strengths()
     if asked == "prefixes":
         return prefixes
-    best = [float(np.sqrt(each[1:]).sum()) ** 2 for each in (cells, prefixes)]
+    best = [math.fsum(np.sqrt(each[1:]).tolist()) ** 2 for each in (cells, prefixes)]
     return cells + prefixes * (best[0] / best[1])

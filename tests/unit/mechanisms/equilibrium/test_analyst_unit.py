@@ -31,7 +31,6 @@ from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.equilibrium.cost_model import Size, game_bound
-from equipoise_server.mechanisms.equilibrium.mechanism import repair_uniform_guess
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, Outcome
 from equipoise_server.mechanisms.registry import mechanism
@@ -211,13 +210,6 @@ def test_another_analysts_answers_depend_on_the_synopsis_and_its_place_alone() -
     ]
     for name in set(case.workloads) - {"analyst-3"}:
         assert outcomes[0].answers[name].values.tobytes() == outcomes[1].answers[name].values.tobytes()
-
-
-@pytest.mark.full
-def test_repairing_the_uniform_guess_keeps_its_promise() -> None:
-    case = protected(20, 8, 4.0, threshold=0.05)
-    repaired = repair_uniform_guess(case.setting, plan_of(case), DenseCounts(case.histogram), case.workloads, SEED)
-    check_intervals(case, repaired, plan_of(case).max_half_width)
 
 
 def test_a_high_threshold_with_places_for_all_leaves_nothing_uncertified() -> None:

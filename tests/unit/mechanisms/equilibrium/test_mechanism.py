@@ -26,9 +26,8 @@ from equipoise.model.rounds import Share
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.game.equilibrium import Game
-from equipoise_server.mechanisms.equilibrium.mechanism import repair_uniform_guess
 from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
-from equipoise_server.mechanisms.interface import GRID_BITS, Outcome
+from equipoise_server.mechanisms.interface import Outcome
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, SynopsisCounts, score
 
@@ -117,19 +116,6 @@ def test_an_absent_analyst_changes_only_its_own_stream() -> None:
         case.setting, plan_of(case), DenseCounts(case.histogram, case.setting.attributes), present, SEED, silent
     )
     assert set(outcome.answers) == set(present)
-
-
-def test_repairing_the_uniform_guess_leaves_it_worse_than_the_round() -> None:
-    case = instance()
-    outcome = run(case)
-    repaired = repair_uniform_guess(case.setting, plan_of(case), DenseCounts(case.histogram), case.workloads, SEED)
-    assert within_intervals(case, repaired)
-
-    def worst(answers: Answers, name: str) -> float:
-        return float(np.abs(answers.values / 2.0**GRID_BITS - true_answers(case, name)).max())
-
-    delivered = max(worst(outcome.answers[name], name) for name in case.workloads)
-    assert delivered < max(worst(repaired[name], name) for name in case.workloads)
 
 
 def test_hrus_own_play_runs_and_learns() -> None:

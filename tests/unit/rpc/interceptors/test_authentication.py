@@ -72,7 +72,7 @@ class FakeContext:
 def deployment(tmp_path: Path) -> Iterator[Deployment]:
     store = open_store(f"sqlite:///{tmp_path / 'test.db'}")
     issued = AUTHORITY.issue_identity("alice", new_key().public_key(), NOW, days=10)
-    registry = Registry(Operations(store, lambda: NOW, lambda: None))
+    registry = Registry(Operations(store, lambda: NOW, lambda: None), lambda *_: None)
     registry.add("alice", Role.ANALYST, credential_of(issued), fresh())
     threads = SharedThreads(4, "authenticating")
     yield Deployment(registry, issued, threads)

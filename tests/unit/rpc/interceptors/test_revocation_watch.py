@@ -59,7 +59,7 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
     store = open_store(f"sqlite:///{tmp_path / 'test.db'}")
-    registry = Registry(Operations(store, lambda: NOW, lambda: None))
+    registry = Registry(Operations(store, lambda: NOW, lambda: None), lambda *_: None)
     alice, bob = (
         AUTHORITY.issue_identity(name, new_key().public_key(), NOW, days)
         for name, days in (("alice", 10), ("bob", 20))

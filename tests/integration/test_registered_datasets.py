@@ -1,0 +1,106 @@
+"""Datasets of rounds: registered once, in the data directory, with budgets of their own, and unchanged since."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+
+import pytest
+from harness.rounds_bench import CAP, RECORDS, SCHEMA, TERMS, Bench, write_table
+
+from equipoise.errors import (
+    AlreadyExists,
+    InvalidArgument,
+    NotFound,
+)
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import RoundState, Share
+
+DATA = "data/shop"
+
+
+def test_only_registered_analysts_and_datasets(bench: Bench) -> None:
+    stranger = replace(TERMS, shares=(*TERMS.shares, Share("eve", 1, 1)))
+    with pytest.raises(InvalidArgument, match=r"shares\[2\].analyst: 'eve' is not a registered analyst"):
+        bench.rounds.opening.plan(stranger)
+    with pytest.raises(NotFound, match="there is no such dataset"):
+        bench.rounds.opening.plan(replace(TERMS, dataset="elsewhere"))
+    with pytest.raises(InvalidArgument, match="unit"):
+        bench.rounds.opening.plan(replace(TERMS, unit="table"))
+
+
+@pytest.mark.parametrize("source", ["", "../equipoise.db", "/etc/passwd", "missing.csv", "."])
+def test_sources_stay_inside_the_data_directory(bench: Bench, source: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"^source: "):
+        bench.rounds.datasets.register("other", source, SCHEMA, CAP, CAP, "other")
+
+
+KNOWN = "people: must be 'same-as:shop', as this is the table of the dataset 'shop' already"
+
+
+def test_a_table_gets_new_budgets_only_where_that_is_said(bench: Bench) -> None:
+    register, data = bench.rounds.datasets.register, bench.directory / "data"
+    (data / "copy.csv").write_bytes((data / "shop.csv").read_bytes())
+    (data / "link.csv").symlink_to(data / "shop.csv")
+    header, *rows = (data / "shop.csv").read_text().splitlines()
+    (data / "turned.csv.gz").write_bytes(gzip.compress("\n".join([header, *reversed(rows)]).encode()))
+    write_table(data / "..", RECORDS + 1)
+    (data / "../shop.csv").rename(data / "longer.csv")
+    bench.rounds.datasets.retire("shop", "retire")
+    before = bench.rounds.budgets.journal()
+    for source in ("shop.csv", "copy.csv", "link.csv", "turned.csv.gz"):
+        for answer in ("", "new"):
+            with pytest.raises(InvalidArgument, match=KNOWN):
+                register("again", source, SCHEMA, CAP, CAP, "again", people=answer)
+    with pytest.raises(InvalidArgument, match="new_budgets: must not be set"):
+        register("again", "longer.csv", SCHEMA, CAP, CAP, "again", people="new", new_budgets=True)
+    assert bench.rounds.budgets.journal() == before
+    # Rows are recognised by their digest, also where the registered file is gone.
+    (data / "copy.csv").rename(data / "moved.csv")
+    (data / "link.csv").unlink()
+    (data / "shop.csv").unlink()
+    for source in ("moved.csv", "turned.csv.gz"):
+        with pytest.raises(InvalidArgument, match=KNOWN):
+            register("again", source, SCHEMA, CAP, CAP, "again", people="new")
+    assert register("longer", "longer.csv", SCHEMA, CAP, CAP, "longer", people="new").records == RECORDS + 1
+    for name, source in (("again", "moved.csv"), ("once more", "turned.csv.gz")):
+        anew = register(name.replace(" ", "-"), source, SCHEMA, CAP, CAP, name, people="new", new_budgets=True)
+        assert register(anew.name, source, SCHEMA, CAP, CAP, name, people="new", new_budgets=True) == anew
+    with pytest.raises(AlreadyExists):
+        register("again", "moved.csv", SCHEMA, CAP, CAP, "again")
+    opened = [json.loads(entry.events).get("beside") for entry in bench.rounds.budgets.journal()[0]]
+    assert opened == [None, None, ["data/shop"], ["data/again", "data/shop"]]
+    # What is journaled besides changes nothing of how the accounts are recomputed.
+    bench.restart()
+
+
+def test_datasets_are_registered_once_with_sensible_caps(bench: Bench) -> None:
+    with pytest.raises(AlreadyExists):
+        bench.rounds.datasets.register("shop", "shop.csv", SCHEMA, CAP, CAP, "other")
+    with pytest.raises(InvalidArgument, match=r"analyst_cap\.delta"):
+        bench.rounds.datasets.register("other", "shop.csv", SCHEMA, CAP, Budget(1.0, 0.0), "other")
+    with pytest.raises(InvalidArgument, match="name"):
+        bench.rounds.datasets.register("a/b", "shop.csv", SCHEMA, CAP, CAP, "other")
+    records, token = bench.rounds.datasets.page()
+    assert ([record.name for record in records], token) == (["shop"], "")
+
+
+def test_a_table_that_changed_is_not_run(bench: Bench) -> None:
+    round_id = bench.sealed()
+    write_table(bench.directory / "data", RECORDS - 1)
+    bench.rounds.lifecycle.run(round_id, "run")
+    progress = bench.wait(round_id)
+    assert not progress.complete
+    assert progress.phase == "failed: the table has 399 records, but had 400 when it was registered"
+    assert bench.state(round_id) is RoundState.RUNNING
+    write_table(bench.directory / "data")
+    table = bench.directory / "data" / "shop.csv"
+    rows = table.read_text().splitlines()
+    table.write_text("\n".join([*rows[:-1], "red,s" if rows[-1] != "red,s" else "red,m"]) + "\n")
+    bench.rounds.lifecycle.run(round_id, "run the changed one")
+    told = "failed: the table's records are not those that were registered"
+    assert bench.wait(round_id).phase == told
+    write_table(bench.directory / "data")
+    bench.rounds.lifecycle.run(round_id, "run again")
+    assert bench.wait(round_id).complete
