@@ -14,8 +14,8 @@ OPTION = "standing"
 def check_measurement(history: RecordedRound, recorded: Recorded) -> None:
     """Check the measurement that a round's terms name, if they name one.
 
-    Raises `VerificationFailed` unless it is a measurement of the same dataset that was released before the round was
-    opened, and whose numbers and noise are those that the round answers from.
+    Raises `VerificationFailed` unless it is a measurement of the same dataset that was released before the round
+    was opened, and whose numbers and noise are those that the round answers from.
     """
     named = history.plan.terms.options.get(OPTION)
     if named is None:
