@@ -23,6 +23,7 @@ from equipoise.queries.workload_compiler import compile_workload
 from equipoise.wire.results import chunk_from_bytes
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.replay.replay import Replay
+from equipoise_server.replay.seed import OpenedSeed
 from equipoise_server.replay.stored import StoredRound
 from equipoise_server.rounds.store.committed_content import check_all
 from equipoise_server.rounds.store.results import read_measured
@@ -55,7 +56,10 @@ def replayed(bench: Bench, round_id: str, seed: bytes) -> list[str]:
     """The checks of a replay, all of which pass."""
     stored = StoredRound(bench.store, round_id)
     found = Replay(
-        stored, lambda _: seed, lambda dataset: bench.rounds.datasets.source(dataset.source), lambda *_: None
+        stored,
+        lambda _: OpenedSeed(seed, None),
+        lambda dataset: bench.rounds.datasets.source(dataset.source),
+        lambda *_: None,
     ).run()
     assert found.failed == "", found.difference
     return [check.name for check in found.checks]
