@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import sys
 from contextlib import AsyncExitStack, ExitStack
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 from grpc import aio
 from harness.ledger_store import ledger_store, open_with, totals
+from harness.preloaded import start
 from harness.rounds_bench import write_table
 from harness.server_process import Refusal, make_state, running
 from harness.server_rounds import WORKLOADS, registration, terms, uploaded
@@ -75,35 +75,33 @@ print(*fitting, flush=True)
 
 
 @pytest.mark.both_stores
-def test_processes_racing_for_the_last_budget_get_exactly_what_fits(store_url: str) -> None:
+def test_processes_racing_for_the_last_budget_get_exactly_what_fits(store_url: str, tmp_path: Path) -> None:
     rounds = [f"r{number}" for number in range(CLIENTS)]
     store = ledger_store(store_url, rounds)
     open_with(store, DATA, Composition.SEQUENTIAL, ADDING)
     open_with(store, ANN, Composition.PARALLEL, CAP)
-    with ExitStack() as stack:
+    with (tmp_path / "racers.log").open("w") as log, ExitStack() as stack:
         racers = [
-            stack.enter_context(
-                subprocess.Popen(
-                    [
-                        sys.executable,
-                        "-c",
-                        RACE,
-                        store_url,
-                        events_to_json("test", [PART]),
-                        *rounds[number::PROCESSES],
-                    ],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    text=True,
-                )
+            start(
+                RACE,
+                store_url,
+                events_to_json("test", [PART]),
+                *rounds[number::PROCESSES],
+                stderr=log,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                workers=False,
             )
             for number in range(PROCESSES)
         ]
         for racer in racers:
+            stack.enter_context(racer)
             assert racer.stdout is not None
             assert racer.stdout.readline() == "ready\n"
-        told = [racer.communicate("go\n", timeout=300)[0].split() for racer in racers]
-    assert all(racer.returncode == 0 for racer in racers)
+        for racer in racers:
+            print("go", file=racer.stdin, flush=True)
+        told = [racer.stdout.readline().split() for racer in racers if racer.stdout is not None]
+        assert all(racer.wait(300) == 0 for racer in racers)
     fitting = {round_id for each in told for round_id in each}
     assert len(fitting) == sum(map(len, told)) == FITTING
     assert totals(store, DATA)[1] == Cost(divergence=FITTING * charge_at([PART], ADDING.order or 1).divergence)

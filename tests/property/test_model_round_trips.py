@@ -100,6 +100,7 @@ plan = st.builds(
     number,
     real,
     number,
+    real,
     data_budget=budget,
     analyst_budget=st.none() | budget,
     charges=st.tuples(charge) | st.tuples(charge, charge),

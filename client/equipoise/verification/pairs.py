@@ -33,7 +33,7 @@ from equipoise.verification.conversion import ORDERS, TOLERANCE
 
 FAR = 700.0  # nats: what is as improbable as e^-700 counts as delta 1
 WIDEST = 2.0**30  # the variance of a binomial number that is summed; beyond, all trials are taken to differ
-LARGEST = 1 << 53  # trials that a double counts exactly
+MAX_TRIALS = 1 << 53  # trials that a double counts exactly
 BLOCKS = 1 << 12  # of numbers of differing trials, each at the loss of its largest
 ROWS = 1 << 8  # of them at a time
 
@@ -103,7 +103,7 @@ def _binomial(mixture: BinomialMixture) -> tuple[NDArray[np.float64], NDArray[np
     it held everything, so that each is rounded up.
     """
     trials, chance = mixture.trials, mixture.probability
-    if trials > LARGEST:
+    if trials > MAX_TRIALS:
         raise OverflowError("trials: more than a double counts")
     variance = trials * chance * (1 - chance)
     if not 0 < chance < 1 or variance > WIDEST:

@@ -28,7 +28,7 @@ from equipoise.wire.workloads import checked_outline
 # The tags of Statement.predicate, Predicate.all and Predicate.All.conditions, each before a length.
 _PREDICATE, _ALL, _CONDITION = 1 << 3 | 2, 3 << 3 | 2, 1 << 3 | 2
 _SHORT = 128  # lengths below this have one byte
-_MOST_CONDITIONS = 8
+_MAX_CONDITIONS = 8
 _AT_ONCE = 1 << 16  # statements: their conditions' bytes are held together
 _WORD = 8  # bytes
 
@@ -99,7 +99,7 @@ class _Bulk:
         axes and filled up with -1.
         """
         simple, found = self._layout(spans)
-        numbers = np.full((len(spans), _MOST_CONDITIONS), -1, dtype=np.int64)
+        numbers = np.full((len(spans), _MAX_CONDITIONS), -1, dtype=np.int64)
         numbers[found.statement, found.place] = self._numbered(found)
         axes = np.array([-1 if slab is None else slab[0] for slab in self._slabs] or [-1], dtype=np.int64)
         last = np.iinfo(np.int64).max
@@ -142,7 +142,7 @@ class _Bulk:
         simple &= (at[0] == _PREDICATE) & (at[1] < _SHORT) & (at[1] == size - 2)
         simple &= (at[2] == _ALL) & (at[3] < _SHORT) & (at[3] == size - 4)
         where, parts = np.where(simple, start + 4, stop), []
-        for place in range(_MOST_CONDITIONS):
+        for place in range(_MAX_CONDITIONS):
             going = np.flatnonzero(simple & (where < stop))
             if not len(going):
                 break

@@ -19,9 +19,9 @@ VERSION = 1
 MAX_SLOT = (1 << 62) - 1
 # The tags of `Workload`: a field's number and how it is encoded.
 _VERSION, _STATEMENT, _SLOTS = 1 << 3 | 0, 2 << 3 | 2, 3 << 3 | 2
-_MOST_VERSIONS = 16  # the last one counts; who writes it more often only wants it to be read
+_MAX_VERSIONS = 16  # the last one counts; who writes it more often only wants it to be read
 _ENCODINGS = (0, 1, 2, 3, 5)  # that a field may begin with
-_LONGEST_NUMBER, _LONGEST_LENGTH = 10, 5  # in bytes
+_MAX_NUMBER_BYTES, _MAX_LENGTH_BYTES = 10, 5  # in bytes
 
 
 @dataclass
@@ -48,9 +48,9 @@ def outline(data: bytes, most_statements: int | None) -> Outline:
         at = _short_statements(data, at, outlined.statements, most_statements)
         if at == len(data):
             break
-        tag, at = _number(data, at, _LONGEST_LENGTH)
+        tag, at = _number(data, at, _MAX_LENGTH_BYTES)
         if tag == _STATEMENT:
-            length, start = _number(data, at, _LONGEST_LENGTH)
+            length, start = _number(data, at, _MAX_LENGTH_BYTES)
             at = start + length
             if at > len(data):
                 raise not_a_workload()
@@ -61,16 +61,16 @@ def outline(data: bytes, most_statements: int | None) -> Outline:
                 raise InvalidArgument(path, f"is larger than {MAX_STATEMENT_BYTES:,} bytes; split it")
             outlined.statements.append((start, at))
         elif tag == _SLOTS:
-            length, start = _number(data, at, _LONGEST_LENGTH)
+            length, start = _number(data, at, _MAX_LENGTH_BYTES)
             at = start + length
             if at > len(data):
                 raise not_a_workload()
             outlined.slots = _numbers(data[start:at], len(outlined.statements))
         elif tag == _VERSION:
-            version, at = _number(data, at, _LONGEST_NUMBER)
+            version, at = _number(data, at, _MAX_NUMBER_BYTES)
             outlined.version = version & 0xFFFF_FFFF  # as parsers read a uint32
             versions += 1
-            if versions > _MOST_VERSIONS:
+            if versions > _MAX_VERSIONS:
                 raise not_a_workload()
         elif 0 < tag >> 3 < 1 << 29 and tag & 7 in _ENCODINGS:
             outlined.unknown_field = tag >> 3
@@ -150,7 +150,7 @@ def _numbers(packed: bytes, most: int) -> list[int]:
     numbers: list[int] = []
     at = 0
     while at < len(packed) and len(numbers) <= most:
-        number, at = _number(packed, at, _LONGEST_NUMBER)
+        number, at = _number(packed, at, _MAX_NUMBER_BYTES)
         numbers.append(number)
     return numbers
 

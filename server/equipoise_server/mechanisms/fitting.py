@@ -32,7 +32,7 @@ GROWTH = 1.25  # of the step size, where the last step had room to spare
 SPARE = 0.5
 HALVINGS = 60  # of one step size; after so many the fit is as close as doubles can represent
 RESOLUTION = 2.0**-46  # a step whose divergence is less is rounding
-SMALLEST = 2.0**-1000  # keeps logarithms finite
+MIN_MEAN = 2.0**-1000  # keeps logarithms finite
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def fit(
         losses.append(_loss(at_mean, measured, variances))
         if losses[-1] > losses[-2]:
             total, at_point = 0.0, at_mean
-            logs = np.log(np.maximum(mean, SMALLEST))
+            logs = np.log(np.maximum(mean, MIN_MEAN))
         if curvature < SPARE * divergence:
             step *= GROWTH
     return Fitted(mean, at_mean, losses[-1], len(losses) - 1)

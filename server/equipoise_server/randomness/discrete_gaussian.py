@@ -28,7 +28,7 @@ _PI = Decimal("3.14159265358979323846")  # cut, so below pi
 _DIGITS = 60
 _UP = Decimal("1e-40")  # far above what any computation with 60 digits here errs
 _SURE = 2.0**-40
-_LARGEST_LAW = 1 << 16
+_MAX_LAW = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class DiscreteGaussian:
         ValueError where more than 2^17 integers would be listed.
         """
         reach = self.quantile(Fraction(1, 1 << bits)) + 1
-        if reach > _LARGEST_LAW:
+        if reach > _MAX_LAW:
             raise ValueError(f"variance: {self.variance} is too large to enumerate")
         masses = [self._density(size, bits) for size in range(reach + 1)]
         total = masses[0] + 2 * sum(masses[1:])

@@ -24,7 +24,7 @@ MIN_RATE = Fraction(1, 10**15)
 THRESHOLD_BITS = 128
 
 _CUT_NATS = 89  # above 128 log 2 = 88.72: what lies beyond the last digit has probability below 2^-128
-_MOST_NATS = Decimal(1000)
+_MAX_NATS = Decimal(1000)
 _HALF_MASK = (1 << 64) - 1
 _DIGITS = 120
 _WORDS_AT_ONCE = 1 << 17
@@ -189,7 +189,7 @@ def _thresholds(fraction: Fraction, digits: int) -> tuple[int, ...]:
     rate = context.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
     thresholds = []
     for digit in range(digits):
-        nats = context.min(context.multiply(rate, Decimal(1 << digit)), _MOST_NATS)
+        nats = context.min(context.multiply(rate, Decimal(1 << digit)), _MAX_NATS)
         odds = context.exp(nats)
         ideal = context.divide(Decimal(1 << THRESHOLD_BITS), context.add(odds, Decimal(1)))
         thresholds.append(int(ideal.to_integral_value(ROUND_HALF_EVEN, context)))

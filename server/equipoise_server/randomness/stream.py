@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
 _DOMAIN = b"equipoise keyed stream 1"
-_SMALLEST_SEED = 16
+_MIN_SEED_BYTES = 16
 _LAST_WORD = np.uint64(2**64 - 1)
 # ChaCha20 numbers its 64-byte blocks with 32 bits. Beyond that implementations differ, so replay would not
 # hold.
@@ -48,8 +48,8 @@ class KeyedStream:
         >>> KeyedStream.derive(bytes(32), "example").words(2).tolist()
         [15343447514100347416, 4842539219861204482]
         """
-        if len(seed) < _SMALLEST_SEED:
-            raise ValueError(f"a seed has at least {_SMALLEST_SEED} bytes, this one has {len(seed)}")
+        if len(seed) < _MIN_SEED_BYTES:
+            raise ValueError(f"a seed has at least {_MIN_SEED_BYTES} bytes, this one has {len(seed)}")
         info = [_DOMAIN, len(labels).to_bytes(4, "big")]
         for label in labels:
             encoded = label.encode("utf-8")

@@ -23,11 +23,11 @@ from equipoise_server.randomness.stream import KeyedStream
 
 MAX_SIZE = 1 << 26
 
-_MOST_SCALE_BITS = 47
+_MAX_SCALE_BITS = 47
 _STEP_BITS = 10  # weights are held for steps of 2^-10 nats: a thousandth of the proposals is refused for that
 _LAST_STEP = 64 << _STEP_BITS
 _BLOCK = 1 << 15  # cells whose temporaries stay in a core's cache
-_MOST_PROPOSALS = 1 << 16  # at a time
+_MAX_PROPOSALS = 1 << 16  # at a time
 _COIN_BITS = 53
 _SURE = 1 + 2.0**-46  # wider than what three roundings and the 2^-48 of an exponential can move a product
 
@@ -66,7 +66,7 @@ class Proposal:
         size = scores.size
         if not 1 <= size <= MAX_SIZE:
             raise ValueError(f"exponents: {size} of them, not 1 to {MAX_SIZE}")
-        scale_bits = min(_MOST_SCALE_BITS, 62 - size.bit_length())
+        scale_bits = min(_MAX_SCALE_BITS, 62 - size.bit_length())
         weights = _weights_of_steps(scale_bits)
         top = exponents(scores.max(keepdims=True))
         ends = np.empty(size, dtype=np.uint64)
@@ -110,7 +110,7 @@ class Proposal:
         while missing > 0:
             # As many as the batches before suggest are needed.
             batch = -(-missing * (proposed + 1) // (count - missing + 1))
-            cells = _cells_at(self.ends, min(batch, _MOST_PROPOSALS), stream)
+            cells = _cells_at(self.ends, min(batch, _MAX_PROPOSALS), stream)
             kept = cells[self.accepted(cells, exponents_of(cells), growth, stream)][:missing]
             drawn.append(kept)
             missing -= kept.size

@@ -61,7 +61,7 @@ def make_request(caller: str, request_id: str, method: str, *parts: bytes | str)
     return Request(caller, request_id, method, content.digest())
 
 
-def first_answer(connection: Connection, request: Request) -> str | None:
+def stored_response(connection: Connection, request: Request) -> str | None:
     """Return the answer kept for this request, or None if it is new. Raises `AlreadyExists` for other content."""
     row = connection.execute(
         select(requests.c.content, requests.c.answer).where(
@@ -75,7 +75,7 @@ def first_answer(connection: Connection, request: Request) -> str | None:
     return str(row.answer)
 
 
-def keep_answer(connection: Connection, request: Request, answer: str, time: datetime) -> None:
+def store_response(connection: Connection, request: Request, answer: str, time: datetime) -> None:
     """Keep the first answer, in the transaction that carries the request out, and forget the caller's oldest one.
 
     After a crash before the commit nothing has happened, and the same request will be carried out.

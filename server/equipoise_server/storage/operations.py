@@ -19,7 +19,7 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from equipoise_server.storage.crash_points import CrashPoint, reached
-from equipoise_server.storage.idempotency import Request, first_answer, keep_answer, last_time
+from equipoise_server.storage.idempotency import Request, last_time, store_response, stored_response
 from equipoise_server.storage.store import Store
 
 Answer = TypeVar("Answer")
@@ -60,7 +60,7 @@ class Operations:
             Unavailable: the guard cannot be advanced now.
         """
         with self.store.read() as connection:
-            kept = first_answer(connection, request)
+            kept = stored_response(connection, request)
             if kept is None:
                 return None
             answer = read(connection, kept)
@@ -120,11 +120,11 @@ class Operations:
     ) -> Answer:
         with committing(self.store, request.method) as connection:
             # Look again inside the transaction, in which nothing else can be written.
-            kept = first_answer(connection, request)
+            kept = stored_response(connection, request)
             if kept is None:
                 now = time(connection)
                 kept = work(connection, now)
-                keep_answer(connection, request, kept, now)
+                store_response(connection, request, kept, now)
             return read(connection, kept)
 
 

@@ -1,4 +1,4 @@
-"""One server for all the attacks of a module, and a look at it after each of them."""
+"""One server for all the attacks, and a look at it after each of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from harness.abuse.place import Place, place
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """The place under attack."""
     with place(tmp_path_factory.mktemp("abuse")) as made:

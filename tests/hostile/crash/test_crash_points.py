@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 from harness.answers import flat
 from harness.crash.dying_server import KILLED, SECONDS, DyingServer, Persisting, dying_server
+from harness.preloaded import start
 from harness.rounds_bench import Bench
 from harness.server_process import make_state
 from harness.stores import back_up, restore
@@ -230,11 +230,15 @@ def test_a_write_off_killed_at_every_point_and_run_again_counts_nothing_twice(
     bench.stop()
     restore(url, copy)
     points = [*OFFLINE, *GUARD]
-    ended = subprocess.run(
-        [sys.executable, "-c", WRITING_OFF, str(state), *points], capture_output=True, text=True, check=True
-    )
-    *killed, told, code = ended.stdout.splitlines()
-    assert (killed, code) == ([str(KILLED)] * len(points), "0"), ended.stderr
+    log = tmp_path / "writing_off.log"
+    with (
+        log.open("w") as errors,
+        start(WRITING_OFF, state, *points, stderr=errors, stdout=subprocess.PIPE, workers=False) as program,
+    ):
+        assert program.stdout is not None
+        *killed, told, code = program.stdout.read().splitlines()
+        assert program.wait() == 0, log.read_text()
+    assert (killed, code) == ([str(KILLED)] * len(points), "0"), log.read_text()
     assert json.loads(told)["finding"] == "contained"
     verify(state)
     bench.restart()

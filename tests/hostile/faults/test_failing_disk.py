@@ -120,6 +120,7 @@ def test_a_server_whose_disk_failed_stops_cleanly_and_starts_again(tmp_path: Pat
         assert server.process.returncode == 0
 
 
+@pytest.mark.full
 def test_results_that_cannot_be_stored_are_computed_again_to_the_same_bytes(tmp_path: Path) -> None:
     state = tmp_path / "state"
     make_deployment(state)

@@ -93,6 +93,7 @@ def test_a_new_state_directory_is_durable_when_init_says_so(tmp_path: Path) -> N
     check_state(tmp_path / "image" / "state")
 
 
+@pytest.mark.full
 def test_a_store_that_does_not_sync_its_commits_is_caught(tmp_path: Path) -> None:
     disk, answered = play(tmp_path, CARELESS + SCRIPT)
     final = Contents.of(tmp_path / "state")

@@ -28,7 +28,7 @@ from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.ledger.seen_digests import DIGEST_BYTES
 from equipoise_server.storage.crash_points import CrashPoint, install_hook
-from equipoise_server.storage.idempotency import keep_answer, make_request
+from equipoise_server.storage.idempotency import make_request, store_response
 from equipoise_server.storage.store import Store, open_store
 
 CAP = at_order("cap", Cap(1.0, 1e-6))
@@ -238,7 +238,7 @@ def test_what_was_written_off_of_a_lost_account_is_known_when_the_copy_is_restor
     store.close()
     copy = back_up(store_url)
     with store.write() as connection:
-        keep_answer(connection, make_request("ann", "1", "submit"), "accepted", NOW)
+        store_response(connection, make_request("ann", "1", "submit"), "accepted", NOW)
     guard.advance(store)
     store.close()
     restore(store_url, copy)
@@ -396,7 +396,7 @@ def test_a_copy_from_before_a_request_is_refused_until_that_is_written_off(
     store.close()
     copy = back_up(store_url)
     with store.write() as connection:
-        keep_answer(connection, make_request("ann", "1", "submit"), "accepted", NOW)
+        store_response(connection, make_request("ann", "1", "submit"), "accepted", NOW)
     guard.advance(store)
     store.close()
     restore(store_url, copy)

@@ -17,13 +17,13 @@ from equipoise_server.storage.idempotency import (
     REQUEST_LIFE,
     Request,
     count_requests,
-    first_answer,
     forget_caller,
     forget_until,
-    keep_answer,
     last_time,
     make_request,
     outlived,
+    store_response,
+    stored_response,
 )
 from equipoise_server.storage.store import Store, open_store
 from equipoise_server.storage.tables.identity import callers, requests
@@ -40,12 +40,12 @@ def store(store_url: str) -> Iterator[Store]:
 
 def keep(store: Store, request: Request, answer: str) -> None:
     with store.write() as connection:
-        keep_answer(connection, request, answer, NOW)
+        store_response(connection, request, answer, NOW)
 
 
 def look_up(store: Store, request: Request) -> str | None:
     with store.read() as connection:
-        return first_answer(connection, request)
+        return stored_response(connection, request)
 
 
 def test_a_new_request_has_no_answer(store: Store) -> None:
@@ -93,7 +93,7 @@ def test_a_caller_s_newest_requests_are_kept_and_no_more(store: Store) -> None:
     keep(store, make_request("bob", "0", "open"), "bob's")
     with store.write() as connection:
         for number in range(MAX_REQUESTS + more):
-            keep_answer(connection, make_request("ann", str(number), "open"), str(number), NOW)
+            store_response(connection, make_request("ann", str(number), "open"), str(number), NOW)
     assert (kept(store, "ann"), kept(store, "bob")) == (MAX_REQUESTS, 1)
     assert look_up(store, make_request("ann", str(more - 1), "open")) is None
     assert look_up(store, make_request("ann", str(more), "open")) == str(more)
@@ -107,7 +107,7 @@ def test_requests_are_forgotten_after_their_life(store: Store) -> None:
     with store.write() as connection:
         for day in range(10):
             request = make_request(f"caller {day % 2}", str(day), "open")
-            keep_answer(connection, request, "", NOW + timedelta(days=day))
+            store_response(connection, request, "", NOW + timedelta(days=day))
     with store.write() as connection:
         assert outlived(connection, NOW + REQUEST_LIFE) is None
         assert outlived(connection, NOW + REQUEST_LIFE + timedelta(days=2, hours=1)) == NOW + timedelta(days=2)
@@ -126,7 +126,7 @@ def test_the_last_time_stays_where_the_clock_is_set_back(store: Store) -> None:
     for hours in (0, 5, -3):
         with store.write() as connection:
             request = make_request("ann", str(hours), "open")
-            keep_answer(connection, request, "", NOW + timedelta(hours=hours))
+            store_response(connection, request, "", NOW + timedelta(hours=hours))
     with store.read() as connection:
         assert last_time(connection, "ann") == NOW + timedelta(hours=5)
 
@@ -141,9 +141,9 @@ def test_an_answer_is_kept_by_statements_that_read_no_other_callers_rows(tmp_pat
         )
         for number in ("1", "2"):
             request = make_request("ann", number, "open")
-            assert first_answer(connection, request) is None
+            assert stored_response(connection, request) is None
             last_time(connection, "ann")
-            keep_answer(connection, request, "", NOW)
+            store_response(connection, request, "", NOW)
         last_time(connection, "ann")
         outlived(connection, NOW)
     searched = [(sql, values) for sql, values in statements if not sql.startswith("INSERT")]

@@ -22,7 +22,7 @@ from equipoise_server.mechanisms.checking import planned_workloads
 from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.own_stream import own_stream
 from equipoise_server.mechanisms.small_db.plan import (
-    DEEPEST,
+    MAX_NATS,
     SmallDatabaseParameters,
     plan_small_database,
     units_of_score,
@@ -104,4 +104,4 @@ def exponents(errors: NDArray[np.int64], parameters: SmallDatabaseParameters) ->
     """
     rate = units_of_score(parameters.epsilon, parameters.size)
     below: NDArray[np.int64] = errors.min() - errors
-    return rate * np.maximum(below, -((DEEPEST << UNIT_BITS) // rate))
+    return rate * np.maximum(below, -((MAX_NATS << UNIT_BITS) // rate))

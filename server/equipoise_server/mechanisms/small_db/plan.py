@@ -26,7 +26,7 @@ from equipoise_server.randomness.exponential import UNIT_BITS
 EXPECTED_PART = 0.25  # of the proven error that the mean error comes to, measured on small universes
 MAX_DATABASES = 1 << 18
 MAX_SIZE = 256  # records of a database
-DEEPEST = 1 << 13  # nats: databases that are less probable than e^-8192 times the best are taken for as probable
+MAX_NATS = 1 << 13  # nats: databases that are less probable than e^-8192 times the best are taken for as probable
 LOST = Fraction(1, 1 << 128)  # above 2^18 e^-8192, what that can add to all of them together
 SCORE_SECONDS = 4e-9  # of one query on one database, for each of its records and one more
 RECORD_SECONDS = 3e-8  # of listing a database, for each of its records

@@ -17,7 +17,7 @@ from equipoise.errors import EquipoiseError, InternalError
 from equipoise.model.identities import Caller
 from equipoise_server.identity.policy import MethodPolicy
 
-LONGEST = 100  # characters of an identifier
+MAX_IDENTIFIER = 100  # characters of an identifier
 # The fields of requests and responses that name the object of the call.
 _IDENTIFIERS = {
     "round_id": ("round_id", "header.round_id", "detail.round.id", "session_id", "attach.session_id"),
@@ -40,7 +40,7 @@ class Entry:
         for key, paths in _IDENTIFIERS.items():
             for path in paths:
                 if text := _text(message, path):
-                    self.named[key] = text[:LONGEST]
+                    self.named[key] = text[:MAX_IDENTIFIER]
 
 
 @contextmanager

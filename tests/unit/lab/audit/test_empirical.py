@@ -83,7 +83,7 @@ def test_neighbours_differ_in_what_is_protected_and_nothing_else(unit: str, univ
         assert (cells[0][:, 0] - cells[1][:, 0] == pair.margin).all()
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("unit", ["query", "analyst"])
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_mechanism_can_be_audited(name: str, unit: str) -> None:

@@ -105,6 +105,7 @@ def test_a_dead_game_fails() -> None:
     assert not learns(case, run(case))
 
 
+@pytest.mark.full
 def test_badly_served_analysts_are_answered_afresh() -> None:
     case = protected(20, 8, 4.0, threshold=0.05)
     assert repair_of(case).places.epsilon == 0  # so few analysts: places for all, and nothing to hide

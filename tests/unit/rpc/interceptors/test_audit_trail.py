@@ -12,7 +12,7 @@ from equipoise.errors import NotFound
 from equipoise.model.identities import Caller, Role
 from equipoise.v1 import analyst_pb2, operator_pb2, types_pb2
 from equipoise_server.identity.policy import MethodPolicy, Ownership, Rate
-from equipoise_server.rpc.interceptors.audit_trail import LONGEST, recorded
+from equipoise_server.rpc.interceptors.audit_trail import MAX_IDENTIFIER, recorded
 
 CALLER = Caller("ann", Role.ANALYST)
 ROW = MethodPolicy(frozenset(Role), Ownership.SHARE, Rate.CHANGE, "something_done")
@@ -54,7 +54,7 @@ def logged_of(
             ],
             {"round_id": "r"},
         ),
-        ([operator_pb2.RetireDatasetRequest(name="x" * 1000)], {"name": "x" * LONGEST}),
+        ([operator_pb2.RetireDatasetRequest(name="x" * 1000)], {"name": "x" * MAX_IDENTIFIER}),
     ],
     ids=lambda value: value[0].DESCRIPTOR.name if isinstance(value, list) else "",
 )
