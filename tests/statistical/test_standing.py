@@ -21,16 +21,17 @@ from equipoise.model.results import Answers
 from equipoise.queries.predicates import AllOf, Among, AnyOf
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal, Statement
-from equipoise.queries.workload_compiler import compile_workload
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.residuals.estimates import Estimates, estimates_of
 from equipoise_server.mechanisms.residuals.measurement import Measured, measure
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.standing import answering
 from equipoise_server.mechanisms.standing.answering import answers_of
 from equipoise_server.mechanisms.standing.family import planned_noise
 from equipoise_server.mechanisms.standing.measurement import Measurement, as_options
-from equipoise_server.mechanisms.standing.reach import log_chance
+from equipoise_server.mechanisms.standing.reach import log_chance, reaches
 
 SCHEMA = Schema.from_json('{"a": 24, "b": 20, "c": 2}')
 RECORDS, PLAYED, ALARM = 50_000, 200, 1e-6
@@ -100,8 +101,7 @@ def test_cells_lie_in_their_intervals(beta: float) -> None:
 
 
 def shorter(patches: pytest.MonkeyPatch, part: float) -> None:
-    usual = answering.reaches
-    patches.setattr(answering, "reaches", lambda log, bits: usual(log, bits) * part)
+    patches.setattr(answering, "reaches", lambda log, bits: reaches(log, bits) * part)
 
 
 @pytest.mark.parametrize("beta", [0.05, 0.2])
@@ -129,10 +129,8 @@ def test_intervals_for_statements_that_were_fixed_before_are_caught_by_who_choos
 
 
 def test_an_interval_around_a_number_that_is_centred_wrongly_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = answering.estimates_of
-
-    def centred_on_another_total(workload: object, own: Measured) -> object:
-        return usual(workload, replace(own, records=own.records + 2_000))  # type: ignore[arg-type]
+    def centred_on_another_total(workload: CompiledWorkload, own: Measured) -> Estimates:
+        return estimates_of(workload, replace(own, records=own.records + 2_000))
 
     monkeypatch.setattr(answering, "estimates_of", centred_on_another_total)
     assert failures(0.2) >= too_many(0.2)
