@@ -52,9 +52,11 @@ STATISTICS: dict[str, tuple[Statement, ...]] = {
 UNITS = {"query": "one statement is protected", "analyst": "one analyst is protected"}
 ROUND_OPTIONS: dict[str, list[dict[str, object]]] = {
     "equilibrium": [
-        {"rounds": 8, "play": "mixed"},
+        {"rounds": 8, "play": "mixed", "prior": "none"},
         {"rounds": 8, "play": "sampled", "game_share": 0.5},
         {"rounds": 8, "play": "hru"},
+        {"prior": "own"},
+        {"rounds": 8, "play": "mixed", "prior": "own"},
     ],
     "pooled": [{"ways": 2, "synopsis": 512}, {"ways": 1, "synopsis": 512, "repair_share": 0.3}],
     "small_db": [{"database_size": 3}],

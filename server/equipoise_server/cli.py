@@ -14,7 +14,7 @@ SERVER_PACKAGES = (
     "sqlalchemy",
     "alembic",
     "duckdb",
-    "pydantic_settings",
+    "pydantic",
     "structlog",
     "prometheus_client",
     "grpc_health",

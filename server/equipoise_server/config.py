@@ -8,21 +8,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
-from pydantic_settings import (
-    BaseSettings,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    TomlConfigSettingsSource,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+
+from equipoise_server.call_limits import CallLimits
 
 SQLITE = "sqlite:///"
 
 
-class Config(BaseSettings):
-    """What a server is told. Unknown keys are refused, so that a typing error does not go unseen."""
-
-    model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(extra="forbid", frozen=True)
+class Deployment(BaseModel):
+    """What a deployment is, where its data are, and for how long it keeps what."""
 
     version: Literal[1] = Field(default=1, description="The version of this file's format.")
     deployment: str = Field(
@@ -69,165 +63,13 @@ class Config(BaseSettings):
     certificate_days: int = Field(
         default=397, ge=1, le=3650, description="For how many days an analyst's certificate is valid."
     )
-    message_limit_bytes: int = Field(
-        default=4 * 2**20, ge=2**16, le=2**28, description="The largest single message that the server accepts."
-    )
-    workload_limit_bytes: int = Field(
-        default=64 * 2**20,
-        ge=2**10,
-        le=2**31 - 1,
-        description="The largest workload that the server accepts, all its messages together.",
-    )
-    metadata_limit_bytes: int = Field(
-        default=16 * 2**10,
-        ge=2**12,
-        le=2**20,
-        description="The largest metadata of one call that the server accepts.",
-    )
-    upload_total_bytes: int = Field(
-        default=4 * 2**30,
-        ge=2**20,
-        le=2**50,
-        description="Memory for workloads that are being received or checked. Every registered identity "
-        "has an equal part of it, used or not, so that nobody's uploads can refuse another's.",
-    )
-    calls_per_caller: int = Field(
-        default=32,
-        ge=2,
-        le=10_000,
-        description="The largest number of calls that one caller may have open at once.",
-    )
-    uploads_per_caller: int = Field(
-        default=2, ge=1, le=1_000, description="The largest number of those calls that may be uploads of workloads."
-    )
-    connections_per_caller: int = Field(
-        default=8,
-        ge=1,
-        le=10_000,
-        description="The largest number of connections that one caller's open calls may use.",
-    )
-    streams_per_connection: int = Field(
-        default=100, ge=2, le=10_000, description="The largest number of calls on one connection at once."
-    )
-    connections: int = Field(
-        default=1000,
-        ge=2,
-        le=1_000_000,
-        description="The largest number of connections at once. The process needs 200 file descriptors "
-        "more than this.",
-    )
-    reads_per_second: int = Field(
-        default=100,
-        ge=1,
-        le=1_000_000,
-        description="The number of look-ups per second that one caller may make, on average.",
-    )
-    streams_per_second: int = Field(
-        default=20,
-        ge=1,
-        le=1_000_000,
-        description="The number of streams and watches per second that one caller may open, on average.",
-    )
-    uploads_per_second: int = Field(
-        default=10,
-        ge=1,
-        le=1_000_000,
-        description="The number of workloads per second that one caller may upload, on average.",
-    )
-    changes_per_second: int = Field(
-        default=50,
-        ge=1,
-        le=1_000_000,
-        description="The number of plans and other changes per second that one caller may request, on average.",
-    )
-    refusals_per_second: int = Field(
-        default=1,
-        ge=1,
-        le=1_000_000,
-        description="The number of authentication attempts per second with one rejected certificate, on average.",
-    )
-    asked_per_second: int = Field(
-        default=1000,
-        ge=1,
-        le=1_000_000,
-        description="The number of statements per second that one caller may ask in sessions, on average; "
-        "the server reads further ones later.",
-    )
-    burst_seconds: int = Field(
-        default=10,
-        ge=1,
-        le=3600,
-        description="Burst size: how many seconds' worth of calls a caller may save up.",
-    )
-    reading_threads: int = Field(
-        default=8,
-        ge=2,
-        le=256,
-        description="The number of threads for look-ups. Callers take turns, and one caller has at most a "
-        "quarter of the threads.",
-    )
-    working_threads: int = Field(
-        default=4,
-        ge=2,
-        le=256,
-        description="The number of threads that check workloads, plan and make changes. Callers share "
-        "them in the same way.",
-    )
-    stall_seconds: int = Field(
-        default=60,
-        ge=1,
-        le=3600,
-        description="A stream ends when its reader has taken nothing for this long, and an upload when "
-        "nothing has arrived for this long.",
-    )
-    worker_idle_seconds: int = Field(
-        default=120,
-        ge=10,
-        le=86_400,
-        description="A worker that is waited for and has used no processor time for this long is killed, and "
-        "its run is begun again.",
-    )
-    asked_at_once: int = Field(
-        default=64,
-        ge=1,
-        le=10_000,
-        description="The largest number of statements of one stream that wait for their answers; the "
-        "server reads further ones later.",
-    )
-    asking_idle_seconds: int = Field(
-        default=600,
-        ge=1,
-        le=86_400,
-        description="A session's stream ends after this long without a statement; clients resume.",
-    )
-    handshake_seconds: int = Field(
-        default=10, ge=1, le=300, description="The time limit for the TLS handshake of a new connection."
-    )
-    idle_seconds: int = Field(
-        default=300, ge=1, le=86_400, description="A connection is closed after this long without a call."
-    )
-    connection_seconds: int = Field(
-        default=3600, ge=60, le=86_400, description="A connection is renewed after this long; clients resume."
-    )
-    connection_grace_seconds: int = Field(
-        default=600,
-        ge=0,
-        le=86_400,
-        description="For this long calls may go on after their connection was renewed.",
-    )
-    keepalive_seconds: int = Field(
-        default=60,
-        ge=1,
-        le=3600,
-        description="After this long without any traffic the server pings its peer, which has 20 seconds "
-        "to answer.",
-    )
-    ping_seconds: int = Field(
-        default=10,
-        ge=1,
-        le=3600,
-        description="The shortest time between two pings of a peer; one that pings more often is disconnected.",
-    )
+
+
+class Config(CallLimits, Deployment):
+    """What a server is told. Unknown keys are refused, so that a typing error does not go unseen."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
     health_listen: str = Field(
         default="",
         description="The address that answers grpc.health.v1, HOST:PORT, without TLS or identity. Empty: none.",
@@ -257,18 +99,6 @@ class Config(BaseSettings):
         if not host or not port.isdecimal() or int(port) > 65_535:
             raise ValueError("must be HOST:PORT with a port from 0 to 65535")
         return value
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The file alone: what a server does must be readable in one place, not depend on an environment."""
-        return (init_settings, TomlConfigSettingsSource(settings_cls))
 
     def store_url(self, state: Path) -> str:
         """The store's URL, with a relative SQLite path resolved against the state directory."""

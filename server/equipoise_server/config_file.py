@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 from pydantic import ValidationError
-from pydantic_settings import SettingsConfigDict
 
 from equipoise.errors import InvalidArgument
 from equipoise_server.config import Config
@@ -21,18 +21,15 @@ def load_config(state: Path) -> Config:
     if not path.is_file():
         raise InvalidArgument(str(path), "does not exist; make a state directory with: equipoise-server init")
 
-    class FromFile(Config):
-        model_config = SettingsConfigDict(toml_file=path)
-
     try:
-        return FromFile.model_validate({})
-    except ValidationError as error:
-        key, problem = _first(error)
-        # The settings library passes on what the parser says as an error of no key at all.
-        field, problem = (f"{path}: {key}", problem) if key else (str(path), f"is not TOML: {problem}")
-        raise InvalidArgument(field, problem) from None
+        return Config.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidArgument(str(path), f"is not TOML: {error}") from None
     except RecursionError:
         raise InvalidArgument(str(path), "is not TOML: it is nested too deeply") from None
+    except ValidationError as error:
+        key, problem = _first(error)
+        raise InvalidArgument(f"{path}: {key}", problem) from None
 
 
 def make_config(**values: object) -> Config:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from harness import page_reader
 from harness.audited_rounds import audited, problems
@@ -29,6 +30,7 @@ from sqlalchemy import select
 from equipoise.auditing.verify import Audit
 from equipoise.model.rounds import SessionTerms
 from equipoise.profile.receipt_store import read_session_receipt
+from equipoise.queries.session_workload import SessionWorkload
 from equipoise.records.bundle import Bundle
 from equipoise.records.evidence import Evidence
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE
@@ -38,7 +40,9 @@ from equipoise.verification.checks import Check, CheckFailed, VerifierInputs, ve
 from equipoise.wire.outline import asked_from_bytes, asked_to_bytes
 from equipoise.wire.results import answers_from_chunk, answers_to_chunk
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
+from equipoise_server.replay.differences import Differs
 from equipoise_server.replay.replay import Replayed
+from equipoise_server.replay.session import check_none_left_out
 from equipoise_server.rounds.store.results import read_synopsis
 from equipoise_server.storage.tables.session import asked
 
@@ -177,6 +181,22 @@ def test_an_honest_session_agrees_when_it_is_replayed(sessions: Released, name: 
     assert found.difference is None, found
     assert [check.name for check in found.checks] == CHECKS
     assert sum(answers for answers, _, _ in found.ways.values()) == queries
+
+
+def in_slots(*slots: int) -> SessionWorkload:
+    """What an analyst asked, as far as its slots."""
+    return SessionWorkload(np.array(slots, dtype=np.int64), ())
+
+
+def test_a_slot_that_was_left_out_where_answers_are_given_at_once_is_found() -> None:
+    """Else a custodian could choose, for each statement, the slot whose noise it likes."""
+    check_none_left_out([in_slots(0, 2), in_slots(1, 3), in_slots()])
+    for left_out, words in (
+        (in_slots(0, 3), "3 is there, but it must be 2"),
+        (in_slots(2), "1 is there, but it must be 0"),
+    ):
+        with pytest.raises(Differs, match=f"^the slot of the next statement, .*: {words}"):
+            check_none_left_out([left_out, in_slots(1)])
 
 
 def with_workload(connection: sqlite3.Connection, session_id: str, change: Callable[[bytes], bytes]) -> None:

@@ -14,7 +14,8 @@ from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.budget_rounding import usable_rho
 from equipoise_server.mechanisms.equilibrium import cost_model
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
-from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
+from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.plan import plan_equilibrium
 from equipoise_server.mechanisms.interface import PublicParameters
 
 
@@ -49,7 +50,7 @@ def check_budgets(case: PublicParameters, plan: MechanismPlan) -> None:
     data, analyst, size = case.data_budget, case.analyst_budget, Size.of(case)
     assert epsilon_for(plan.data_cost, data.delta) <= data.epsilon
     assert epsilon_for(plan.charged_analyst_cost, analyst.delta) <= analyst.epsilon
-    game = EquilibriumParameters.from_json(plan.parameters).game
+    game = EquilibriumParameters.from_json(plan.parameters).played
     assert game.problem(size.records, size.units) is None
     share = cost_model.forced_share(case)
     assert cost_model.data_rho(game, size) * RHO_UNIT <= usable_rho(data) * (share or 1.0)

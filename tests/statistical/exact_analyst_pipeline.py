@@ -26,7 +26,7 @@ from equipoise.model.synopsis import Synopsis
 from equipoise.queries.joined_workloads import concatenate
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.mechanisms.equilibrium.mechanism import repair_all, units_of
-from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.repair import analyst_repair, private_weights
 from equipoise_server.mechanisms.repair.analyst_repair import (
@@ -73,7 +73,7 @@ def analyst_pipeline_law(
     together = concatenate(list(present.values()))
     counts = together.counts(histogram)
     game = Game(
-        parameters.game, together, units_of(setting, together, list(present.values())), counts, setting.records
+        parameters.played, together, units_of(setting, together, list(present.values())), counts, setting.records
     )
     law: Law = {}
     known: dict[tuple[int, ...], Law] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from unittest.mock import patch
 
 import numpy as np
@@ -15,7 +15,7 @@ from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
-from equipoise_server.mechanisms.online.mechanism import Online
+from equipoise_server.mechanisms.online.mechanism import Online, OnlineSession
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector
 
 
@@ -26,6 +26,13 @@ def online_law(
     statements: Sequence[CompiledStatement],
 ) -> Law:
     """The law of everything that is told: way of answering, bound and values of each statement, in order."""
+    return session_law(setting, lambda: Online().start(setting, plan, DenseCounts(histogram), SEED), statements)
+
+
+def session_law(
+    setting: PublicParameters, start: Callable[[], OnlineSession], statements: Sequence[CompiledStatement]
+) -> Law:
+    """The law of everything that a session tells, which is started anew for every outcome of its choices."""
 
     def program(choices: Choices) -> tuple[int, ...]:
         stretch: list[int] = []  # the scores that the threshold in force has tested
@@ -33,7 +40,7 @@ def online_law(
         def positive(tests: SequentialSparseVector, _: int, score: int) -> bool:
             stretch.append(score)
             # All earlier tests of the stretch were negative: the chances of the last one, given that.
-            this, none = first_positive_law(tests._vector, tuple(stretch))[-2:]
+            this, none = first_positive_law(tests.vector, tuple(stretch))[-2:]
             found = choices.choose([none / (this + none), this / (this + none)]) == 1
             if found:
                 tests.positives += 1
@@ -45,7 +52,7 @@ def online_law(
             patch.object(SequentialSparseVector, "_fresh_threshold", lambda _: 0),
             patch.object(SequentialSparseVector, "positive", positive),
         ):
-            session = Online().start(setting, plan, DenseCounts(histogram), SEED)
+            session = start()
             told = [session.answer(slot, statement) for slot, statement in enumerate(statements)]
         return tuple(int(number) for a in told for number in (a.methods[0], a.highs[0] - a.lows[0], *a.values))
 

@@ -28,7 +28,7 @@ from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.mechanisms import answers as answers_module
 from equipoise_server.mechanisms.equilibrium.mechanism import units_of
-from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.repair.statement_repair import RepairParameters, SynopsisCounts, repair
 from equipoise_server.mechanisms.sparse_vector import SparseVector
@@ -163,7 +163,7 @@ def pipeline_law(
     together = concatenate(list(present.values()))
     units = units_of(setting, together, list(present.values()))
     counts = together.counts(histogram)
-    game = Game(parameters.game, together, units, counts, setting.records)
+    game = Game(parameters.played, together, units, counts, setting.records)
     known: dict[tuple[str, tuple[int, ...]], Law] = {}
     law: Law = {}
     for records, chance in released_law(game, setting.universe_size).items():

@@ -157,7 +157,9 @@ def true_answer_learnt(patches: pytest.MonkeyPatch) -> None:
     measured = Hypothesis.measured
     patches.setattr(online, "fresh_answers", fresh)
     patches.setattr(
-        Hypothesis, "measured", lambda held, workload, statement, _: measured(held, workload, statement, seen[-1])
+        Hypothesis,
+        "measured",
+        lambda held, workload, statement, _, reach: measured(held, workload, statement, seen[-1], reach),
     )
 
 
@@ -195,7 +197,7 @@ def tests_hide_a_record() -> bool:
             vectors: list[SparseVector] = vectors,
         ) -> bool:
             scores.append(score)
-            vectors.append(tests._vector)
+            vectors.append(tests.vector)
             return False
 
         with patch.object(SequentialSparseVector, "positive", negative):
@@ -219,7 +221,9 @@ def halved_sensitivity(patches: pytest.MonkeyPatch) -> None:
     patches.setattr(
         online,
         "SequentialSparseVector",
-        lambda vector, *rest: SequentialSparseVector(replace(vector, sensitivity=vector.sensitivity // 2), *rest),
+        lambda vectors, *rest: SequentialSparseVector(
+            [replace(vector, sensitivity=vector.sensitivity // 2) for vector in vectors], *rest
+        ),
     )
 
 
@@ -284,8 +288,9 @@ def nothing_is_read_after_the_last_update() -> bool:
 
 
 def cut_off_not_enforced(patches: pytest.MonkeyPatch) -> None:
-    """Tests and answers go on after the last update."""
-    patches.setattr(SequentialSparseVector, "used_up", property(lambda _: False))
+    """Tests and answers go on after the last update, as in the last stage."""
+    start = online.OnlineSession
+    patches.setattr(online, "OnlineSession", lambda setting, stages, *rest: start(setting, 10 * stages, *rest))
 
 
 def every_place_has_a_stream_of_its_own() -> bool:

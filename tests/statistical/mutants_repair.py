@@ -25,7 +25,7 @@ from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium, repair_all
-from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import LaplaceNoise
 from equipoise_server.mechanisms.repair import statement_repair, statement_repair_plan
@@ -169,7 +169,7 @@ def detection_couples_nobody(_: Path) -> bool:
     setting = PublicParameters(
         4, 3, (Share("b", 2, 2), Share("a", 2, 2)), "query", Budget(1, 0.1), Budget(1, 0.1), 0.1, {}
     )
-    both = EquilibriumParameters(EXTREME, REPAIR)
+    both = EquilibriumParameters(EXTREME, REPAIR, None)
     for run in range(60):
         told = []
         for each in workloads:

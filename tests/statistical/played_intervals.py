@@ -103,6 +103,7 @@ ROUNDS = {
     "equilibrium, analysts": case(
         "equilibrium", GAME | {"threshold": 0.05, "repair_rounds": 2}, "analyst", epsilon=0.1
     ),
+    "equilibrium, prior": case("equilibrium", {"prior": "own"}),
     "pooled": case("pooled", REPAIR),
     "pooled, analysts": case("pooled", REPAIR | {"repair_rounds": 2}, "analyst"),
     "laplace": case("laplace"),
@@ -121,6 +122,7 @@ TIGHT = {
     "histogram, wide": wide("histogram", delta=0.3),  # with which it takes Gaussian noise
     "pooled, wide": wide("pooled", {"ways": 2, "summed": 16}),
     "equilibrium, wide": wide("equilibrium", GAME | {"threshold": 0.0, "cut_off": 41}, epsilon=8.0),
+    "equilibrium, prior, wide": wide("equilibrium", {"prior": "own"}),
     "multiplicative_weights, wide": wide("multiplicative_weights", {"rounds": 2}),
 }
 # Counts that are smaller than the noise: nearly every interval is cut.

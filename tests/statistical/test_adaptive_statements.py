@@ -61,7 +61,9 @@ def law_of(strategy: Strategy, side: int, signs: Signs = (), weights: NDArray[np
 
 def run(strategy: Strategy, side: int, number: int) -> Signs:
     """What the code of sessions tells whoever chooses so."""
-    vector = SequentialSparseVector(VECTOR, partial(KeyedStream.derive, number.to_bytes(32, "big")), "test")
+    vector = SequentialSparseVector(
+        [VECTOR] * VECTOR.cut_off, partial(KeyedStream.derive, number.to_bytes(32, "big")), "test"
+    )
     signs: Signs = ()
     for slot in range(LENGTH):
         if vector.used_up:

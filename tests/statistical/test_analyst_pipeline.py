@@ -26,8 +26,9 @@ from equipoise.model.rounds import MechanismPlan, Share
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
+from equipoise_server.mechanisms.equilibrium.costs import analyst_parts, data_parts
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
-from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, analyst_parts, data_parts
+from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces

@@ -26,7 +26,7 @@ def scores_tested(histogram: list[int]) -> tuple[SparseVector, tuple[int, ...]]:
     vectors, scores = list[SparseVector](), list[int]()
 
     def negative(tests: SequentialSparseVector, _: int, score: int) -> bool:
-        vectors.append(tests._vector)
+        vectors.append(tests.vector)
         scores.append(score)
         return False
 

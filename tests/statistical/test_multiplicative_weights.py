@@ -67,9 +67,11 @@ def transcript_law(parameters: WeightsParameters, workload: CompiledWorkload, hi
     for _ in range(parameters.rounds):
         longer: dict[tuple[tuple[int, ...], ...], float] = defaultdict(float)
         for past, chance in laws.items():
-            hypothesis = Hypothesis(histogram.size, parameters.reach / 2.0**GRID_BITS, 1e-9)
+            hypothesis = Hypothesis(np.zeros(histogram.size, dtype=np.int64), 1e-9)
             for seen in past:
-                hypothesis.measured(workload, seen[0], np.array(seen[1:]) / records)
+                hypothesis.measured(
+                    workload, seen[0], np.array(seen[1:]) / records, parameters.reach / 2.0**GRID_BITS
+                )
             scores = np.maximum.reduceat(answer_scores(counts, records, hypothesis.answers(workload)), starts[:-1])
             chosen = exponential_law(selection_exponents(scores, selection_step(parameters.select_epsilon)))
             for statement, part in enumerate(chosen):
@@ -141,12 +143,12 @@ def every_round_gains_what_is_proven() -> bool:
     for _ in range(6):
         histogram = choose.multinomial(1000, choose.dirichlet(np.full(8, 0.4))).astype(np.int64)
         truth = histogram / 1000
-        hypothesis = Hypothesis(8, 0.02, slack)
+        hypothesis = Hypothesis(np.zeros(8, dtype=np.int64), slack)
         for _ in range(10):
             before = hypothesis.answers(every)
             noisy = truth + choose.uniform(-0.02, 0.02, 8)
             distance = float(np.max(np.abs(noisy - before / 2.0**GRID_BITS))) - 0.02
-            hypothesis.measured(every, 0, noisy)
+            hypothesis.measured(every, 0, noisy, 0.02)
             gain = divergence(histogram, before) - divergence(histogram, hypothesis.answers(every))
             if gain < 2 * max(0.0, distance - 1e-9) ** 2 - 10 * slack - 1e-6:
                 return False

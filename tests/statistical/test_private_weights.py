@@ -22,7 +22,7 @@ from equipoise.model.synopsis import Synopsis
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
-from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.mechanisms.repair import private_weights, weights_hypothesis

@@ -37,7 +37,6 @@ HEAVY = {
     "numpy",
     "psycopg",
     "pyarrow",
-    "pydantic_settings",
     "scipy",
     "sqlalchemy",
     "structlog",

@@ -40,7 +40,7 @@ from equipoise_server.computation.seed import bound_seed, setting_fields
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters
 from equipoise_server.mechanisms.epochs.question import Scale
-from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters, PriorStart
 from equipoise_server.mechanisms.histogram.plan import HistogramParameters
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -51,7 +51,9 @@ from equipoise_server.mechanisms.online.parameters import OnlineParameters
 from equipoise_server.mechanisms.pooled.demand import Demand
 from equipoise_server.mechanisms.pooled.family import Family
 from equipoise_server.mechanisms.pooled.plan import PooledParameters
+from equipoise_server.mechanisms.prior.plan import PriorParameters
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
+from equipoise_server.mechanisms.repair.final_tests import FinalTestParameters
 from equipoise_server.mechanisms.repair.private_weights import PrivateWeights
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.mechanisms.repair.statement_repair import RepairParameters
@@ -81,6 +83,9 @@ REPAIR = RepairParameters(7, HALF, LAPLACE, {"ann": 1}, 8, (9, 10))
 PLACES = AnalystRepairParameters(
     7, HALF, RepairPlaces(1, THIRD, 2), PrivateWeights(3, HALF, THIRD, HALF, 4), 5, 6, 7, 8
 )
+START = PriorStart(
+    PriorParameters(ResidualNoise((2, 3), (), ((0, 1),), (5, 6, 7)), (8,)), 9, FinalTestParameters(1, 2, 3, 4, 5)
+)
 EPOCHS = EpochParameters(Scale(1, 2), 3, 4, 5, HALF, 6, 7, -8, THIRD, GAUSSIAN, 9, 10, (11, 12))
 NOISE = ResidualNoise((2, 3), (1,), ((0, 1),), (1, 2, 3, 4, 5))
 PARAMETERS: dict[str, Any] = {
@@ -91,8 +96,9 @@ PARAMETERS: dict[str, Any] = {
     "epochs": EPOCHS,
     "online": OnlineParameters(1, HALF, -2, LAPLACE, 3, 4, (5, 6), True),
     "weights": WeightsParameters(1, HALF, GAUSSIAN, THIRD, 2, 3, -4),
-    "equilibrium, query": EquilibriumParameters(GAME, REPAIR),
-    "equilibrium, analyst": EquilibriumParameters(GAME, PLACES),
+    "equilibrium, query": EquilibriumParameters(GAME, REPAIR, None),
+    "equilibrium, analyst": EquilibriumParameters(GAME, PLACES, None),
+    "equilibrium, prior": EquilibriumParameters(None, None, START),
     "measurement": MeasurementParameters(NOISE),
     "standing": StandingParameters(ReleasedMeasurement("r-1", bytes(32), NOISE), THIRD, 5),
     "pooled": PooledParameters(Family((2, 3), 2, 6), Demand(1, GAUSSIAN, -2), 3, THIRD, 0.5, 4, 5, REPAIR),

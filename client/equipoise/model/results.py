@@ -26,6 +26,7 @@ class AnswerMethod(IntEnum):
     SMALL_DB = 8
     HYPOTHESIS = 9
     FITTED = 10
+    MEASURED = 11
 
     @property
     def label(self) -> str:
@@ -40,6 +41,7 @@ WITH_STANDARD_ERROR = (
     AnswerMethod.PROJECTION,
     AnswerMethod.HISTOGRAM,
     AnswerMethod.FITTED,
+    AnswerMethod.MEASURED,
 )
 
 

@@ -178,11 +178,15 @@ class _AnswerMethodEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AnswerMe
     """From the shared synopsis, which was fitted to measured tables. Their noise gives the interval, and the synopsis's
     answer is moved into it.
     """
+    ANSWER_METHOD_MEASURED: _AnswerMethod.ValueType  # 11
+    """From a distribution that starts from a public measurement. The measurement's noise gives the interval, and the
+    distribution's answer is moved into it.
+    """
 
 class AnswerMethod(_AnswerMethod, metaclass=_AnswerMethodEnumTypeWrapper):
     """How one query was answered. The number is what a results message carries in its `methods` bytes, and it says what
     the answer carries: an interval, unless it is UNCERTIFIED; a standard error, if it is LAPLACE, GAUSSIAN, PROJECTION,
-    HISTOGRAM or FITTED.
+    HISTOGRAM, FITTED or MEASURED.
     """
 
 ANSWER_METHOD_UNSPECIFIED: AnswerMethod.ValueType  # 0
@@ -210,6 +214,10 @@ ANSWER_METHOD_HYPOTHESIS: AnswerMethod.ValueType  # 9
 ANSWER_METHOD_FITTED: AnswerMethod.ValueType  # 10
 """From the shared synopsis, which was fitted to measured tables. Their noise gives the interval, and the synopsis's
 answer is moved into it.
+"""
+ANSWER_METHOD_MEASURED: AnswerMethod.ValueType  # 11
+"""From a distribution that starts from a public measurement. The measurement's noise gives the interval, and the
+distribution's answer is moved into it.
 """
 Global___AnswerMethod: _TypeAlias = AnswerMethod  # noqa: Y015
 

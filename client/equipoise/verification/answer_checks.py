@@ -21,7 +21,7 @@ from equipoise.verification.pairs import pairs_hold
 from equipoise.wire.results import chunk_from_bytes
 
 # Ways of answering that only sessions have, and those that none has.
-OF_SESSIONS = (AnswerMethod.HYPOTHESIS,)
+OF_SESSIONS = (AnswerMethod.HYPOTHESIS, AnswerMethod.MEASURED)
 IN_SESSIONS = (*OF_SESSIONS, AnswerMethod.GAUSSIAN, AnswerMethod.LAPLACE, AnswerMethod.UNCERTIFIED)
 OF_ROUNDS = tuple(set(AnswerMethod) - set(IN_SESSIONS))
 
@@ -123,10 +123,9 @@ def check_charge(proven: ProvenRound) -> str:
     expected, state = _expected_charge(proven), "spent"
     if proven.result is not None:
         charged = proven.result.charge
-    elif proven.charge is not None:
-        charged, state = proven.charge.charge, proven.charge.state
     else:
-        raise VerificationFailed("there is no charge")
+        assert proven.charge is not None  # as of every round that has ended in another way (`proven_round.STEPS`)
+        charged, state = proven.charge.charge, proven.charge.state
     unprotected = proven.round.analyst_cost is None
     if proven.round.session is not None:
         # It has answered from the table since it was opened. Without a budget there is nothing to give back.

@@ -96,7 +96,7 @@ def _epsilon_of_rho(rho: float, delta: float) -> float:
 
 
 def _epsilon_at(order: float, divergence: float, delta: float) -> float:
-    if delta <= 0 or divergence == math.inf:
+    if delta <= 0:
         return math.inf if divergence else 0.0
     if delta**2 + math.expm1(-divergence) > 0:
         return 0.0

@@ -31,9 +31,10 @@ from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import session_mechanism
 
-# How statements end: answered from the hypothesis by a test, afresh with noise, or from the hypothesis without one.
+# How statements end: with the interval of the measurement or of a test; afresh with noise; without an interval.
 CERTIFIED, AFRESH, UNCERTIFIED = "certified", "afresh", "uncertified"
 WAYS = {
+    AnswerMethod.MEASURED: CERTIFIED,
     AnswerMethod.HYPOTHESIS: CERTIFIED,
     AnswerMethod.GAUSSIAN: AFRESH,
     AnswerMethod.LAPLACE: AFRESH,

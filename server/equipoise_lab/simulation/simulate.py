@@ -17,7 +17,7 @@ from equipoise_lab.simulation.request import Request
 from equipoise_lab.simulation.task import Task, seed_bytes
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.cost_model import Size, game_bound
-from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
 from equipoise_server.mechanisms.interface import OnStep, PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.memory import peak_memory_bytes
@@ -107,4 +107,6 @@ def game_promise(plan: MechanismPlan, setting: PublicParameters) -> GamePromise 
     if plan.mechanism != "equilibrium":
         return None
     game = EquilibriumParameters.from_json(plan.parameters).game
+    if game is None:
+        return None
     return GamePromise(game_bound(game, Size.of(setting), setting.beta / 4), game.density)

@@ -30,12 +30,12 @@ PREDICATES_POWER = -0.35
 COVERED = 0.25
 
 
-def stated(error: float) -> float:
-    """Return an expectation as plans state it: to six digits, which another machine's floats give as well.
+def stated(predicted: float) -> float:
+    """Return an error or a time as plans state it: to six digits, which another machine's floats give as well.
 
     A replay compares plans exactly, and powers of floats differ in their last digits between machines.
     """
-    return float(f"{error:.6g}")
+    return float(f"{predicted:.6g}")
 
 
 def mean_deviation(law: NoiseDistribution) -> float:

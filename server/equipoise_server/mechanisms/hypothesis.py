@@ -8,8 +8,9 @@ KL(data || distribution) by `sum_c l_c t_c - log sum_c h_c exp(l_c)`, which is a
 
 a function of what was measured. The best of several `l` is taken if its G is positive. One of them moves a single
 cell, the one whose distance `d = |y_c - h_c| - reach` is largest, by `4 d`: by Hoeffding's lemma its G is at least
-`2 d^2`. As the divergence starts at `log|X|` at most, all gains together never exceed that. (Ascent in the dual of
-the largest entropy within `reach` of all that was measured: Dudik, Phillips & Schapire 2007.)
+`2 d^2`. As the divergence starts at `log|X|` at most if the distribution starts uniform, all gains together never
+exceed that. (Ascent in the dual of the largest entropy within `reach` of all that was measured: Dudik, Phillips &
+Schapire 2007.) What it starts from may be any function of what was published: `prior`.
 
 Later selections depend on the distribution, so it must be the same on every machine: exponents and weights are
 integers, sums are exact or rounded once, and logarithms are decimal.
@@ -35,40 +36,47 @@ AGAIN = 24  # measurements used in each round
 SINGLE = 4.0  # of one cell's distance: what the proof needs
 _CONTEXT = precise(30)
 
-Measured = tuple[CompiledWorkload, int, NDArray[np.float64]]  # workload, statement's index, its cells' fractions
+# Workload, statement's index, its cells' fractions, and how far these may be from the truth.
+Measured = tuple[CompiledWorkload, int, NDArray[np.float64], float]
 
 
 class Hypothesis:
-    """The distribution over a universe of `cells` possible records. It starts uniform.
+    """The distribution over the possible records.
 
-    `reach`: the largest error of a measured fraction. `slack`: the nats by which rounding may reduce a gain
-    (`gain_slack`); a tilt that does not gain more is skipped.
+    `potential`: the log-weights that it starts from, int64[|X|] in units of 2^-48 nats, the largest of them 0; all
+    0 for the uniform distribution. `slack`: the nats by which rounding may reduce a gain (`gain_slack`); a tilt
+    that does not gain more is skipped.
     """
 
-    def __init__(self, cells: int, reach: float, slack: float) -> None:
-        self._reach, self._slack = reach, slack
+    def __init__(self, potential: NDArray[np.int64], slack: float) -> None:
+        self._slack = slack
         self._measured: deque[Measured] = deque(maxlen=AGAIN)
-        self._potential = np.zeros(cells, dtype=np.int64)
-        self._weights, self._unit = rounded_weights(np.ones(len(self._potential)))
+        self._potential = potential.copy()
+        self._weights, self._unit = rounded_weights(exponentials(potential))
 
     def answers(self, workload: CompiledWorkload) -> NDArray[np.int64]:
         """Return the distribution's answer to every query: int64[k] in units of 2^-40."""
         answers: NDArray[np.int64] = np.rint(workload.counts(self._weights) * self._unit).astype(np.int64)
         return answers
 
-    def measured(self, workload: CompiledWorkload, statement: int, fractions: NDArray[np.float64]) -> None:
+    def measured(
+        self, workload: CompiledWorkload, statement: int, fractions: NDArray[np.float64], reach: float
+    ) -> None:
         """Learn from the noisy fractions of one statement's cells, then again from the latest earlier measurements.
 
         Args:
             workload: contains the statement.
             statement: the statement's index in the workload.
             fractions: the noisy fraction of each of its cells, float64[cells].
+            reach: the largest error of such a fraction.
         """
-        self._measured.append((workload, statement, fractions))
+        self._measured.append((workload, statement, fractions, reach))
         for earlier in reversed(self._measured):
             self._tilt(*earlier)
 
-    def _tilt(self, workload: CompiledWorkload, statement: int, measured: NDArray[np.float64]) -> None:
+    def _tilt(
+        self, workload: CompiledWorkload, statement: int, measured: NDArray[np.float64], reach: float
+    ) -> None:
         first = int(workload.statement_offsets[statement])
         queries = np.arange(first, first + len(measured), dtype=np.int64)
         # The cell of each record, from 1 on; 0 for records that a predicate leaves out.
@@ -77,7 +85,7 @@ class Hypothesis:
         sums = np.bincount(cells, weights=self._weights.astype(np.float64), minlength=len(measured) + 1)
         expected = sums / float(sums.sum())
         gaps = measured - expected[1:]
-        distances = np.abs(gaps) - self._reach
+        distances = np.abs(gaps) - reach
         pulls = np.where(distances > 0, np.copysign(distances, gaps), 0.0)
         if not pulls.any():
             return
@@ -85,7 +93,7 @@ class Hypothesis:
         worst = int(np.argmax(distances))
         alone[worst] = pulls[worst]
         tilts = [_units(alone * SINGLE), *(_units(pulls * scale) for scale in SCALES)]
-        gains = [self._gain(tilt, measured, expected) for tilt in tilts]
+        gains = [self._gain(tilt, measured, expected, reach) for tilt in tilts]
         best = max(range(len(tilts)), key=lambda place: gains[place])
         if gains[best] > self._slack:
             whole = np.concatenate([[0], tilts[best]]) << (UNIT_BITS - STEP_BITS)
@@ -95,12 +103,18 @@ class Hypothesis:
             np.maximum(self._potential, -MAX_GAP, out=self._potential)
             self._weights, self._unit = rounded_weights(exponentials(self._potential))
 
-    def _gain(self, tilt: NDArray[np.int64], measured: NDArray[np.float64], expected: NDArray[np.float64]) -> float:
+    def _gain(
+        self,
+        tilt: NDArray[np.int64],
+        measured: NDArray[np.float64],
+        expected: NDArray[np.float64],
+        reach: float,
+    ) -> float:
         """Compute G, with the same few roundings on every machine."""
         nats = tilt / 2.0**STEP_BITS
         factors = np.concatenate([[1.0], exponentials(tilt << (UNIT_BITS - STEP_BITS))])
         total = math.fsum((expected * factors).tolist())
-        straight = math.fsum((nats * measured).tolist()) - self._reach * math.fsum(np.abs(nats).tolist())
+        straight = math.fsum((nats * measured).tolist()) - reach * math.fsum(np.abs(nats).tolist())
         return straight - float(_CONTEXT.ln(Decimal(total)))
 
 

@@ -55,7 +55,7 @@ def make_plan(
         analyst_cost=analyst_cost,
         max_half_width=max_half_width,
         max_uncertified=max_uncertified,
-        seconds=seconds,
+        seconds=stated(seconds),
         memory_bytes=memory_bytes,
         expected_error=stated(expected_error),
         data_events=events_to_json(name, data),

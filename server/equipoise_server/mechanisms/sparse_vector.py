@@ -120,19 +120,22 @@ class SequentialSparseVector:
     The noise of a threshold is drawn from a stream that the threshold's number names, the noise of a test from a
     stream that its slot names. So the sign in a slot is a function of the streams, the slot, the score and the
     positives before it, and of no earlier draw that was lost. A threshold is drawn at the first test that needs it,
-    from the streams as they are then. The guarantee is that of `SparseVector`, whose proof allows adaptive scores.
+    from the streams as they are then. Each positive may be the end of an AboveThreshold of its own epsilon and
+    threshold. The guarantee is that of `SparseVector`, with the sum of the costs: its proof allows adaptive scores,
+    and these parameters are fixed before the first test.
     """
 
-    def __init__(self, vector: SparseVector, derive: Callable[..., KeyedStream], purpose: str) -> None:
+    def __init__(self, vectors: Sequence[SparseVector], derive: Callable[..., KeyedStream], purpose: str) -> None:
         """Start before the first test.
 
         Args:
-            vector: the public parameters.
+            vectors: the public parameters until the first positive, the second one, and so on; `cut_off` is not
+                read.
             derive: returns the stream of some labels.
             purpose: the first label, which no other user of `derive` has.
         """
-        self._vector, self._derive, self._purpose = vector, derive, purpose
-        self._threshold_noise, self._test_noise = vector.threshold_noise, vector.test_noise
+        self._vectors, self._derive, self._purpose = vectors, derive, purpose
+        self._noises = {vector: (vector.threshold_noise, vector.test_noise) for vector in set(vectors)}
         self._last_slot = -1
         self.positives = 0
         self._threshold: int | None = None
@@ -140,7 +143,12 @@ class SequentialSparseVector:
     @property
     def used_up(self) -> bool:
         """Whether all positives are used up, so that no further test is allowed."""
-        return self.positives >= self._vector.cut_off
+        return self.positives >= len(self._vectors)
+
+    @property
+    def vector(self) -> SparseVector:
+        """The parameters in force, while there are any."""
+        return self._vectors[self.positives]
 
     def positive(self, slot: int, score: int) -> bool:
         """Test one score. Raises `ValueError` where the positives are used up, or slots do not ascend."""
@@ -151,7 +159,8 @@ class SequentialSparseVector:
         self._last_slot = slot
         if self._threshold is None:
             self._threshold = self._fresh_threshold()
-        noise = int(self._test_noise.draw(1, self._stream("tests", slot))[0])
+        _, tests = self._noises[self.vector]
+        noise = int(tests.draw(1, self._stream("tests", slot))[0])
         positive = score + noise >= self._threshold
         if positive:
             self.positives += 1
@@ -159,8 +168,9 @@ class SequentialSparseVector:
         return positive
 
     def _fresh_threshold(self) -> int:
-        noise = self._threshold_noise.draw(1, self._stream("thresholds", self.positives))
-        return self._vector.threshold + int(noise[0])
+        thresholds, _ = self._noises[self.vector]
+        noise = thresholds.draw(1, self._stream("thresholds", self.positives))
+        return self.vector.threshold + int(noise[0])
 
     def _stream(self, purpose: str, place: int) -> KeyedStream:
         return self._derive(self._purpose, purpose, str(place))

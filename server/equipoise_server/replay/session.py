@@ -1,17 +1,20 @@
 """Checks the parts of a session that other rounds lack: slots of statements, and answers given before the release.
 
 The stored message and receipt of each answer must agree with the release, which the replay computes again. The
-slots must follow the plan: each is used once, within the session's length, by its own share.
+slots must follow the plan: each is used once, within the session's length, by its own share. Where statements are
+answered at once, none may be left out: whoever could choose a slot could choose the noise that is drawn in it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 
 import numpy as np
 
 from equipoise.errors import DataLoss, EquipoiseError, VerificationFailed
 from equipoise.profile.receipt_store import read_session_receipt
+from equipoise.queries.session_workload import SessionWorkload
 from equipoise.records.promises import promise_of
 from equipoise.records.receipts import SessionReceiptPayload, chain_start, chain_step
 from equipoise.records.record import Kind
@@ -28,16 +31,26 @@ from equipoise_server.replay.stored import StoredRound
 
 def check_slots(stored: StoredRound) -> str:
     """Raise `Differs` unless the statements are within the plan, and each slot is used once, by its own share."""
-    schema = stored.dataset.schema
+    schema, mechanism = stored.dataset.schema, session_mechanism(stored.round.plan.mechanism)
     try:
         asked = {analyst: compile_asked(workload, schema) for analyst, workload in stored.workloads.items()}
-        check_asked(session_mechanism(stored.round.plan.mechanism), stored.setting, stored.round.plan, asked)
+        check_asked(mechanism, stored.setting, stored.round.plan, asked)
     except EquipoiseError as error:
         raise Differs(Difference(error.message)) from None
     except ValueError as error:
         raise Differs(Difference(str(error))) from None
     statements = sum(len(each.statements) for each in asked.values())
+    if not mechanism.slotted:
+        check_none_left_out(asked.values())
+        return f"{statements:,} statements in as many slots, one after another"
     return f"{statements:,} statements, each in a slot of its own share, none taken twice"
+
+
+def check_none_left_out(asked: Iterable[SessionWorkload]) -> None:
+    """Raise `Differs` unless the slots are the first ones, each used: those that statements get as they arrive."""
+    taken = sorted(slot for each in asked for slot in each.slots.tolist())
+    for place, slot in enumerate(taken):
+        same("the slot of the next statement, as answers are given at once", slot, place)
 
 
 def check_live_answers(stored: StoredRound) -> str:

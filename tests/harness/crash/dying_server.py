@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -157,3 +158,16 @@ def dying_server(
         finally:
             server.stop()
             process.wait(SECONDS)
+
+
+@contextmanager
+def kept_alive(server: DyingServer) -> Iterator[None]:
+    """The server lives, again after every death, while the block runs."""
+    keeper = threading.Thread(target=server.keep_alive)
+    keeper.start()
+    try:
+        yield
+    finally:
+        server.stop()
+        keeper.join()
+    assert server.faults == [], server.log()

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from harness.answers import flat
-from harness.crash.dying_server import KILLED, SECONDS, DyingServer, Persisting, dying_server
+from harness.crash.dying_server import KILLED, SECONDS, DyingServer, Persisting, dying_server, kept_alive
 from harness.preloaded import start
 from harness.rounds_bench import Bench
 from harness.server_process import make_state
@@ -170,19 +167,6 @@ def recorded(state: Path) -> list[str]:
             return list(connection.execute(select(records.c.kind).order_by(records.c.position)).scalars())
     finally:
         store.close()
-
-
-@contextmanager
-def kept_alive(server: DyingServer) -> Iterator[None]:
-    """The server lives, again after every death, while the block runs."""
-    keeper = threading.Thread(target=server.keep_alive)
-    keeper.start()
-    try:
-        yield
-    finally:
-        server.stop()
-        keeper.join()
-    assert server.faults == [], server.log()
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from equipoise_server.conversion import ORDERS, epsilon_for, event_of
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.answers import standard_error_on_grid
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
-from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
 from equipoise_server.mechanisms.noise_calibration import (
     NOISE,
     AnswerNoise,

@@ -275,3 +275,4 @@ def test_expectations_are_stated_to_digits_that_every_machine_finds() -> None:
         except InvalidArgument:
             continue
         assert made.expected_error == float(f"{made.expected_error:.6g}"), name
+        assert made.seconds == float(f"{made.seconds:.6g}"), name

@@ -17,7 +17,8 @@ from equipoise.model.rounds import Share
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
-from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, analyst_parts
+from equipoise_server.mechanisms.equilibrium.costs import analyst_parts
+from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.multiplicative_weights.mechanism import learn
 from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters, with_rounds
@@ -213,7 +214,7 @@ def test_hiding_who_gets_a_place_is_charged_beside_the_game(play: str) -> None:
     planned = plan_analyst_repair(setting, 0.05, places, Fraction(1, 10))
 
     def parts(places: RepairPlaces) -> list[PrivacyEvent]:
-        parameters = EquilibriumParameters(game, replace(planned, places=places))
+        parameters = EquilibriumParameters(game, replace(planned, places=places), None)
         return analyst_parts(parameters, Size.of(setting), setting, 2.0)
 
     with_hiding, without = parts(places), parts(RepairPlaces(200, Fraction(0), 200))

@@ -40,8 +40,8 @@ PARTS = (
 )
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-12, 1e-6, 0.01, 0.5])
-@pytest.mark.parametrize("rho", [0, 1, 10**4, 10**9, 10**12, 5 * 10**13])
+@pytest.mark.parametrize("delta", [0.0, 1e-12, 1e-6, 0.01, 0.5, 0.999999])
+@pytest.mark.parametrize("rho", [0, 1, 10**4, 10**9, 10**12, 12 * 10**12, 5 * 10**13])
 def test_rhos_and_pairs_convert_as_the_library_does(rho: int, delta: float) -> None:
     cost = Cost(rho=rho, epsilon=3 * 10**11, delta=10**5)
     for each in (cost, Cost(rho=rho)):
@@ -68,6 +68,14 @@ def test_what_the_ledger_s_limits_allow_fits_and_hardly_more(cap: caps.Cap, orde
         if most:
             assert fits(Cost(**{name: most}), cap.epsilon, cap.delta, order)
             assert not fits(Cost(**{name: most + most // 10**6 + 1}), cap.epsilon, cap.delta, order)
+        elif order is not None:
+            # At an order nothing else counts, so nothing else may be charged.
+            assert not fits(Cost(**{name: 1}), cap.epsilon, cap.delta, order)
+
+
+def test_without_a_delta_only_nothing_converts_at_an_order() -> None:
+    assert epsilon_of(Cost(), 0.0, 5.0) == 0
+    assert epsilon_of(Cost(divergence=1), 0.0, 5.0) == math.inf
 
 
 @pytest.mark.parametrize("order", [1.5, 8.0, 100.0])

@@ -20,6 +20,10 @@ LIES: dict[str, tuple[Told, Check]] = {
         Told(items={"round": {"unit": "analyst", "analyst_order": 0.5}}),
         Check.CHARGE,
     ),
+    "an order that is none, of no cost": (
+        Told(items={"round": {"unit": "analyst", "analyst_order": 0.5}, "result": {"charge": NOTHING}}, parts=()),
+        Check.CHARGE,
+    ),
     "two rounds mixed": (Told(items={"seal": {"opened_root": "00" * 32}}), Check.ROUND),
     "another dataset": (Told(items={"round": {"dataset_root": "00" * 32}}), Check.ROUND),
     "a release of another sealing": (Told(items={"release": {"sealed_root": "00" * 32}}), Check.ROUND),

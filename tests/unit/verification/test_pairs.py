@@ -122,6 +122,7 @@ def test_a_charge_with_such_a_part_is_not_made_of_it_however_the_account_counts(
     [
         replace(TRUTH, trials=10**400),
         replace(TRUTH, trials=1 << 60),
+        replace(TRUTH, trials=1 << 54, probability=Fraction(1, 1 << 60), delta=Fraction(1, 2)),
         replace(TRUTH, probability=Fraction(10**400)),
         replace(TRUTH, probability=Fraction(3)),
         replace(TRUTH, rho_of_one=Fraction(10**400)),
@@ -145,6 +146,13 @@ def test_what_cannot_differ_costs_nothing_and_what_must_costs_all() -> None:
     assert pair_holds(replace(always, delta=Fraction(conversion.delta_of_rho(1000**2 * 1e-5, 0.5))))
     assert not pair_holds(always)
     assert pair_holds(replace(always, delta=Fraction(1)))
+
+
+def test_trials_beyond_what_a_double_counts_prove_nothing_and_too_many_to_sum_are_all_taken_to_differ() -> None:
+    few = replace(TRUTH, trials=1 << 53, probability=Fraction(1, 1 << 60), delta=Fraction(1, 2))
+    assert pair_holds(few)
+    # Of these 2^40 trials 2^33 differ, which loses nothing; all of them lose everything.
+    assert mixture_delta(BinomialMixture(1 << 40, 2.0**-7, 1e-22), 0.5) == 1.0
 
 
 def test_what_is_left_out_of_the_sum_is_not_free() -> None:

@@ -18,6 +18,7 @@ from equipoise_server.mechanisms.equilibrium.cost_model import Size
 
 Numbers = NDArray[np.float64]
 
+NORM = 1.7  # in which parts of the expected error add up
 UNIFORM_ERROR = 0.6  # of the uniform guess at its worst, on queries that cover a good part of the universe
 # What the search weighs games by: several times what they take now, so that time is rather saved than spent.
 CELL_SECONDS = 1.2e-7  # a round, for each record that can exist
@@ -65,8 +66,25 @@ class Sketch:
         return Sketch(*(np.array([field.ravel()[place]]) for field in fields))
 
 
+@dataclass(frozen=True)
+class Expected:
+    """What a game is expected to err by at most: `unlearnt` of what its start errs by, and `noise` of its draws."""
+
+    unlearnt: Numbers
+    noise: Numbers
+
+
 def expected_error(sketch: Sketch, size: Size) -> Numbers:
-    """Return the largest error of the synopsis that is expected, by a rule of thumb with constants measured once.
+    """Return the largest error of the synopsis that is expected from the uniform start."""
+    parts = expected_parts(sketch, size, UNIFORM_ERROR)
+    together = (parts.unlearnt**NORM + parts.noise**NORM) ** (1 / NORM)
+    return np.asarray(np.minimum(1.0, together))
+
+
+def expected_parts(sketch: Sketch, size: Size, start: float) -> Expected:
+    """Return both parts of the largest error that is expected, by a rule of thumb with constants measured once.
+
+    `start`: the largest error of what the game starts from.
 
     The synopsis starts at the uniform guess and leaves it as the data player's exponents travel: what matters is
     that travel in parts of `log |X|`, less what is wasted while the query player's exponents are too small to tell
@@ -80,14 +98,13 @@ def expected_error(sketch: Sketch, size: Size) -> Numbers:
     telling = travel / (travel + HALF_TRAVEL**1.2)
     focus = (1 - 0.38 * part) * part**-0.08
     reach = 0.57 * sketch.data_travel / math.log(max(2, size.universe)) * focus * telling
-    unlearnt = UNIFORM_ERROR / (1 + reach**1.06)
+    unlearnt = start / (1 + reach**1.06)
     largest = math.sqrt(math.log(2 * size.queries))
     independent = 0.57 * largest * sketch.records**-0.5
     corrected = np.minimum(independent, 0.22 * largest * sketch.records**-0.41)
     records = corrected + (independent - corrected) / (1 + reach)
     draws = 0.88 * sketch.data_travel**0.4 * sketch.actions**-0.48 * np.maximum(sketch.query_travel, 1e-9) ** -0.38
-    together = (unlearnt**1.7 + records**1.7 + draws**1.7) ** (1 / 1.7)
-    return np.asarray(np.minimum(1.0, together))
+    return Expected(np.asarray(unlearnt), np.asarray((records**NORM + draws**NORM) ** (1 / NORM)))
 
 
 def expected_game_error(game: GameParameters, size: Size) -> float:

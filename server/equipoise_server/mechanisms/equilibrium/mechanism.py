@@ -1,14 +1,21 @@
-"""`equilibrium`: the shared game, then repair. For both units of protection.
+"""`equilibrium`: one hypothesis for all analysts, then intervals or repair. For both units of protection.
+
+The hypothesis is a synopsis: the records that a game draws, records laid out along a prior, or both, where the game
+starts from the prior. Without a prior it is HRU's game as printed.
 
 Source: Hsu, Roth, Ullman (2012), Algorithms 1 to 4, as corrected in mechanisms sections 2 to 5 and 9.
 
-Formal guarantees. For the people in the table: the sum of the game's rho and of repair's, charged in full: unit =
-query `sum_a c_a e0^2 / 2` for detection and the noise's rho `sum_a c_a` times for answers; unit = analyst one test
-for each analyst and private multiplicative weights for each of the capped places. For one statement of one
+Formal guarantees with a prior. For the people in the table: the sum of the rhos of its measurement, the game and
+the tests (adaptive composition: each reads the outputs of those before it). For the analysts: the game's cost
+alone, as printed; nothing where nothing is played, as no workload has a part in the prior.
+
+Formal guarantees without. For the people in the table: the sum of the game's rho and of repair's, charged in full:
+unit = query `sum_a c_a e0^2 / 2` for detection and the noise's rho `sum_a c_a` times for answers; unit = analyst
+one test for each analyst and private multiplicative weights for each of the capped places. For one statement of one
 analyst, against all other analysts together: the game's cost alone, as repair shows nothing of one analyst to
-another. For all statements of one analyst: the game's cost with the analyst as one unit, and that of hiding who
-got a repair place. With probability `1 - beta` every truth lies in its answer's interval. All up to the
-truncation of the samplers, charged to delta.
+another. For all statements of one analyst: the game's cost with the analyst as one unit, and that of hiding who got
+a repair place. With probability `1 - beta` every truth lies in its answer's interval. All up to the truncation of
+the samplers, charged to delta.
 """
 
 from __future__ import annotations
@@ -32,7 +39,9 @@ from equipoise_server.game.query_player import Units
 from equipoise_server.mechanisms.answers import uncertified
 from equipoise_server.mechanisms.checking import planned_workloads
 from equipoise_server.mechanisms.equilibrium.cost_model import Size, every_query_a_unit
-from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
+from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.plan import plan_equilibrium
+from equipoise_server.mechanisms.equilibrium.start import begin, certify_all
 from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, repair_analysts
 from equipoise_server.mechanisms.repair.statement_repair import SynopsisCounts, repair
@@ -63,32 +72,33 @@ class Equilibrium:
         present = planned_workloads(setting, data, workloads)
         parameters = EquilibriumParameters.from_json(plan.parameters)
         together = joined(setting, list(present.values()))
+        begun = None if parameters.start is None else begin(parameters.start, data, seed, progress)
         progress("counting", 0, 1)
         counts = data.count(together)
         progress("counting", 1, 1)
-        game = Game(
-            parameters=parameters.game,
-            workload=together,
-            units=units_of(setting, together, list(present.values())),
-            counts=counts,
-            records=setting.records,
-        )
-        records = game.play(
-            KeyedStream.derive(seed, "game/records"),
-            KeyedStream.derive(seed, "game/actions"),
-            lambda done, total: progress("playing", done, total),
-        )
-        synopsis = Synopsis(records)
-        answers = repair_all(
-            setting,
-            parameters,
-            present,
-            counts,
-            SynopsisCounts(synopsis.counts(together), len(synopsis)),
-            starting_weights(synopsis, setting.universe_size),
-            seed,
-            progress,
-        )
+        cells = np.zeros(0, dtype=np.int64)
+        if parameters.game is not None:
+            game = Game(
+                parameters=parameters.game,
+                workload=together,
+                units=units_of(setting, together, list(present.values())),
+                counts=counts,
+                records=setting.records,
+                start=None if begun is None else begun.prior.potential,
+            )
+            cells = game.play(
+                KeyedStream.derive(seed, "game/records"),
+                KeyedStream.derive(seed, "game/actions"),
+                lambda done, total: progress("playing", done, total),
+            )
+        if begun is not None:
+            cells = np.concatenate([cells, begun.laid_out])
+        synopsis = Synopsis(cells)
+        held = SynopsisCounts(synopsis.counts(together), len(synopsis))
+        if begun is not None:
+            return Outcome(certify_all(begun, present, counts, held, seed, progress), synopsis)
+        start = starting_weights(synopsis, setting.universe_size)
+        answers = repair_all(setting, parameters, present, counts, held, start, seed, progress)
         return Outcome(answers, synopsis)
 
 

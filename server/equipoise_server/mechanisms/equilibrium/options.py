@@ -12,6 +12,7 @@ WORDS = {
     "play": ("mixed", "sampled", "hru"),
     "units": ("statement", "query"),
     "answers": ("laplace", "gaussian"),
+    "prior": ("own", "none"),
 }
 OPTIONS = {
     "rounds": (2**17, True),
@@ -24,25 +25,15 @@ OPTIONS = {
     "cut_off": (2**40, False),
     "game_share": (1, False),
 }
+OF_REPAIR = ("threshold", "cut_off", "answers", "repair_rounds")  # which a prior's tests take the place of
+OF_ANY_ROUND = ("prior", "game_share")  # whatever a round starts from; all others force a game
 ANALYST_OPTIONS = {"repair_rounds": (512, True)}  # unit = analyst only
 
 
 def check_options(setting: PublicParameters) -> None:
     """Refuses options that are unknown or out of range, naming them, before anything is computed from them."""
+    _check_values(setting)
     options = setting.options
-    known = OPTIONS | ANALYST_OPTIONS if setting.unit == "analyst" else OPTIONS
-    for name, value in sorted(options.items()):
-        if name in WORDS:
-            if value not in WORDS[name]:
-                raise InvalidArgument(f"options.{name}", f"must be {' or '.join(WORDS[name])}")
-            continue
-        if name not in known:
-            raise InvalidArgument(f"options.{name}", f"unknown; there is {', '.join(sorted({*WORDS, *known}))}")
-        largest, counts = known[name]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not counts <= value <= largest:
-            raise InvalidArgument(f"options.{name}", f"must be a number between {int(counts)} and {largest}")
-        if (counts or name == "cut_off") and value != int(value):
-            raise InvalidArgument(f"options.{name}", "must be a whole number")
     for name in ("batch", "draws") if options.get("play") == "hru" else ():
         if options.get(name, 1) != 1:
             raise InvalidArgument(
@@ -60,6 +51,31 @@ def check_options(setting: PublicParameters) -> None:
             "options.units",
             "must be statement where analysts are protected: hiding one cell of a table hides nothing",
         )
+    for name in OF_REPAIR if options.get("prior") == "own" else ():
+        if name in options:
+            raise InvalidArgument(f"options.{name}", "belongs to repair without a prior; set prior to none")
+
+
+def _check_values(setting: PublicParameters) -> None:
+    options = setting.options
+    known = OPTIONS | ANALYST_OPTIONS if setting.unit == "analyst" else OPTIONS
+    for name, value in sorted(options.items()):
+        if name in WORDS:
+            if value not in WORDS[name]:
+                raise InvalidArgument(f"options.{name}", f"must be {' or '.join(WORDS[name])}")
+            continue
+        if name not in known:
+            raise InvalidArgument(f"options.{name}", f"unknown; there is {', '.join(sorted({*WORDS, *known}))}")
+        largest, counts = known[name]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not counts <= value <= largest:
+            raise InvalidArgument(f"options.{name}", f"must be a number between {int(counts)} and {largest}")
+        if (counts or name == "cut_off") and value != int(value):
+            raise InvalidArgument(f"options.{name}", "must be a whole number")
+
+
+def forces_a_game(setting: PublicParameters) -> bool:
+    """Whether an option says how the game or its repair is to be, so that one is to be played."""
+    return not set(setting.options) <= set(OF_ANY_ROUND)
 
 
 def whole(options: Mapping[str, object], name: str, default: int) -> int:

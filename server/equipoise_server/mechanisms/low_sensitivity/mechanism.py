@@ -25,6 +25,7 @@ from equipoise_server.mechanisms.epochs.epochs import EpochParameters, Epochs
 from equipoise_server.mechanisms.epochs.plan import check_options, plan_epochs
 from equipoise_server.mechanisms.epochs.question import Scale
 from equipoise_server.mechanisms.epochs.session_plan import session_plan, statements_asked
+from equipoise_server.mechanisms.expected_error import stated
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.candidates import read_candidates
 from equipoise_server.mechanisms.low_sensitivity.database_question import (
@@ -82,7 +83,7 @@ class LowSensitivity:
         return replace(
             plan,
             parameters=parameters.to_json(),
-            seconds=plan.seconds + session.statements * ENTRY_SECONDS * entries,
+            seconds=stated(plan.seconds + session.statements * ENTRY_SECONDS * entries),
             memory_bytes=plan.memory_bytes + ENTRY_BYTES * entries + 3 * CELL_BYTES * setting.universe_size,
         )
 

@@ -117,7 +117,7 @@ def learn(
         return NO_ANSWERS
     counts, starts = data.count(workload), workload.statement_offsets
     slack = gain_slack(rounding_error(records, data.universe_size))
-    hypothesis = Hypothesis(data.universe_size, parameters.reach / 2.0**GRID_BITS, slack)
+    hypothesis = Hypothesis(np.zeros(data.universe_size, dtype=np.int64), slack)
     # For each query: the sum of 1 / variance, and the sum of the measured fractions with these weights.
     precision, weighted = np.zeros(len(counts)), np.zeros(len(counts))
     total = np.zeros(len(counts), dtype=np.int64)
@@ -130,7 +130,7 @@ def learn(
         cells = slice(int(starts[chosen]), int(starts[chosen + 1]))
         law = parameters.noise.law(workload.statement_sensitivity(chosen))
         noisy = (counts[cells] + law.draw(cells.stop - cells.start, stream)) / records
-        hypothesis.measured(workload, chosen, noisy)
+        hypothesis.measured(workload, chosen, noisy, parameters.reach / 2.0**GRID_BITS)
         weight = records**2 / float(parameters.noise.variance * workload.statement_sensitivity(chosen))
         precision[cells] += weight
         weighted[cells] += weight * noisy

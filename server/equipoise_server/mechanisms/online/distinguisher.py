@@ -52,7 +52,7 @@ def distinguish(
     threshold = 2 * detectable_difference(epsilon, len(statements), failure)
     vector = SparseVector(epsilon, 1 << SCORE_BITS, threshold, 1)
     derive, records = partial(KeyedStream.derive, seed), data.records
-    tests = SequentialSparseVector(vector, derive, "distinguisher")
+    tests = SequentialSparseVector([vector], derive, "distinguisher")
     for place, statement in enumerate(statements):
         expected = SynopsisCounts(statement.counts(other), int(other.sum()))
         if tests.positive(place, int(score(data.count(statement), records, expected).max())):

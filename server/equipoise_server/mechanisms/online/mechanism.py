@@ -7,24 +7,37 @@ answer alone improves the hypothesis.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.results import Answers
 from equipoise.model.rounds import MechanismPlan
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.fixed_point import ONE
-from equipoise.queries.workload_compiler import CompiledStatement
+from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.answers import answers_within, uncertified
+from equipoise_server.mechanisms.checking import check_enumerable
 from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.noise_calibration import fresh_answers
-from equipoise_server.mechanisms.online.interface import HYPOTHESIS, linear
+from equipoise_server.mechanisms.online.interface import HYPOTHESIS, linear, session_length
 from equipoise_server.mechanisms.online.parameters import OnlineParameters
-from equipoise_server.mechanisms.online.plan import data_parts, max_uncertified, plan_online
+from equipoise_server.mechanisms.online.plan import check_options, data_parts, max_uncertified, plan_online
+from equipoise_server.mechanisms.online.prior_plan import (
+    PriorOnlineParameters,
+    plan_from_prior,
+    prior_events,
+    prior_expected_error,
+)
+from equipoise_server.mechanisms.online.stages import Stage
 from equipoise_server.mechanisms.online.streams import SessionStreams
+from equipoise_server.mechanisms.prior.choice import plan_with_prior
+from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
 from equipoise_server.mechanisms.repair.private_weights import answer_scores, rounding_error
 from equipoise_server.mechanisms.running_time import fitting_bytes, online_seconds
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector
@@ -35,9 +48,10 @@ EXPECTED_PART = 0.05  # of the promise that the mean error comes to, on the stre
 class Online:
     """The mechanism `online`.
 
-    Formal guarantees. For the people in the table: `c (e_0^2 / 2 + rho_a)` in zCDP for c updates, up to the
-    truncation of the noise, however many statements are asked, and whoever chooses them having seen all earlier
-    answers. A statement's score is the largest error of its cells under the hypothesis, in units of 2^-16 records,
+    Formal guarantees. For the people in the table: `c (e_0^2 / 2 + rho_a)` in zCDP for c updates, or the sum over
+    stages that differ, and what a prior's measurement costs before them; up to the truncation of the noise, however
+    many statements are asked, and whoever chooses them having seen all earlier answers. A statement's score is the
+    largest error of its cells under the hypothesis, in units of 2^-16 records,
     and moves by at most 2^16 when a record is replaced. Between two updates the hypothesis is a function of what
     was published, and the tests are one AboveThreshold (`accounting.sparse_vector_rho`); the statement that ends it
     is answered whole with fresh noise (`accounting.gaussian_rho`). Such costs add up where each mechanism is chosen
@@ -50,7 +64,8 @@ class Online:
 
     Errors, with probability `1 - beta` for all answers of a session at once: an answer from the hypothesis is
     within the threshold and what the noise of test and threshold may add, an answer with noise within the quantile
-    of its law. Answers after the last update are not certified. Where the plan proves that c updates are enough
+    of its law, an answer from a prior's measurement within `residuals.direct`. Other answers after the last update
+    are not certified. Where the plan proves that c updates are enough
     (`parameters.most_updates`), there are none.
     """
 
@@ -60,15 +75,24 @@ class Online:
     def plan(self, setting: PublicParameters) -> MechanismPlan:
         """Plan updates, threshold and noise from the shares, the length and the budget.
 
-        Options: `updates` forces the number of updates; `threshold` the error, as a fraction of the records, from
-        which a hypothesis is updated; `answers` the distribution of the noise.
+        Options: `prior`, "own" or "none", says whether the hypothesis starts from a measurement; without it, the
+        planner takes what is expected to err less. `updates` forces the number of updates; `threshold` the error,
+        as a fraction of the records, from which a hypothesis is updated (with a prior: for the first time);
+        `answers` the distribution of the noise.
         """
-        parameters = plan_online(setting)
+        session_length(setting, slotted=False)
+        check_options(setting.options)
+        check_enumerable(setting)
+        plan = plan_with_prior(setting, lambda: self._from_prior(setting), lambda: self._from_nothing(setting))
         if setting.protects_analysts and len(setting.shares) > 1:
             problem = (
                 "online protects no analyst from the others of its session; leave it out, or open one for each"
             )
             raise InvalidArgument("analyst_budget", problem)
+        return plan
+
+    def _from_nothing(self, setting: PublicParameters) -> MechanismPlan:
+        parameters = plan_online(setting)
         return make_plan(
             self.name,
             setting,
@@ -81,25 +105,61 @@ class Online:
             memory_bytes=fitting_bytes(setting),
         )
 
+    def _from_prior(self, setting: PublicParameters) -> MechanismPlan:
+        parameters = plan_from_prior(setting)
+        updates = len(parameters.stages)
+        return make_plan(
+            self.name,
+            setting,
+            parameters,
+            prior_events(setting, parameters),
+            max_half_width=parameters.promise / 2**GRID_BITS,
+            max_uncertified=max(0, setting.queries - updates),
+            expected_error=prior_expected_error(parameters.prior, setting.records),
+            seconds=online_seconds(setting, updates) + parameters.prior.seconds(),
+            memory_bytes=fitting_bytes(setting) + parameters.prior.memory_bytes(),
+        )
+
     def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:  # noqa: ARG002
         """Accept every predicate and every marginal. Raises `InvalidArgument` for anything else."""
         if linear(statement).statement_count != 1:
             raise InvalidArgument("statement", "must be one")
 
     def start(self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes) -> OnlineSession:
-        """Start a session with the uniform hypothesis, before its first statement."""
-        return OnlineSession(setting, OnlineParameters.from_json(plan.parameters), data, seed)
+        """Start a session before its first statement, from the uniform hypothesis or from a prior.
+
+        A prior is measured here. It is a function of the table, the plan and the seed, so that a session that is
+        started again has the same one.
+        """
+        if '"stages"' not in plan.parameters:
+            stages = OnlineParameters.from_json(plan.parameters).stages
+            return OnlineSession(setting, stages, None, data, seed)
+        parameters = PriorOnlineParameters.from_json(plan.parameters)
+        known = MeasuredPrior.of(parameters.prior, parameters.chance, data, seed)
+        return OnlineSession(setting, parameters.stages, (known, parameters), data, seed)
 
 
 class OnlineSession:
-    """A session of `online` while it runs."""
+    """A session of `online` while it runs.
 
-    def __init__(self, setting: PublicParameters, parameters: OnlineParameters, data: Counts, seed: bytes) -> None:
-        self._parameters, self._records = parameters, setting.records
+    `known`: what a prior's measurement tells, and the parameters; None without a prior.
+    """
+
+    def __init__(
+        self,
+        setting: PublicParameters,
+        stages: Sequence[Stage],
+        known: tuple[MeasuredPrior, PriorOnlineParameters] | None,
+        data: Counts,
+        seed: bytes,
+    ) -> None:
+        self._stages, self._records = stages, setting.records
         self._data, self._streams = data, SessionStreams(seed)
-        slack = gain_slack(rounding_error(setting.records, setting.universe_size))
-        self._hypothesis = Hypothesis(setting.universe_size, parameters.reach / 2.0**GRID_BITS, slack)
-        self._tests = SequentialSparseVector(parameters.vector, self._streams.derive_asked, "online")
+        self._known = known
+        start = known[0].prior.potential if known else np.zeros(setting.universe_size, dtype=np.int64)
+        self._hypothesis = Hypothesis(start, gain_slack(rounding_error(setting.records, setting.universe_size)))
+        vectors = [stage.vector for stage in stages]
+        self._tests = SequentialSparseVector(vectors, self._streams.derive_asked, "online")
 
     def used_up_at(self, slot: int) -> bool:  # noqa: ARG002
         """Return whether the last update was made, after which the table is not read."""
@@ -110,19 +170,32 @@ class OnlineSession:
         self._streams.ask(slot, encoded)
         asked = linear(statement)
         expected = self._hypothesis.answers(asked)
-        if self.used_up_at(slot):
+        stage = None if self.used_up_at(slot) else self._stages[self._tests.positives]
+        told = self._told(asked, expected, stage)
+        if told is not None:
+            return told
+        if stage is None:
             return uncertified(expected)
         counts = self._data.count(asked)
         score = int(answer_scores(counts, self._records, expected).max())
         if not self._tests.positive(slot, score):
-            return answers_within(expected, HYPOTHESIS, self._parameters.certified_half_width)
-        noise, l1_sensitivity = self._parameters.noise, asked.statement_sensitivity(0)
+            return answers_within(expected, HYPOTHESIS, stage.certified_half_width)
+        l1_sensitivity = asked.statement_sensitivity(0)
         stream = self._streams.derive_asked("online", "answers", str(slot))
-        half_width = self._parameters.noise_half_widths[l1_sensitivity - 1]
-        published = fresh_answers(noise, l1_sensitivity, counts, self._records, half_width, stream)
+        half_width = stage.noise_half_widths[l1_sensitivity - 1]
+        published = fresh_answers(stage.noise, l1_sensitivity, counts, self._records, half_width, stream)
         self._streams.learn()
-        self._hypothesis.measured(asked, 0, np.clip(published.values, 0, ONE) / 2.0**GRID_BITS)
+        fractions = np.clip(published.values, 0, ONE) / 2.0**GRID_BITS
+        self._hypothesis.measured(asked, 0, fractions, stage.reach / 2.0**GRID_BITS)
         return published
+
+    def _told(self, asked: CompiledWorkload, expected: NDArray[np.int64], stage: Stage | None) -> Answers | None:
+        """Answer a statement from the measurement, unless that says less than a test would."""
+        if self._known is None or not self._known[0].holds(asked):
+            return None
+        known, parameters = self._known
+        told = known.answers(asked, expected)
+        return told if int((told.highs - told.lows).max()) <= 2 * parameters.widest_told(stage) else None
 
     def finish(self) -> Synopsis:
         """Return an empty synopsis: only the hypothesis's answers are released."""

@@ -10,10 +10,10 @@ from equipoise.records.codec import BOOLEAN, COUNT, FRACTION, INTEGER, canonical
 from equipoise_server.mechanisms.hypothesis import gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import NOISE, NOISE_HALF_WIDTHS, AnswerNoise
+from equipoise_server.mechanisms.online.stages import Stage
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, rounding_error
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, half_width_on_grid
-from equipoise_server.mechanisms.sparse_vector import SparseVector
 
 UPWARD = 1 + 1e-9
 
@@ -39,9 +39,17 @@ class OnlineParameters(Parameters):
     proven: bool = key("proven", BOOLEAN)
 
     @property
-    def vector(self) -> SparseVector:
-        """The sparse vector that tests the hypothesis."""
-        return SparseVector(self.test_epsilon, 1 << SCORE_BITS, self.threshold, self.updates)
+    def stages(self) -> tuple[Stage, ...]:
+        """One for each update, all alike."""
+        stage = Stage(
+            test_epsilon=self.test_epsilon,
+            threshold=self.threshold,
+            noise=self.noise,
+            reach=self.reach,
+            certified_half_width=self.certified_half_width,
+            noise_half_widths=self.noise_half_widths,
+        )
+        return (stage,) * self.updates
 
     @property
     def promise(self) -> int:

@@ -6,15 +6,15 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 
-from equipoise.accounting import RHO_UNIT, PrivacyEvent, PureDpEvent
+from equipoise.accounting import RHO_UNIT, PrivacyEvent
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, usable_rho, with_samplers
-from equipoise_server.mechanisms.checking import check_enumerable
 from equipoise_server.mechanisms.equilibrium.options import WORDS, real, whole
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
-from equipoise_server.mechanisms.noise_calibration import MAX_MOVED
 from equipoise_server.mechanisms.online.interface import session_length
 from equipoise_server.mechanisms.online.parameters import Division, OnlineParameters, proving_threshold
+from equipoise_server.mechanisms.online.stages import stage_events, stage_truncation
+from equipoise_server.mechanisms.prior.choice import PRIORS
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS
 from equipoise_server.mechanisms.repair.statement_repair_plan import choose_noise
 from equipoise_server.mechanisms.sparse_vector import SparseVector
@@ -24,14 +24,13 @@ MIN_UPDATES = 8  # that teach anything worth the tests
 USUAL_UPDATES = 128  # in sessions of very many statements
 AIM = 2  # times the error that noise for every statement would promise
 DETECTION_SHARES = tuple(Fraction(part, 16) for part in range(1, 16))  # of the budget
+CHOICES = {"answers": WORDS["answers"], "prior": PRIORS}
 FALSE_POSITIVES = Fraction(1, 4)  # of all updates, where the hypothesis is right
 
 
 def plan_online(setting: PublicParameters) -> OnlineParameters:
     """Return what proves the least error, unless the usual parameters promise less."""
     length = session_length(setting, slotted=False)
-    check_options(setting.options)
-    check_enumerable(setting)
     forced = min(length, whole(setting.options, "updates", 0))
     powers = [2**power for power in range(MAX_UPDATES.bit_length()) if 2**power < length]
     tried = [forced] if forced else [*powers, *([length] if length <= MAX_UPDATES else [])]
@@ -130,21 +129,9 @@ def max_uncertified(setting: PublicParameters, parameters: OnlineParameters) -> 
 
 
 def data_parts(setting: PublicParameters, parameters: OnlineParameters) -> list[PrivacyEvent]:
-    """Return what a session costs the people in the table: all updates, whether or not they are used.
-
-    Each is one AboveThreshold (`accounting.sparse_vector_rho`) and one statement answered afresh.
-    """
-    vector = parameters.vector
-    truncated = (
-        parameters.updates * vector.threshold_noise.truncation_delta()
-        + session_length(setting, slotted=False) * vector.test_noise.truncation_delta()
-        + setting.queries * parameters.noise.law(MAX_MOVED).truncation_delta()
-    )
-    parts = [
-        PureDpEvent("detection", parameters.test_epsilon, parameters.updates),
-        parameters.noise.part(parameters.updates),
-    ]
-    return with_samplers(parts, truncated, setting.data_budget.epsilon)
+    """Return what a session costs the people in the table: all updates, whether or not they are used."""
+    truncated = stage_truncation(setting, parameters.stages)
+    return with_samplers(stage_events(parameters.stages), truncated, setting.data_budget.epsilon)
 
 
 def check_options(options: Mapping[str, object]) -> None:
@@ -153,12 +140,12 @@ def check_options(options: Mapping[str, object]) -> None:
     for name, value in sorted(options.items()):
         if name == "length":
             continue
-        if name == "answers":
-            if value not in WORDS[name]:
-                raise InvalidArgument(f"options.{name}", f"must be {' or '.join(WORDS[name])}")
+        if name in CHOICES:
+            if value not in CHOICES[name]:
+                raise InvalidArgument(f"options.{name}", f"must be {' or '.join(CHOICES[name])}")
             continue
         if name not in known:
-            raise InvalidArgument(f"options.{name}", f"unknown; there is {', '.join(sorted({'answers', *known}))}")
+            raise InvalidArgument(f"options.{name}", f"unknown; there is {', '.join(sorted({*CHOICES, *known}))}")
         least, most = known[name]
         if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
             raise InvalidArgument(f"options.{name}", f"must be a number between {least} and {most:,}")

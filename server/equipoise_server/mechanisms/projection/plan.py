@@ -30,7 +30,7 @@ def plan_projection(name: str, setting: PublicParameters) -> MechanismPlan:
         plan,
         mechanism=name,
         expected_error=stated(expected_error(parameters, setting)),
-        seconds=plan.seconds + fitting_seconds(setting, deviation_of(parameters, setting)),
+        seconds=stated(plan.seconds + fitting_seconds(setting, deviation_of(parameters, setting))),
         memory_bytes=plan.memory_bytes + fitting_bytes(setting),
         data_events=events_to_json(name, events_from_json(plan.data_events)),
         analyst_events=events_to_json(name, []),

@@ -31,7 +31,7 @@ from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.equilibrium.cost_model import Size, game_bound
-from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, Outcome
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.mechanisms.repair.analyst_repair import MULTIPLICATIVE_WEIGHTS, AnalystRepairParameters
@@ -223,13 +223,13 @@ def test_a_threshold_must_clear_the_games_reach_its_noise_and_the_scores_roundin
     parameters = EquilibriumParameters.from_json(plan_of(case).parameters)
     size = Size.of(case.setting)
     repair = replace(repair_of(case), places=RepairPlaces(0, Fraction(0), 0))
-    reach = game_bound(parameters.game, size, case.setting.beta / 4) * (case.setting.records << SCORE_BITS)
+    reach = game_bound(parameters.played, size, case.setting.beta / 4) * (case.setting.records << SCORE_BITS)
     edge = math.floor(reach + repair.test_noise.quantile(case.setting.beta / 4 / size.units))
 
     def uncertified(threshold: int) -> int:
-        return uncertified_queries(case.setting, replace(repair, threshold=threshold), parameters.game, size)
+        return uncertified_queries(case.setting, replace(repair, threshold=threshold), parameters.played, size)
 
-    fewer = math.ceil(parameters.game.density) - 1
+    fewer = math.ceil(parameters.played.density) - 1
     assert uncertified(edge + 1) == size.queries
     assert uncertified(edge + 2) == fewer * size.largest_unit < size.queries
 
@@ -287,7 +287,7 @@ def test_budgets_too_small_are_refused(field: str) -> None:
 def test_hrus_own_play_protects_whole_analysts() -> None:
     case = protected(60, 2, 8.0, play="hru", rounds=60)
     plan = plan_of(case)
-    game = EquilibriumParameters.from_json(plan.parameters).game
+    game = EquilibriumParameters.from_json(plan.parameters).played
     assert (game.play, game.rounds, game.batch, game.draws) == ("sampled", 60, 1, 1)
     assert epsilon_for(plan.charged_analyst_cost, 1e-6) <= 8
     outcome = run(case)

@@ -26,7 +26,7 @@ from equipoise.model.rounds import Share
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.game.equilibrium import Game
-from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Outcome
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, SynopsisCounts, score
@@ -138,7 +138,7 @@ def test_a_plan_keeps_to_both_budgets_and_can_be_read_back(play: str) -> None:
     )
     parameters = EquilibriumParameters.from_json(plan.parameters)
     assert parameters.to_json() == plan.parameters
-    assert parameters.game.play == play
+    assert parameters.played.play == play
     assert json.loads(plan.parameters)["repair"]["cut_offs"].keys() == case.workloads.keys()
 
 
@@ -207,7 +207,7 @@ def test_a_run_refuses_what_was_not_planned() -> None:
 
 
 def test_options_force_single_parameters() -> None:
-    game = EquilibriumParameters.from_json(plan_of(instance(rounds=10, batch=3, density=7)).parameters).game
+    game = EquilibriumParameters.from_json(plan_of(instance(rounds=10, batch=3, density=7)).parameters).played
     assert (game.rounds, game.batch, game.density) == (10, 3, 7.0)
 
 

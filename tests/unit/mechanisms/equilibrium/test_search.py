@@ -17,7 +17,8 @@ from equipoise_server.mechanisms.budget_rounding import usable_rho
 from equipoise_server.mechanisms.equilibrium import cost_limits, cost_model, forecast, search
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.forecast import Numbers, Sketch, expected_error, expected_game_error
-from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters, plan_equilibrium
+from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.plan import plan_equilibrium
 from equipoise_server.mechanisms.interface import PublicParameters
 
 PLAYS = ("mixed", "sampled", "hru")
@@ -42,7 +43,7 @@ def forcing(case: PublicParameters, **options: object) -> PublicParameters:
 
 
 def game_of(plan: MechanismPlan) -> GameParameters:
-    return EquilibriumParameters.from_json(plan.parameters).game
+    return EquilibriumParameters.from_json(plan.parameters).played
 
 
 def one(number: float) -> Numbers:

@@ -13,7 +13,7 @@ from equipoise.model.accounts import Budget
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium import cost_model
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
-from equipoise_server.mechanisms.equilibrium.plan import EquilibriumParameters
+from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
 from equipoise_server.mechanisms.equilibrium.unprotected import propose_unprotected
 
 
@@ -35,7 +35,7 @@ def test_a_plan_keeps_to_the_data_budget_and_has_no_cost_for_analysts(play: str,
         _ = plan.charged_analyst_cost
     parameters = EquilibriumParameters.from_json(plan.parameters)
     assert parameters.to_json() == plan.parameters
-    assert parameters.game.play == play
+    assert parameters.played.play == play
     assert (parameters.repair is None) == (share == 1)
 
 
@@ -62,5 +62,5 @@ def test_promises_are_never_the_expectation() -> None:
     size = Size.of(case.setting)
     found = propose_unprotected(case.setting, 1.0)
     assert found is not None
-    game = EquilibriumParameters.from_json(plan_of(case).parameters).game
+    game = EquilibriumParameters.from_json(plan_of(case).parameters).played
     assert found.weight < cost_model.game_bound(game, size, 0.05)

@@ -26,7 +26,7 @@ COUNTS = np.array([900, 100, 50, 25, 10, 5, 5, 5])
 AFRESH = {AnswerMethod.GAUSSIAN, AnswerMethod.LAPLACE}
 RED, SMALL, LARGE = attribute("colour") == "red", attribute("size") == "s", attribute("size").isin(["l", "xl"])
 OPTIONS: dict[str, dict[str, Any]] = {
-    "online": {"updates": 5, "threshold": 0.001},
+    "online": {"updates": 5, "threshold": 0.001, "prior": "none"},
     "online_private": {},
     "low_sensitivity": {"sensitivity": "1/1100", "candidates": [{"cells": [0, 7], "counts": [3, 1]}]},
 }

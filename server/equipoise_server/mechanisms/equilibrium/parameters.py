@@ -1,0 +1,74 @@
+"""The public parameters of a run of `equilibrium`, and their encoding."""
+
+from __future__ import annotations
+
+from equipoise.records.codec import (
+    COUNT,
+    POSITIVE,
+    REAL,
+    Codec,
+    canonical_object,
+    codec_of,
+    key,
+    object_codec,
+    one_of,
+    optional,
+)
+from equipoise_server.game.parameters import GameParameters
+from equipoise_server.mechanisms.parameters import Parameters
+from equipoise_server.mechanisms.prior.plan import PriorParameters
+from equipoise_server.mechanisms.repair.final_tests import FinalTestParameters
+from equipoise_server.mechanisms.repair.parameters import REPAIR, Repair
+
+GAME: Codec[GameParameters] = object_codec(
+    GameParameters,
+    {
+        "play": ("play", one_of("mixed", "sampled")),
+        "rounds": ("rounds", COUNT),
+        "batch": ("batch", COUNT),
+        "draws": ("draws", COUNT),
+        "density": ("density", REAL),
+        "query_step": ("query_step", COUNT),
+        "data_step": ("data_step", COUNT),
+    },
+)
+
+
+@canonical_object
+class PriorStart:
+    """What a round that starts from a prior measures, delivers and tests.
+
+    `laid_out`: how many records laid out along the prior the synopsis has, after the drawn ones. `tests`: what
+    gives the intervals.
+    """
+
+    prior: PriorParameters = key("measured", codec_of(PriorParameters))
+    laid_out: int = key("laid_out", POSITIVE)
+    tests: FinalTestParameters = key("tests", codec_of(FinalTestParameters))
+
+
+@canonical_object
+class EquilibriumParameters(Parameters):
+    """All public parameters of one run.
+
+    `game` is None where nothing is played; then there is a `start`. `repair` is None where the game has the whole
+    data budget, and where there is a `start`, whose tests take its place. `start` is None for the game as printed,
+    which starts from the uniform distribution. Raises `ValueError` for parameters that do not fit one another.
+    """
+
+    game: GameParameters | None = key("game", optional(GAME))
+    repair: Repair | None = key("repair", optional(REPAIR))
+    start: PriorStart | None = key("prior", optional(codec_of(PriorStart)))
+
+    def __post_init__(self) -> None:
+        if self.start is None and self.game is None:
+            raise ValueError("without a prior there is a game")
+        if self.start is not None and self.repair is not None:
+            raise ValueError("with a prior there is no repair")
+
+    @property
+    def played(self) -> GameParameters:
+        """The game. Raises `ValueError` where nothing is played."""
+        if self.game is None:
+            raise ValueError("nothing is played")
+        return self.game

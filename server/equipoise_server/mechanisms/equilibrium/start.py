@@ -1,0 +1,73 @@
+"""A round's start from a prior of its own, and the intervals of what it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.model.results import Answers
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.equilibrium.parameters import PriorStart
+from equipoise_server.mechanisms.interface import OnStep
+from equipoise_server.mechanisms.prior.distribution import Prior
+from equipoise_server.mechanisms.prior.measure import LABEL, fitted_prior
+from equipoise_server.mechanisms.repair.final_tests import certify
+from equipoise_server.mechanisms.repair.statement_repair import SynopsisCounts
+from equipoise_server.mechanisms.residuals.measurement import Measured, measure
+
+
+@dataclass(frozen=True, eq=False)
+class Begun:
+    """What a round measured before anything was played, and the prior fitted to it: released, no workload in it."""
+
+    parameters: PriorStart
+    measured: Measured
+    prior: Prior
+
+    @property
+    def laid_out(self) -> NDArray[np.int64]:
+        """The records along the prior that the synopsis has: int64, universe cells."""
+        return self.prior.records(self.parameters.laid_out)
+
+
+def begin(start: PriorStart, data: Counts, seed: bytes, progress: OnStep) -> Begun:
+    """Measure the prior's marginals and fit the prior. No workload is an argument."""
+    progress("measuring", 0, 1)
+    measured = measure(data, start.prior.noise, seed, LABEL)
+    progress("measuring", 1, 1)
+    return Begun(start, measured, fitted_prior(start.prior, measured))
+
+
+def certify_all(
+    begun: Begun,
+    workloads: Mapping[str, CompiledWorkload],
+    counts: NDArray[np.int64],
+    synopsis: SynopsisCounts,
+    seed: bytes,
+    progress: OnStep,
+) -> dict[str, Answers]:
+    """Return the synopsis's answers to every analyst, with intervals, each analyst's alone.
+
+    `counts`, `synopsis`: of all analysts' queries, one after another.
+    """
+    # Told once, before anything, as in repair.
+    progress("repairing", 0, 1)
+    answers, first = {}, 0
+    for analyst, workload in workloads.items():
+        own = slice(first, first + workload.query_count)
+        first = own.stop
+        answers[analyst] = certify(
+            begun.parameters.tests,
+            analyst,
+            workload,
+            counts[own],
+            begun.measured.records,
+            replace(synopsis, counts=synopsis.counts[own]),
+            begun.measured,
+            seed,
+        )
+    return answers

@@ -1,0 +1,76 @@
+"""A prior together with its measurement, which answers some statements by itself, with intervals.
+
+Everything here is a function of the released measurement, so it costs nothing, however many statements are
+answered and whoever chooses them. What a statement is answered by depends on the statement and the family alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.model.results import AnswerMethod, Answers
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.answers import answers_within, moved_into
+from equipoise_server.mechanisms.interface import GRID_BITS
+from equipoise_server.mechanisms.prior.distribution import Prior
+from equipoise_server.mechanisms.prior.measure import LABEL, fitted_prior
+from equipoise_server.mechanisms.prior.plan import PriorParameters
+from equipoise_server.mechanisms.residuals.direct import UniformReach, answerable, direct_answers
+from equipoise_server.mechanisms.residuals.measurement import Measured, measure
+
+MEASURED = AnswerMethod.MEASURED
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredPrior:
+    """What is known of a table from one public measurement.
+
+    Attributes:
+        prior: the distribution fitted to it.
+        measured: the measurement.
+        reach: by how much anything that it tells may err.
+    """
+
+    prior: Prior
+    measured: Measured
+    reach: UniformReach
+
+    @classmethod
+    def of(cls, parameters: PriorParameters, chance: Fraction, data: Counts, seed: bytes) -> MeasuredPrior:
+        """Measure and fit.
+
+        Args:
+            parameters: of the plan.
+            chance: at most with this one any interval of `answers` misses its truth, of all that may be asked.
+            data: the private table; its marginals are counted, and nothing else.
+            seed: of the round or session; the streams named `prior` are read, once.
+        """
+        measured = measure(data, parameters.noise, seed, LABEL)
+        reach = UniformReach(parameters.noise.family, chance)
+        return cls(fitted_prior(parameters, measured), measured, reach)
+
+    def holds(self, statement: CompiledWorkload) -> bool:
+        """Return whether the measurement tells all that a statement asks about."""
+        return answerable(self.measured.noise.family, statement)
+
+    def answers(self, statement: CompiledWorkload, expected: NDArray[np.int64]) -> Answers:
+        """Answer a statement that the measurement `holds`.
+
+        Args:
+            statement: one statement of k queries.
+            expected: int64[k], in units of 2^-40, what a distribution says: each is moved into its interval.
+        """
+        told = direct_answers(self.measured, self.reach, statement)
+        scale = 2.0**GRID_BITS / self.measured.records
+        values = np.rint(told.counts * scale).astype(np.int64)
+        # Rounded up, and two units for the rounding of the value and of this product.
+        half_widths, errors = (
+            np.minimum(np.ceil(each * scale) + 2, 2.0**GRID_BITS).astype(np.int64)
+            for each in (told.reach, told.deviation)
+        )
+        return moved_into(answers_within(values, MEASURED, half_widths, errors), expected, MEASURED)

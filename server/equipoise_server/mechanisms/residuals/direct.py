@@ -1,0 +1,129 @@
+"""Answers to statements of a measured family: unbiased values, and half-widths for all that may ever be asked.
+
+A session's statements may be chosen after earlier answers were seen, so a half-width that fails for each statement
+with a small chance says nothing about the one that is chosen. These half-widths hold for *all* statements about
+tables of the family at once, asked or not, whoever chooses them and however. All queries are signed sums of boxes,
+and boxes are of three kinds, the simpler the fewer: single cells; ranges, which take a run of neighbouring
+categories on every axis; and all others. Of each kind there are finitely many over all sets of the family, and each
+kind has a third of the chance.
+
+Proof. The noise of a box is sub-Gaussian with the variance of `variances.product_variances`, so of N boxes none
+errs by more than `sqrt(2 log(2 N / chance))` deviations, but for `chance`. A sum of boxes errs by at most the sum
+of what its boxes err by. The number of records is public and exact.
+
+Values and half-widths are the same on every machine: sums are of integers, or of dyadic numbers without rounding,
+and everything else is elementwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms.residuals.family import ResidualFamily
+from equipoise_server.mechanisms.residuals.measurement import Measured
+from equipoise_server.mechanisms.residuals.noise import ResidualNoise
+from equipoise_server.mechanisms.residuals.product_terms import (
+    ProductTerms,
+    needed_axes,
+    over_table,
+    product_terms,
+)
+from equipoise_server.mechanisms.residuals.variances import product_variances
+
+EXACT_BITS = 52  # integer sums of estimates stay within 2^53
+UPWARD = 1 + 1e-9
+SQUARE_BITS = 10  # squares of multipliers are rounded up to units of 2^-10
+KINDS = 3  # of boxes
+BLOCK = 1 << 13  # boxes that are treated at once
+
+
+@dataclass(frozen=True, eq=False)
+class DirectAnswers:
+    """What a measurement says about the queries of one statement, in records: float64[k] each.
+
+    Attributes:
+        counts: unbiased estimates.
+        reach: by how much each may err.
+        deviation: at least the standard deviation of each.
+    """
+
+    counts: NDArray[np.float64]
+    reach: NDArray[np.float64]
+    deviation: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class UniformReach:
+    """By how many deviations the boxes of a family err, all of them at once, but for `chance`."""
+
+    family: ResidualFamily
+    chance: Fraction
+
+    def cells(self) -> float:
+        """Return the multiplier of single cells."""
+        return math.sqrt(self._square(math.log(self._summed(lambda size: size))))
+
+    def of(self, terms: ProductTerms) -> NDArray[np.float64]:
+        """Return the multiplier of each box: float64[terms]."""
+        ranges = self._summed(lambda size: size * (size + 1) // 2)
+        # Every set has an equal part of the chance of all its boxes.
+        bits = sum(self.family.sizes[axis] for axis in terms.axes)
+        boxes = bits * math.log(2) + math.log(len(self.family.sets))
+        cells = self._summed(lambda size: size)
+        squares = [self._square(each) for each in (boxes, math.log(ranges), math.log(cells))]
+        kinds = np.full(len(terms.queries), 2)
+        for place, vectors in enumerate(terms.vectors):
+            np.minimum(kinds, _kinds(vectors)[terms.numbers[:, place]], out=kinds)
+        return np.asarray(np.sqrt(np.array(squares)[kinds]))
+
+    def _summed(self, count: Callable[[int], int]) -> int:
+        return sum(math.prod(count(self.family.sizes[axis]) for axis in axes) for axes in self.family.sets)
+
+    def _square(self, log_count: float) -> float:
+        square = 2 * (log_count + math.log(2 * KINDS / float(self.chance)))
+        return math.ceil(square * UPWARD * (1 << SQUARE_BITS)) / (1 << SQUARE_BITS)
+
+
+def answerable(family: ResidualFamily, statement: CompiledWorkload) -> bool:
+    """Return whether a family tells all that a statement asks about."""
+    return family.holds(needed_axes(statement))
+
+
+def direct_answers(measured: Measured, reach: UniformReach, statement: CompiledWorkload) -> DirectAnswers:
+    """Answer all queries of one statement, which the measured family must hold (`answerable`)."""
+    axes = needed_axes(statement)
+    counts = measured.table(axes).counts().reshape(-1)
+    unit = 2.0 ** (EXACT_BITS - math.frexp(math.fsum(np.abs(counts).tolist()) + 1)[1])
+    reached, deviation = np.zeros(statement.query_count), np.zeros(statement.query_count)
+    for terms in product_terms(statement):
+        deviations = _deviations(measured.noise, terms) * np.abs(terms.coefficients)
+        np.add.at(reached, terms.queries, deviations * reach.of(terms))
+        np.add.at(deviation, terms.queries, deviations)
+    scaled = np.rint(counts * unit).astype(np.int64)
+    values = over_table(statement, axes).counts(scaled) / unit
+    return DirectAnswers(values, reached * UPWARD + len(counts) / unit, deviation * UPWARD)
+
+
+def _deviations(noise: ResidualNoise, terms: ProductTerms) -> NDArray[np.float64]:
+    """Return the standard deviation of each box: float64[terms]."""
+    variances = np.zeros(len(terms.queries))
+    telling = [place for place, axis in enumerate(terms.axes) if noise.sizes[axis] > 1]
+    axes = tuple(terms.axes[place] for place in telling)
+    for start in range(0, len(variances) if axes else 0, BLOCK):
+        some = slice(start, start + BLOCK)
+        factors = [terms.vectors[place][terms.numbers[some, place]].astype(np.float64) for place in telling]
+        variances[some] = product_variances(noise, axes, factors)
+    return np.sqrt(np.maximum(variances, 0.0))
+
+
+def _kinds(vectors: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Return 2 for each vector that takes one category, 1 for a run of neighbours, 0 for any other."""
+    runs = vectors[:, 0] + (np.diff(vectors.astype(np.int64), axis=1) == 1).sum(axis=1)
+    return np.where(vectors.sum(axis=1) == 1, 2, np.where(runs == 1, 1, 0)).astype(np.int64)

@@ -1,0 +1,107 @@
+"""A round that starts from a prior of its own leaks no more than it is charged, by exact enumeration.
+
+On neighbouring tables the charge is that of the measurement and of the game together; on neighbouring workloads it
+is the game's alone, as a prior depends on none. Faults are switched on here, and the same comparisons catch them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from harness.exact_game import hockey_stick, masks_workload
+from numpy.typing import NDArray
+from statistical.exact_prior import NOISE, PRIOR, UNIVERSE, started_law
+from statistical.extreme_games import EPSILONS, ORDERS, ROUNDING, both_ways, parameters, size_of
+
+from equipoise.accounting import charge_of
+from equipoise.accounting.residuals import add_remove_rho
+from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.conversion import delta_of_rho, mixture_delta
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.game.parameters import GameParameters
+from equipoise_server.mechanisms.equilibrium import mechanism as equilibrium
+from equipoise_server.mechanisms.equilibrium import start as start_module
+from equipoise_server.mechanisms.equilibrium.cost_model import analyst_mixture, analyst_rho, data_rho
+from equipoise_server.mechanisms.equilibrium.parameters import PriorStart
+from equipoise_server.mechanisms.interface import OnStep
+
+MIXED = parameters("mixed", 3, 1, 1, 1.5, 1.0, 0.6, 3)
+SAMPLED = parameters("sampled", 3, 1, 1, 1.5, 0.6, 0.8, 3)
+GAMES = [MIXED, SAMPLED]
+TABLES = [(np.array([2, 1]), np.array([1, 2])), (np.array([3, 0]), np.array([2, 1]))]
+MASKS = [([1, 2, 3], [1, 2, 1]), ([1, 1, 2], [1, 1, 1])]  # the last statement differs
+SIZE = size_of(3, UNIVERSE, 3)
+FAR = 1e-9  # what is left out of the enumeration may hide
+
+
+def asked(masks: list[int]) -> dict[str, CompiledWorkload]:
+    return {"ann": masks_workload(masks, UNIVERSE)}
+
+
+def data_part(game: GameParameters, rho: float) -> float:
+    """What the worst pair of tables uses of `rho`, at the worst order."""
+    worst = 0.0
+    for data, other in TABLES:
+        law, near = (started_law(game, asked(MASKS[0][0]), each) for each in (data, other))
+        worst = max(worst, *(both_ways(law, near, order) / (order * rho) for order in ORDERS))
+    return worst
+
+
+def charged(game: GameParameters) -> float:
+    return PRIOR.noise.rho() + data_rho(game, SIZE)
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_neighbouring_tables_leak_at_most_the_sum_of_both_charges(game: GameParameters) -> None:
+    assert charge_of([PRIOR.event()]).rho / 1e12 == pytest.approx(PRIOR.noise.rho())
+    assert 0.6 < data_part(game, charged(game)) <= 1 + FAR
+
+
+def workloads_leak_less(game: GameParameters) -> bool:
+    """Whether neighbouring workloads tell no more of themselves than the game alone is charged."""
+    for masks, changed in MASKS:
+        law, near = (started_law(game, asked(each), TABLES[0][0]) for each in (masks, changed))
+        for epsilon in EPSILONS:
+            allowed = (
+                delta_of_rho(analyst_rho(game, SIZE), epsilon)
+                if game.play == "mixed"
+                else mixture_delta(analyst_mixture(game, SIZE), epsilon)
+            )
+            if max(hockey_stick(law, near, epsilon), hockey_stick(near, law, epsilon)) > allowed + ROUNDING:
+                return False
+    return True
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_neighbouring_workloads_leak_at_most_the_games_charge(game: GameParameters) -> None:
+    assert workloads_leak_less(game)
+
+
+def test_a_measurement_that_is_not_charged_is_caught() -> None:
+    assert data_part(MIXED, data_rho(MIXED, SIZE)) > 1.2
+
+
+def test_the_charge_of_an_added_record_is_caught() -> None:
+    added = add_remove_rho((UNIVERSE,), (False,), NOISE.by_residual)
+    assert data_part(MIXED, added + data_rho(MIXED, SIZE)) > 1.1
+
+
+def test_a_prior_that_depends_on_a_workload_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = replace(MIXED, data_step=MIXED.data_step // 64)  # so that the analysts are charged little
+    assert workloads_leak_less(slow)
+    right, joined = start_module.begin, list[CompiledWorkload]()
+
+    def kept(_: object, present: list[CompiledWorkload]) -> CompiledWorkload:
+        joined[:] = present
+        return present[0]
+
+    def begin(start: PriorStart, data: Counts, seed: bytes, progress: OnStep) -> start_module.Begun:
+        begun = right(start, data, seed, progress)
+        pull: NDArray[np.int64] = joined[0].transpose(np.ones(3, dtype=np.int64))
+        return replace(begun, prior=replace(begun.prior, potential=begun.prior.potential + (pull << 48)))
+
+    monkeypatch.setattr(equilibrium, "joined", kept)
+    monkeypatch.setattr(equilibrium, "begin", begin)
+    assert not workloads_leak_less(slow)
