@@ -20,6 +20,7 @@ from equipoise.model.times import to_microseconds
 from equipoise.records.canonical import canonical_json
 from equipoise.records.public_facts import SHARE, TERMS
 from equipoise.records.sealed_seeds import fingerprint
+from equipoise_server.mechanisms.planner import Comparison
 from equipoise_server.rounds.account_room import check_accounts, open_accounts, planned_charges
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import lifecycle_of
@@ -32,7 +33,7 @@ from equipoise_server.rounds.store.rounds import (
     terms_to_json,
 )
 from equipoise_server.rounds.store.step_records import round_opened
-from equipoise_server.rounds.terms.defaults import make_plan, with_defaults
+from equipoise_server.rounds.terms.defaults import compare_plans, with_defaults
 from equipoise_server.rounds.transitions import settle
 from equipoise_server.storage.idempotency import Request, make_request
 from equipoise_server.storage.operations import Operations
@@ -69,7 +70,11 @@ class Opening:
     release_grid_seconds: int
 
     def plan(self, terms: Terms) -> MechanismPlan:
-        """Return what the round would do and cost. Nothing is opened or charged.
+        """Return what the round would do and cost. Nothing is opened or charged. Raises what `compare` raises."""
+        return self.compare(terms).plan
+
+    def compare(self, terms: Terms) -> Comparison:
+        """Return what the round would do and cost, and what that was chosen from. Nothing is opened or charged.
 
         Raises:
             InvalidArgument: the terms are malformed, name an unknown analyst, or allow no plan.
@@ -77,10 +82,10 @@ class Opening:
             WrongState: the dataset is retired.
             BudgetExhausted: the mechanism finds no plan within the budgets of the terms.
         """
-        return self._planned(terms)[1]
+        return self._compared(terms)[1]
 
-    def _planned(self, terms: Terms) -> tuple[Terms, MechanismPlan]:
-        """Return the terms with their options as the mechanism reads them, and the plan. Raises as `plan` does."""
+    def _compared(self, terms: Terms) -> tuple[Terms, Comparison]:
+        """Return the terms with options as the mechanism reads them, too. Raises as `compare` does."""
         check_terms(terms)
         now = self.operations.clock()
         with self.operations.store.read() as connection:
@@ -91,7 +96,7 @@ class Opening:
             terms = with_measurement(connection, terms, dataset, now)
         if terms.close_time is not None and terms.close_time <= now:
             raise InvalidArgument("close_time", "must be in the future")
-        return terms, make_plan(with_defaults(terms, now), dataset)
+        return terms, compare_plans(with_defaults(terms, now), dataset)
 
     def charges(self, terms: Terms, plan: MechanismPlan) -> tuple[AccountCharge, ...]:
         """Return the charges of a plan, and whether the accounts admit them now. Nothing is opened or reserved."""
@@ -117,7 +122,8 @@ class Opening:
         if (known := self.operations.answered(request, _as_opened)) is not None:
             return known
         load_program()  # takes seconds; every round that is opened will need the worker program
-        terms, plan = self._planned(terms)
+        terms, comparison = self._compared(terms)
+        plan = comparison.plan
         terms = replace(terms, release_grid_seconds=terms.release_grid_seconds or self.release_grid_seconds)
 
         def work(connection: Connection, now: datetime) -> str:

@@ -36,6 +36,7 @@ from equipoise_server.mechanisms.planner import (
     beyond_limits,
     compare,
     why,
+    without_choice,
 )
 from equipoise_server.mechanisms.registry import MECHANISMS, mechanism
 
@@ -213,6 +214,14 @@ def test_the_choice_among_the_real_mechanisms(case: PublicParameters, names: set
     assert mechanism("auto").plan(case) == found.plan
 
 
+def test_one_mechanism_alone_is_planned_and_not_called_a_choice() -> None:
+    alone = without_choice(MECHANISMS["gaussian"], ROUND)
+    assert alone.plan == MECHANISMS["gaussian"].plan(ROUND)
+    assert why(alone) == ""
+    with pytest.raises(InvalidArgument, match=r"^options\.luck: unknown"):
+        without_choice(MECHANISMS["gaussian"], replace(ROUND, options={"luck": 1}))
+
+
 def test_auto_runs_what_it_chose() -> None:
     case = instance(analysts=2, predicates=5)
     auto = mechanism("auto")
@@ -262,7 +271,7 @@ def test_different_refusals_are_told_together() -> None:
         Candidate("three", None, InvalidArgument("options.luck", "unknown")),
     )
     with pytest.raises(InvalidArgument) as caught:
-        _ = Comparison(refused, None, by_promise).plan
+        _ = Comparison(ROUND, refused, None, by_promise).plan
     expected = "mechanism: none can serve this: one: universe_size: is too large; two: data_budget: too little"
     assert caught.value.message == expected
 
