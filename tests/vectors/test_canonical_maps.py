@@ -148,6 +148,13 @@ ITEM_VALUES: list[Any] = [
         "operator/olga",
         5,
     ),
+    identity_items.AuthorityItem(
+        identity_items.AuthorityEvent.ROTATED,
+        ROOT,
+        DIGEST,
+        (identity_items.HeldCertificate("ann", NONCE, 9),),
+        5,
+    ),
     items.DatasetItem("flights", {"attributes": [], "version": 1}, 100, 5),
     items.DataItem("late-flights", DIGEST, "same-as:flights", "flights", HEAD),
     items.RoundItem(

@@ -83,7 +83,7 @@ class OperatorMethods:
             request.name, Role.ANALYST, request.signing_request, request.request_id, f"operator/{caller.name}"
         )
         return operator_pb2.AddAnalystResponse(
-            certificate=pem, authority=self.admission.authority.pem, log_keys=self.log_keys()
+            certificate=pem, authority=self.admission.authority().pem, log_keys=self.log_keys()
         )
 
     def renew_analyst(
@@ -94,7 +94,7 @@ class OperatorMethods:
             request.name, {Role.ANALYST}, request.signing_request, request.request_id, f"operator/{caller.name}"
         )
         return operator_pb2.RenewAnalystResponse(
-            certificate=pem, authority=self.admission.authority.pem, log_keys=self.log_keys()
+            certificate=pem, authority=self.admission.authority().pem, log_keys=self.log_keys()
         )
 
     def revoke_analyst(
