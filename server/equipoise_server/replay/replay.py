@@ -86,7 +86,7 @@ class Replay:
         if self.stored.round.state is not RoundState.RELEASED:
             raise WrongState("the round has not been released")
         replayed = Replayed(self.stored.id)
-        checks = {
+        checks: dict[str, Callable[[], str]] = {
             "records": self.records_are_bound,
             "plan": self.plan_follows,
             "seed": self.seed_opens,
