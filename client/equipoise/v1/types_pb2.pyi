@@ -257,6 +257,7 @@ class Attribute(_message.Message):
     MISSING_FIELD_NUMBER: _builtins.int
     UNKNOWN_FIELD_NUMBER: _builtins.int
     CLAMP_FIELD_NUMBER: _builtins.int
+    ORDERED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The column's name in the table."""
     missing: _builtins.str
@@ -265,6 +266,8 @@ class Attribute(_message.Message):
     """The category that unknown labels or out-of-range numbers are mapped to. Empty: they are refused."""
     clamp: _builtins.bool
     """Whether out-of-range numbers go to the nearest bin."""
+    ordered: _builtins.bool
+    """Whether the order of the categories means something. Unset: it does for a binned attribute."""
     @_builtins.property
     def categories(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The labels of its cells, in order. For a binned attribute, one label for each interval."""
@@ -282,12 +285,15 @@ class Attribute(_message.Message):
         missing: _builtins.str = ...,
         unknown: _builtins.str = ...,
         clamp: _builtins.bool = ...,
+        ordered: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_ordered", b"_ordered", "ordered", b"ordered"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["categories", b"categories", "clamp", b"clamp", "edges", b"edges", "missing", b"missing", "name", b"name", "unknown", b"unknown"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ordered", b"_ordered", "categories", b"categories", "clamp", b"clamp", "edges", b"edges", "missing", b"missing", "name", b"name", "ordered", b"ordered", "unknown", b"unknown"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__ordered: _TypeAlias = _typing.Literal["ordered"]  # noqa: Y015
+    _WhichOneofArgType__ordered: _TypeAlias = _typing.Literal["_ordered", b"_ordered"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ordered) -> _WhichOneofReturnType__ordered | None: ...
 
 Global___Attribute: _TypeAlias = Attribute  # noqa: Y015
 

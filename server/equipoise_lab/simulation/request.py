@@ -84,9 +84,10 @@ class Request:
         options = forced_options(self.forced)
         add_option(options, "play", "--play", self.play)
         add_option(options, "game_share", "--budget-split", self._game_share())
-        sizes = task.schema.sizes
-        universe = task.schema.universe_size
-        return self.guarantees.parameters(task.records, universe, sizes, task.shares, self.unit, options)
+        schema = task.schema
+        return self.guarantees.parameters(
+            task.records, schema.universe_size, schema.sizes, task.shares, self.unit, options, schema.ordered
+        )
 
     def _game_share(self) -> float | None:
         if self.budget_split is None:

@@ -40,6 +40,7 @@ class PublicParameters:
         options: what the operator forces, by the option's name.
         attributes: the number of categories of each attribute, in the schema's order. Empty where only the
             universe's size is known; a mechanism that measures tables of attributes cannot be planned then.
+        ordered: the places of attributes whose categories have an order, ascending.
         measured: of a run that answers from a measurement made before: the numbers that were released of it. No
             plan depends on them; the options have their digest.
     """
@@ -53,6 +54,7 @@ class PublicParameters:
     beta: float
     options: Mapping[str, object]
     attributes: tuple[int, ...] = ()
+    ordered: tuple[int, ...] = ()
     measured: bytes = b""
 
     @property

@@ -17,7 +17,6 @@ from equipoise_server.mechanisms.online.mechanism import Online
 from equipoise_server.mechanisms.online_private.mechanism import OnlinePrivate
 from equipoise_server.mechanisms.planner import Auto
 from equipoise_server.mechanisms.pooled.mechanism import Pooled
-from equipoise_server.mechanisms.pooled.mechanism import check_workload as check_tables
 from equipoise_server.mechanisms.projection.mechanism import Projection
 from equipoise_server.mechanisms.small_db.mechanism import SmallDatabase
 from equipoise_server.mechanisms.standing.measurement import Measurement
@@ -73,7 +72,5 @@ def session_mechanism(name: str) -> SessionMechanism:
 
 def check_workload(plan: MechanismPlan, workload: CompiledWorkload) -> None:
     """Raise `InvalidArgument`, naming the statement, where the planned mechanism cannot answer a workload."""
-    if plan.mechanism == Pooled.name:
-        check_tables(plan, workload)
     if plan.mechanism == Standing.name:
         check_told(plan, workload)

@@ -87,7 +87,7 @@ def test_an_unprotected_plan_shows_no_cost_of_the_analysts() -> None:
 def test_what_auto_compared_is_shown_with_the_reason() -> None:
     """Every mechanism's expectation beside its promise and its pairs; why another cannot; and why one won."""
     terms = replace(TERMS, options={})
-    found = compare(setting_of(terms, 100, 12, (3, 4)), MECHANISMS)
+    found = compare(setting_of(terms, 100, 12, Schema.from_json('{"a": 3, "b": 4}')), MECHANISMS)
     message = plan_choice_to_message(shown_choice(found, terms, (CHARGE,)))
     assert message.because == why(found)
     assert [each.mechanism for each in message.candidates] == list(MECHANISMS)
@@ -103,7 +103,7 @@ def test_what_auto_compared_is_shown_with_the_reason() -> None:
 
 def test_a_mechanism_that_the_terms_name_was_compared_with_none() -> None:
     terms = replace(TERMS, options={})
-    found = without_choice(MECHANISMS["gaussian"], setting_of(terms, 100, 12, (3, 4)))
+    found = without_choice(MECHANISMS["gaussian"], setting_of(terms, 100, 12, Schema.from_json('{"a": 3, "b": 4}')))
     message = plan_choice_to_message(shown_choice(found, terms, (CHARGE,)))
     assert (message.plan.mechanism, message.because, len(message.candidates)) == ("gaussian", "", 0)
 

@@ -39,7 +39,7 @@ def planned_noise(options: Mapping[str, object], schema: Schema, budget: Budget)
     wanted = options.get("family", "pairs")
     sets = _all_sets(schema, wanted) if isinstance(wanted, str) else _named_sets(schema, wanted)
     try:
-        family = ResidualFamily.closed(schema.sizes, sets)
+        family = ResidualFamily.closed(schema.sizes, sets, schema.ordered)
     except InvalidArgument as problem:
         raise InvalidArgument(FIELD, f"is too large: {problem.message}") from None
     if not family.sets:

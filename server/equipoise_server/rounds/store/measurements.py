@@ -93,8 +93,7 @@ def run_setting(connection: Connection, record: RoundRecord, dataset: DatasetRec
 
     Raises `DataLoss` where the stored numbers are not those that were released.
     """
-    schema = dataset.schema
-    setting = setting_of(record.terms, record.records, record.universe_size, schema.sizes)
+    setting = setting_of(record.terms, record.records, record.universe_size, dataset.schema)
     if OPTION not in setting.options:
         return setting
     named = named_measurement(setting)
