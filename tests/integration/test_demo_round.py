@@ -208,8 +208,11 @@ def test_both_budgets_are_spent_and_kept(demo: Demo) -> None:
     # The best order of the cap is nearly that of the account, so the cap holds many such rounds.
     assert 5 * counted.divergence < counted.max_divergence < 9 * counted.divergence
     assert demo.played.data_account.spent == demo.played.data_account.committed
+    planned = demo.played.detail.plan.analyst_budget
     for account in demo.played.analyst_accounts.values():
-        assert 0.5 < account.spent.epsilon <= ANALYST_BUDGET.epsilon
+        assert account.spent.epsilon <= ANALYST_BUDGET.epsilon
+        assert planned is not None
+        assert account.spent.epsilon == pytest.approx(planned.epsilon, rel=1e-6)
 
 
 def test_the_cut_connection_lost_nothing(demo: Demo) -> None:
