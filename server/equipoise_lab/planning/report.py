@@ -18,6 +18,8 @@ from equipoise_lab.planning.request import in_words
 from equipoise_lab.simulation.simulate import analyst_pair
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.choice import Candidate
+from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
+from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.planner import Comparison, why
 
@@ -141,6 +143,8 @@ def _lines(setting: PublicParameters, comparison: Comparison) -> Iterator[tuple[
         parameters = f"{parameters[:MAX_PARAMETERS]}... (all of them with --json)"
     yield "chosen", comparison.chosen.mechanism
     yield "because", why(comparison)
+    if comparison.chosen.mechanism == Equilibrium.name:
+        yield "starts from", EquilibriumParameters.from_json(comparison.chosen.plan.parameters).in_words()
     yield "parameters", parameters
 
 
