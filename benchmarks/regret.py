@@ -93,6 +93,7 @@ def setting_of(task: Task) -> PublicParameters:
         beta=0.05,
         options={},
         attributes=task.schema.sizes,
+        ordered=task.schema.ordered,
     )
 
 

@@ -25,6 +25,10 @@ app = lazy_app(
             "Show your name and role on the server, and when your certificate expires. Use it to try a new "
             "profile.",
         ),
+        "authority": LazyCommand(
+            "equipoise.commands.enrolment:authority",
+            "Follow your deployment's authority to its new key, if the one that your profile trusts has signed it.",
+        ),
         "rounds": LazyCommand(
             "equipoise.commands.analyst:rounds",
             "List the rounds in which you have a share, newest first.",

@@ -83,6 +83,7 @@ class Guarantees:
         shares: Sequence[Share],
         unit: str,
         options: Mapping[str, object],
+        ordered: Sequence[int] = (),
     ) -> PublicParameters:
         """Make what mechanisms plan from.
 
@@ -93,6 +94,7 @@ class Guarantees:
             shares: What each analyst may ask.
             unit: What of an analyst is protected, `query` or `analyst`.
             options: Forced parameters of the mechanism.
+            ordered: The places of attributes whose categories have an order.
 
         Raises:
             InvalidArgument: Naming an option whose value no mechanism would look at.
@@ -109,6 +111,7 @@ class Guarantees:
             beta=self.beta,
             options=options,
             attributes=tuple(attributes),
+            ordered=tuple(ordered),
         )
 
     def check(self, unit: str) -> None:

@@ -16,17 +16,16 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 
-import grpc
 import structlog
 from grpc import aio
 from sqlalchemy import select
 
 from equipoise.errors import InvalidArgument
+from equipoise_server.admin.live_deployment import LiveDeployment
 from equipoise_server.admin.state_directory import Deployment, open_deployment
 from equipoise_server.clock import Clock, system_clock
 from equipoise_server.config import Config
 from equipoise_server.config_file import CONFIG_FILE
-from equipoise_server.identity.authority import certificate_to_pem
 from equipoise_server.logs import log_to_stderr
 from equipoise_server.memory import share_heaps
 from equipoise_server.rounds.services import RoundServices, round_services
@@ -67,6 +66,7 @@ async def serve(
     check_grpc()
     share_heaps()
     deployment = open_deployment(state, clock(), listen)
+    live = LiveDeployment(deployment, clock)
     log_to_stderr(deployment.config.log_level)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "equipoise"))
     stopping = asyncio.Event()
@@ -78,11 +78,11 @@ async def serve(
                 _authenticating() as authenticating,
                 _rounds(deployment, store, seeds, clock) as rounds,
                 _sessions(deployment, rounds) as sessions,
-                _watched(deployment, rounds, clock, stopping) as metrics,
+                _watched(live, rounds, clock, stopping) as metrics,
             ):
                 server = make_server(
                     deployment.config,
-                    deployment.authority,
+                    lambda: live.now().authority,
                     partial(_log_keys, deployment, store),
                     rounds,
                     sessions,
@@ -92,13 +92,13 @@ async def serve(
                     metrics,
                 )
                 await asyncio.to_thread(_check_log, deployment, store)
-                port = _bind(server, deployment)
+                port = _bind(server, deployment, live)
                 # Bound before recovery, so that a taken port is known at once; started after it, so that no
                 # call meets a round that has not been looked after.
                 await asyncio.to_thread(rounds.lifecycle.recover)
                 await server.start()
                 schedule = asyncio.create_task(keep_schedule(rounds.schedule, sessions, stopping))
-                expiry = asyncio.create_task(tell_of_expiry(deployment, clock))
+                expiry = asyncio.create_task(tell_of_expiry(live, clock))
                 _log.info("serving", listen=deployment.config.listen, port=port)
                 if ready is not None:
                     ready(port)
@@ -149,11 +149,11 @@ async def _authenticating() -> AsyncIterator[SharedThreads]:
 
 @asynccontextmanager
 async def _watched(
-    deployment: Deployment, rounds: RoundServices, clock: Clock, stopping: asyncio.Event
+    live: LiveDeployment, rounds: RoundServices, clock: Clock, stopping: asyncio.Event
 ) -> AsyncIterator[Metrics]:
     """The metrics, offered with the health of the server where the configuration says."""
-    config, store = deployment.config, rounds.context.store
-    certificates = CertificateGauge(deployment.certificate_ends, clock)
+    config, store = live.now().config, rounds.context.store
+    certificates = CertificateGauge(lambda: live.now().certificate_ends, clock)
     metrics = Metrics([StoreGauges(store), certificates, FailedRuns(lambda: rounds.runner.failed)])
 
     def look() -> None:
@@ -206,15 +206,10 @@ async def _sessions(deployment: Deployment, rounds: RoundServices) -> AsyncItera
         await asyncio.to_thread(sessions.loops.stop)
 
 
-def _bind(server: aio.Server, deployment: Deployment) -> int:
-    credentials = grpc.ssl_server_credentials(
-        [(deployment.server_key_pem, certificate_to_pem(deployment.server_certificate))],
-        root_certificates=deployment.authority.pem,
-        require_client_auth=True,
-    )
+def _bind(server: aio.Server, deployment: Deployment, live: LiveDeployment) -> int:
     listen = deployment.config.listen
     try:
-        port = server.add_secure_port(listen, credentials)
+        port = server.add_secure_port(listen, live.credentials())
     except RuntimeError:
         port = 0
     if not port:

@@ -56,7 +56,20 @@ certificate_app = lazy_app(
     {
         "renew": LazyCommand(
             "equipoise_server.commands.certifying:renew_server",
-            "Issue a new key and certificate to the server; then restart the server.",
+            "Issue a new key and certificate to the server; servers may run meanwhile.",
+        ),
+    },
+)
+ca_app = lazy_app(
+    "The deployment's certificate authority.",
+    {
+        "rotate": LazyCommand(
+            "equipoise_server.commands.authority:rotate",
+            "Exchange the authority's key in place; servers may run meanwhile, and certificates keep working.",
+        ),
+        "retire": LazyCommand(
+            "equipoise_server.commands.authority:retire",
+            "End the authority before: what it signed is refused from now on; servers may run meanwhile.",
         ),
     },
 )
@@ -159,6 +172,7 @@ app = lazy_app(
 app.add_typer(data_app, name="data")
 app.add_typer(identity_app, name="identity")
 app.add_typer(certificate_app, name="certificate")
+app.add_typer(ca_app, name="ca")
 app.add_typer(clock_app, name="clock")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(keys_app, name="keys")

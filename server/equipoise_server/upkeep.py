@@ -7,7 +7,7 @@ import asyncio
 import structlog
 
 from equipoise.errors import EquipoiseError
-from equipoise_server.admin.state_directory import Deployment
+from equipoise_server.admin.live_deployment import LiveDeployment
 from equipoise_server.clock import Clock
 from equipoise_server.rounds.lifecycle import Lifecycle
 from equipoise_server.rounds.schedule import Schedule
@@ -52,9 +52,9 @@ async def keep_schedule(schedule: Schedule, sessions: Sessions, stopping: asynci
             continue
 
 
-async def tell_of_expiry(deployment: Deployment, clock: Clock) -> None:
+async def tell_of_expiry(live: LiveDeployment, clock: Clock) -> None:
     """Every day: without a valid certificate of the server, clients no longer connect."""
     while True:
-        for problem in deployment.expiring(clock()):
+        for problem in live.now().expiring(clock()):
             _log.warning("certificate_expires", problem=problem)
         await asyncio.sleep(DAY_SECONDS)

@@ -37,7 +37,12 @@ STATEMENTS: list[object] = [
 TERMS = ["shop", "--share", "ann=3/10", "--share", "bob=3/10", "--data-delta", "1e-4", "--analyst-delta", "1e-4"]
 BUDGETS = ["--data-epsilon", "8", "--analyst-epsilon", "8"]
 PLAN = ["operator", "round", "plan"]
-GAME = ["--mechanism", "equilibrium"]  # which charges everybody and makes a synopsis
+GAME = [
+    "--mechanism",
+    "equilibrium",
+    "--options",
+    '{"prior": "none"}',
+]  # which charges everybody and makes a synopsis
 
 MECHANISMS = Path(__file__).parents[2] / "docs" / "mechanisms" / "equilibrium.md"
 
@@ -107,7 +112,7 @@ def test_a_whole_round(run: Run, place: Path) -> None:
     (listed, _) = run("operator", "operator", "analyst", "list")["analysts"]
     assert (listed["name"], listed["certified_until"]) == ("ann", known["certified_until"])
     assert run("operator", "operator", "dataset", "list")["datasets"][0]["name"] == "shop"
-    assert run("operator", "operator", "round", "plan", *TERMS, *BUDGETS)["max_half_width"] > 0
+    assert run("operator", "operator", "round", "plan", *TERMS, *BUDGETS)["plan"]["max_half_width"] > 0
     round_id = open_round(run)
     assert run("ann", "rounds")["rounds"][0]["terms"]["shares"][0] == {
         **{"analyst": "ann", "statements": 3, "queries": 10},
@@ -342,7 +347,9 @@ def test_wrong_input_is_named_and_costs_nothing(run: Run, refused: Callable[...,
 def test_a_round_of_independent_noise(run: Run, refused: Callable[..., str], place: Path) -> None:
     register(run, place)
     noise = (*TERMS, *BUDGETS, "--mechanism", "gaussian")
-    planned = run("operator", "operator", "round", "plan", *noise)
+    choice = run("operator", "operator", "round", "plan", *noise)
+    assert (choice["because"], choice["candidates"]) == ("", [])
+    planned = choice["plan"]
     assert (planned["mechanism"], planned["analyst_budget"]["epsilon"]) == ("gaussian", 0)
     opened = run("operator", "operator", "round", "open", *noise)
     assert (opened["plan"], opened["round"]["terms"]["mechanism"]) == (planned, "gaussian")
@@ -367,7 +374,8 @@ def test_a_round_of_independent_noise(run: Run, refused: Callable[..., str], pla
 def test_people_see_what_auto_chose(run: Run, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     register(run, place)
     profile = str(place / "state" / "profiles" / "operator")
-    chosen = run("operator", "operator", "round", "plan", *TERMS, *BUDGETS)
+    choice = run("operator", "operator", "round", "plan", *TERMS, *BUDGETS)
+    chosen = choice["plan"]
     for step in ("plan", "open"):
         with pytest.raises(SystemExit) as ended:
             main(["operator", "round", step, *TERMS, *BUDGETS, "--profile", profile])
@@ -375,6 +383,14 @@ def test_people_see_what_auto_chose(run: Run, place: Path, capsys: pytest.Captur
         shown = capsys.readouterr().out
         assert f"{chosen['mechanism']}, chosen by auto" in shown
         assert f"{chosen['max_half_width']:.4g} of the records" in shown
+        assert (choice["because"] in shown) is (step == "plan")
+        for each in choice["candidates"] if step == "plan" else ():
+            told = each["forecast"]
+            rows = [line for line in shown.splitlines() if line.rstrip().endswith("GiB")]
+            (line,) = [row for row in rows if each["mechanism"] in row.split()]
+            assert f"{told['expected_error']:.2g}" in line
+            assert (f"{told['max_half_width']:.4f}" if told["max_half_width"] < 1 else " 1 ") in line
+            assert line.startswith(" > ") is (each["mechanism"] == chosen["mechanism"])
 
 
 def test_a_cap_that_is_too_small_is_named(
@@ -470,7 +486,7 @@ def test_a_session_by_the_commands_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     register(run, place)
-    plan = run("operator", "operator", "session", "plan", *SESSION, "--mechanism", "online")
+    plan = run("operator", "operator", "session", "plan", *SESSION, "--mechanism", "online")["plan"]
     assert plan["analyst_budget"] is None
     opened = run("operator", "operator", "session", "open", *SESSION, "--mechanism", "online", "--ending", "stop")
     session_id = opened["round"]["id"]

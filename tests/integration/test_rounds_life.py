@@ -54,7 +54,7 @@ def test_what_an_analyst_looks_up_reads_no_other_analyst_s_share(bench: Bench) -
 
 def test_a_whole_round_delivers_what_the_mechanism_computes(bench: Bench) -> None:
     record = bench.released()
-    setting = setting_of(TERMS, RECORDS, SCHEMA.universe_size, SCHEMA.sizes)
+    setting = setting_of(TERMS, RECORDS, SCHEMA.universe_size, SCHEMA)
     data = source_at(bench.directory / "data" / "shop.csv").counts(SCHEMA)
     seed = bound_seed(
         SEED, None, data_digest(data), setting, record.plan, {"ann": ANN_BYTES, "bob": workload_to_bytes(BOB)}

@@ -50,7 +50,7 @@ def expected_streams(state: Path, round_id: str) -> dict[str, list[bytes]]:
         record = read_round(connection, round_id)
         check_accounts(connection)
     store.close()
-    setting = setting_of(record.terms, record.records, record.universe_size, SCHEMA.sizes)
+    setting = setting_of(record.terms, record.records, record.universe_size, SCHEMA)
     data = source_at(state / "data" / "shop.csv").counts(SCHEMA)
     outcome = mechanism(record.plan.mechanism).run(
         setting,

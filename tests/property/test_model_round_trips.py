@@ -18,6 +18,7 @@ from equipoise.model.accounts import Account, AccountCharge, Budget, JournalEntr
 from equipoise.model.datasets import Dataset
 from equipoise.model.identities import Caller, Identity, Role
 from equipoise.model.log import ItemOpening, RecordOpening, SealedSeed
+from equipoise.model.plan_choices import Forecast, PlanCandidate, PlanChoice
 from equipoise.model.rounds import (
     Ending,
     Plan,
@@ -105,6 +106,19 @@ plan = st.builds(
     analyst_budget=st.none() | budget,
     charges=st.tuples(charge) | st.tuples(charge, charge),
 )
+forecast = st.builds(
+    Forecast,
+    expected_error=real,
+    max_half_width=real,
+    max_uncertified=number,
+    data_budget=budget,
+    analyst_budget=st.none() | budget,
+    seconds=real,
+    memory_bytes=number,
+)
+candidate = st.builds(
+    PlanCandidate, mechanism=text, refusal=text, beyond_limits=text, forecast=st.none() | forecast
+)
 progress = st.builds(Progress, text, number, number, real, st.booleans(), number)
 
 account = st.builds(Account, text, budget, budget, budget, **counted)
@@ -128,7 +142,12 @@ PAIRS: dict[str, tuple[Any, Callable[[Any], Message], Callable[[Any], object]]] 
         terms.TERMS.read,
     ),
     "round": (round_, rounds.round_to_message, rounds.round_from_message),
-    "plan": (plan, rounds.plan_to_message, rounds.plan_from_message),
+    "plan": (plan, rounds.PLAN.write, rounds.PLAN.read),
+    "plan choice": (
+        st.builds(PlanChoice, plan=plan, because=text, candidates=st.lists(candidate, max_size=3).map(tuple)),
+        rounds.plan_choice_to_message,
+        rounds.plan_choice_from_message,
+    ),
     "progress": (progress, rounds.PROGRESS.write, rounds.PROGRESS.read),
     "round detail": (
         st.builds(RoundDetail, round_, plan, progress),

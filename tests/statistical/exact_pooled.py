@@ -34,7 +34,7 @@ from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
 SCHEMA = Schema.from_json('{"x": 2, "y": 2}')
 ASKS: dict[str, Statement] = {name: Marginal((name,)) for name in SCHEMA.names}
-OPTIONS: dict[str, object] = {"ways": 1, "synopsis": 16, "floor": 0.3}
+OPTIONS: dict[str, object] = {"ways": 1, "synopsis": 16, "floor": 0.3, "residuals": 0}
 NEGLIGIBLE = 1e-7  # chances below it are left out, and their sum is added to delta
 
 

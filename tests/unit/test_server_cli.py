@@ -56,6 +56,8 @@ def test_the_commands() -> None:
         ("identity", "revoke"),
         ("identity", "list"),
         ("certificate", "renew"),
+        ("ca", "rotate"),
+        ("ca", "retire"),
         ("clock", "confirm"),
         ("ledger", "verify"),
         ("ledger", "write-off"),

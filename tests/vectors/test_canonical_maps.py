@@ -48,7 +48,7 @@ from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivity
 from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise, LaplaceNoise
 from equipoise_server.mechanisms.online.parameters import OnlineParameters
-from equipoise_server.mechanisms.pooled.demand import Demand
+from equipoise_server.mechanisms.pooled.demand import NO_VOTES, Demand
 from equipoise_server.mechanisms.pooled.family import Family
 from equipoise_server.mechanisms.pooled.plan import PooledParameters
 from equipoise_server.mechanisms.prior.plan import PriorParameters
@@ -95,13 +95,24 @@ PARAMETERS: dict[str, Any] = {
     "equilibrium, query": EquilibriumParameters(GAME, REPAIR, None),
     "equilibrium, analyst": EquilibriumParameters(GAME, PLACES, None),
     "equilibrium, prior": EquilibriumParameters(None, None, START),
-    "pooled": PooledParameters(Family((2, 3), 2, 6), Demand(1, GAUSSIAN, -2), 3, THIRD, 0.5, 4, 5, REPAIR),
+    "pooled": PooledParameters(Family((2, 3), 2, 6), Demand(1, GAUSSIAN, -2), 3, THIRD, 0.5, 4, 5, None, REPAIR),
+    "pooled by residuals": PooledParameters(
+        Family((2, 3), 1, 6),
+        NO_VOTES,
+        3,
+        Fraction(1),
+        0.5,
+        4,
+        5,
+        ResidualNoise((2, 3), (1,), ((0,), (1,)), (7, 8, 9)),
+        None,
+    ),
 }
 PLAN = MechanismPlan("gaussian", "{}", Cost(rho=7), Cost(epsilon=3), 1, 2, 3, 4, 5)
 TERMS = Terms(
     "flights", SHARES, BUDGET, None, "query", 0.05, "online", {"noise": "laplace"}, session=SessionTerms(3, 60)
 )
-SETTING = PublicParameters(100, 6, SHARES, "query", BUDGET, Budget(2, 1e-7), 0.05, {"rounds": 3}, (2, 3))
+SETTING = PublicParameters(100, 6, SHARES, "query", BUDGET, Budget(2, 1e-7), 0.05, {"rounds": 3}, (2, 3), (1,))
 EVENTS = (
     ZcdpEvent("answers", HALF, 2),
     PureDpEvent("tests", THIRD, 3),
@@ -140,6 +151,13 @@ ITEM_VALUES: list[Any] = [
         Role.ANALYST,
         (identity_items.RecordedCertificate(DIGEST, 9),),
         "operator/olga",
+        5,
+    ),
+    identity_items.AuthorityItem(
+        identity_items.AuthorityEvent.ROTATED,
+        ROOT,
+        DIGEST,
+        (identity_items.HeldCertificate("ann", NONCE, 9),),
         5,
     ),
     items.DatasetItem("flights", {"attributes": [], "version": 1}, 100, 5),

@@ -17,7 +17,7 @@ from equipoise.model.identities import Role
 from equipoise.model.log import RecordOpening
 from equipoise.model.times import from_microseconds
 from equipoise.records.envelopes import claimed_type, open_envelope
-from equipoise.records.identity_items import IdentityEvent, IdentityItem
+from equipoise.records.identity_items import AuthorityEvent, AuthorityItem, IdentityEvent, IdentityItem
 from equipoise.records.items import AccessItem, WorkloadItem
 from equipoise.records.receipts import (
     RECEIPT_TYPE,
@@ -107,6 +107,8 @@ def read_identities(steps: Iterable[Step]) -> dict[str, KnownIdentity]:
     known: dict[str, KnownIdentity] = {}
     digests: set[bytes] = set()
     for step in steps:
+        if step.record.has(AuthorityItem):
+            _exchange(known, digests, step, step.one(AuthorityItem))
         if not step.record.has(IdentityItem):
             continue
         change = step.one(IdentityItem)
@@ -192,6 +194,23 @@ def _take(known: dict[str, KnownIdentity], step: Step, change: IdentityItem) -> 
         there.certificates[digest].end = min(there.certificates[digest].end, change.time)
     if change.event is IdentityEvent.DELETED:
         there.deleted = step.index
+
+
+def _exchange(known: dict[str, KnownIdentity], digests: set[bytes], step: Step, change: AuthorityItem) -> None:
+    for each in change.certificates:
+        there = known.get(each.name)
+        if there is None or there.deleted is not None:
+            raise VerificationFailed(f"{step}: {each.name!a} has a certificate, but is not admitted")
+        if change.event is AuthorityEvent.ROTATED:
+            if each.digest in digests:
+                raise VerificationFailed(f"{step}: the certificate of {each.name!a} is issued twice")
+            digests.add(each.digest)
+            there.certificates[each.digest] = _Validity(change.time, each.expire_time)
+            continue
+        lost = there.certificates.get(each.digest)
+        if lost is None or lost.revoked:
+            raise VerificationFailed(f"{step}: a certificate of {each.name!a} is revoked that was not in force")
+        lost.revoked, lost.end = True, min(lost.end, change.time)
 
 
 def _check_admitted(history: RecordedRound, analyst: str, known: KnownIdentity | None) -> None:

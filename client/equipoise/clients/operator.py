@@ -9,13 +9,14 @@ from equipoise.clients.analyst import fresh_request_id
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.model.accounts import Account, Budget, JournalEntry
 from equipoise.model.datasets import Dataset
-from equipoise.model.rounds import Plan, RoundDetail, RoundState, Terms
+from equipoise.model.plan_choices import PlanChoice
+from equipoise.model.rounds import RoundDetail, RoundState, Terms
 from equipoise.queries.schema import Schema
 from equipoise.v1 import operator_pb2
 from equipoise.wire import workloads
 from equipoise.wire.accounts import account_from_message, budget_to_message, journal_entry_from_message
 from equipoise.wire.datasets import dataset_from_message
-from equipoise.wire.rounds import plan_from_message, round_detail_from_message
+from equipoise.wire.rounds import plan_choice_from_message, round_detail_from_message
 from equipoise.wire.terms import terms_to_message
 
 
@@ -89,10 +90,17 @@ class Operator(AdmissionClient):
         request = operator_pb2.RetireDatasetRequest(name=name, request_id=request_id or fresh_request_id())
         return dataset_from_message(self._connection.call(self._service.RetireDataset, request).dataset)
 
-    def plan(self, terms: Terms) -> Plan:
-        """Returns what a round or session with these terms would do and cost. Opens and spends nothing."""
+    def plan(self, terms: Terms) -> PlanChoice:
+        """Return what a round or session with these terms would do and cost, and what that was chosen from.
+
+        Nothing is opened, nothing is spent.
+
+        Raises:
+            InvalidArgument: The terms allow no plan.
+            BudgetExhausted: No plan fits the budgets of the terms.
+        """
         request = operator_pb2.PlanRoundRequest(terms=terms_to_message(terms))
-        return plan_from_message(self._connection.call(self._service.PlanRound, request).plan)
+        return plan_choice_from_message(self._connection.call(self._service.PlanRound, request))
 
     def open(self, terms: Terms, request_id: str | None = None) -> RoundDetail:
         """Opens a round: analysts with a share can submit. Raises `BudgetExhausted` naming the account."""

@@ -39,6 +39,15 @@ class ResultsClient(ServerClient):
         response = self._connection.call(self._service.GetIdentity, request)
         return caller_from_message(response)
 
+    def authority(self) -> tuple[bytes, bytes, tuple[bytes, ...]]:
+        """Returns the deployment's authority, the link from the one before, and the caller's certificates of it.
+
+        All are PEM; the link is empty where there is none. `profile.succession.follow_authority` says whether to
+        trust them.
+        """
+        response = self._connection.call(self._service.GetAuthority, analyst_pb2.GetAuthorityRequest())
+        return response.authority, response.link, tuple(response.certificates)
+
     def rounds(self) -> Iterator[Round]:
         """Yields the rounds in which the caller has a share, newest first."""
         for page in self._connection.pages(

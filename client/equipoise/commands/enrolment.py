@@ -24,6 +24,7 @@ from equipoise.profile.enrolment import (
     key_fingerprint,
 )
 from equipoise.profile.profile import Profile
+from equipoise.profile.succession import follow_authority
 
 SOON = timedelta(days=30)
 
@@ -72,6 +73,25 @@ def whoami(profile: ProfileOption = DEFAULT_PROFILE, as_json: AsJson = False) ->
     print_line(f"{identity.name}, {identity.role}, certified until {until:%Y-%m-%d}")
     if until - datetime.now(UTC) < SOON:
         print_line("That is soon; ask for another certificate with: equipoise enroll --renew")
+
+
+def authority(profile: ProfileOption = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
+    """Follow your deployment's authority to its new key, if the one that your profile trusts has signed it.
+
+    Your own key, and the time until which you are certified, stay the same. Do this when your custodian has
+    exchanged the authority, before the old one is retired; at other times it changes nothing.
+    """
+    with Client.from_profile(profile) as client:
+        changed = follow_authority(profile, *client.authority())
+    with Client.from_profile(profile) as client:
+        # The first call with the new certificate tells the server that the old one is not needed any more.
+        client.identity()
+    trusted = authority_fingerprint(Profile.load(profile).authority)
+    if as_json:
+        print_json({"profile": profile, "changed": changed, "authority": trusted})
+        return
+    print_line("Your profile now trusts the new authority:" if changed else "The authority is the one you trust:")
+    print_line(f"  {trusted}")
 
 
 def _install(profile: Path, file: Path, as_json: bool) -> None:

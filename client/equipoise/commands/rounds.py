@@ -11,6 +11,7 @@ import typer
 from equipoise.clients.operator import Operator
 from equipoise.commands.columns import ROUNDS, SHARES, SHARES_OF_SESSION, next_step, print_plan, print_round
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId, with_fields
+from equipoise.commands.planners import explained, print_candidates
 from equipoise.commands.printing import print_facts, print_json, print_line, print_list, print_rows, print_table
 from equipoise.commands.progress import RunProgress
 from equipoise.commands.terms_options import RoundOptions
@@ -26,6 +27,7 @@ round_app = typer.Typer(
 def plan(options: RoundOptions, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """Show what a round would do, cost, charge its accounts and promise. Nothing is opened, nothing is spent.
 
+    Where auto chooses, also shows what every mechanism would expect, promise and cost, and why the chosen one won.
     A plan depends on public things only: the number of records, the schema, shares and budgets. Exits with 1 where
     an account does not admit the round now, and says which limit it exceeds and what still fits.
     """
@@ -131,12 +133,17 @@ def show_plan(terms: Terms, profile: Path, as_json: bool) -> None:
     """Show what a round or session with these terms would cost and promise, and whether it could be opened now."""
     with Operator.from_profile(profile) as operator:
         planned = operator.plan(terms)
+    refusal = planned.plan.refusal
     if as_json:
         print_json(planned)
     else:
-        print_plan(planned, terms.mechanism)
-        print_facts([("admitted now", f"no: {planned.refusal}" if planned.refusal else "yes, by every account")])
-    if planned.refusal:
+        print_plan(planned.plan, terms.mechanism)
+        print_facts([("admitted now", f"no: {refusal}" if refusal else "yes, by every account")])
+        if planned.candidates:
+            queries = sum(share.queries for share in terms.shares)
+            print_candidates(planned.candidates, planned.plan.mechanism, queries)
+            print_facts([*explained(planned.candidates), ("because", planned.because)])
+    if refusal:
         raise typer.Exit(1)
 
 

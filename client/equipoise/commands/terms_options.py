@@ -11,9 +11,10 @@ from typing import Annotated
 import typer
 
 from equipoise.commands.files import read_text
+from equipoise.commands.planners import ChooseBy, ChooseByOption
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import ChooseBy, Ending, SessionTerms, Share, Terms
+from equipoise.model.rounds import Ending, SessionTerms, Share, Terms
 from equipoise.queries.strict_json import parse_json
 
 Dataset = Annotated[str, typer.Argument(help="The dataset's name.")]
@@ -70,12 +71,7 @@ class RoundOptions:
         str,
         typer.Option(help="A mechanism's name, or auto, which chooses one."),
     ] = "auto"
-    choose_by: Annotated[
-        ChooseBy,
-        typer.Option(
-            help="What auto goes by: the mean error that is expected, or the largest half-width promised."
-        ),
-    ] = ChooseBy.EXPECTED
+    choose_by: ChooseByOption = ChooseBy.EXPECTED
     prior: Annotated[
         str | None,
         typer.Option(

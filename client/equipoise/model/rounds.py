@@ -40,21 +40,6 @@ class Ending(StrEnum):
     STOP = "stop"  # refuses them
 
 
-class ChooseBy(StrEnum):
-    """What `auto` compares mechanisms by."""
-
-    EXPECTED = "expected"  # the mean error that each plan expects
-    PROMISE = "promise"  # the half-width that each plan promises
-
-    def mechanism(self, asked: str) -> str:
-        """Return the mechanism to ask for. Raises `InvalidArgument` where one that is named is to be chosen."""
-        if self is ChooseBy.EXPECTED:
-            return asked
-        if asked not in (AUTO, AUTO_BY_PROMISE):
-            raise InvalidArgument("--choose-by", f"needs --mechanism auto; {asked} leaves nothing to choose")
-        return AUTO_BY_PROMISE
-
-
 @dataclass(frozen=True)
 class SessionTerms:
     """What makes a round a session, in which statements are answered one at a time while it is open.

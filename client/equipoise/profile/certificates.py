@@ -22,6 +22,17 @@ def read_certificate(pem: bytes) -> x509.Certificate:
     return certificate
 
 
+def read_certificates(pem: bytes) -> list[x509.Certificate]:
+    """Returns all certificates of a file, at least one, whose keys can be read. Raises `ValueError`."""
+    try:
+        certificates = x509.load_pem_x509_certificates(pem)
+        for certificate in certificates:
+            certificate.public_key()
+    except _UNREADABLE:
+        raise ValueError("is not a certificate in PEM") from None
+    return certificates
+
+
 def read_request(pem: bytes) -> x509.CertificateSigningRequest:
     """Returns a PKCS #10 request whose key can be read; its signature is not looked at. Raises `ValueError`."""
     try:

@@ -106,7 +106,9 @@ def begin(directory: Path) -> bytes:
         key = _private_key(directory / PENDING_KEY)
         # The subject stays empty: the server gives the name that the operator asks for, and reads nothing else.
         unsigned = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
-        _replace(directory / REQUEST, unsigned.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+        replace_file(
+            directory / REQUEST, unsigned.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        )
     return read_file(directory / REQUEST)
 
 
@@ -127,12 +129,12 @@ def install(directory: Path, bundle: Bundle) -> None:
         authority = bundle.authority
     holder = _key_of(directory, bundle.certificate)
     check_chain("bundle: ", authority, bundle.certificate, read_key(holder), bundle.name)
-    _replace(directory / AUTHORITY, authority)
-    _replace(directory / CERTIFICATE, bundle.certificate)
+    replace_file(directory / AUTHORITY, authority)
+    replace_file(directory / CERTIFICATE, bundle.certificate)
     if not renewed or not (directory / LOG_KEYS).exists():
-        _replace(directory / LOG_KEYS, bundle.log_keys.encode())
+        replace_file(directory / LOG_KEYS, bundle.log_keys.encode())
     if not renewed:
-        _replace(directory / SETTINGS, settings_text(bundle.target, bundle.name))
+        replace_file(directory / SETTINGS, settings_text(bundle.target, bundle.name))
     # Last: cut off before it, the request is still there, and the same bundle is installed again.
     holder.replace(directory / KEY)
     (directory / REQUEST).unlink(missing_ok=True)
@@ -208,7 +210,8 @@ def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
     prepared.replace(path)
 
 
-def _replace(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes) -> None:
+    """Replaces a file of a profile as a whole."""
     prepared = path.with_name(f"{path.name}.new")
     prepared.write_bytes(content)
     prepared.replace(path)

@@ -1,7 +1,8 @@
 """A profile: the directory that lets its holder in.
 
     profile.toml        target = "127.0.0.1:7443", name = "AA"
-    ca.pem              the deployment's authority; servers it did not certify are refused
+    ca.pem              the deployment's authority; servers it did not certify are refused. While the profile
+                        follows it to a new key, the old one comes second
     certificate.pem     who the holder is
     key.pem             the holder's private key, mode 0600
     log.vkey            the custodian's public keys, by which records of rounds are verified: one a line
@@ -34,7 +35,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from equipoise.errors import InvalidArgument, VerificationFailed
-from equipoise.profile.certificates import issued_by, read_certificate
+from equipoise.profile.certificates import issued_by, read_certificate, read_certificates
 from equipoise.records.signed_notes import VerifierKey
 
 KEY, CERTIFICATE, AUTHORITY, SETTINGS = "key.pem", "certificate.pem", "ca.pem", "profile.toml"
@@ -142,14 +143,18 @@ def check_chain(place: str, authority: bytes, certificate: bytes, key: bytes, na
     Also a certificate of somebody else than `name`, with which a server would take the holder for that other.
     `place` comes before the part's name in the error. Raises `InvalidArgument`.
     """
-    issuer, own = _certificate(place + AUTHORITY, authority), _certificate(place + CERTIFICATE, certificate)
+    own = _certificate(place + CERTIFICATE, certificate)
+    try:
+        issuers = read_certificates(authority)
+    except ValueError as error:
+        raise InvalidArgument(place + AUTHORITY, str(error)) from None
     try:
         public = load_pem_private_key(key, password=None).public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise InvalidArgument(place + KEY, "is not a private key in PEM") from None
     if public != own.public_key():
         raise InvalidArgument(place + KEY, f"is not the key of {CERTIFICATE}")
-    if not issued_by(own, issuer):
+    if not any(issued_by(own, issuer) for issuer in issuers):
         problem = f"was not issued by the authority in {AUTHORITY}; servers of that authority would refuse it"
         raise InvalidArgument(place + CERTIFICATE, problem)
     if (certified := _certified_name(own)) != name:

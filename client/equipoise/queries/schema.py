@@ -10,7 +10,8 @@ The schema file is JSON with a version:
 Every value of a column must fall into exactly one category of its attribute, or the table is refused, unless a
 rule says otherwise: `missing` names the category for missing values, `unknown` the one for labels that are not
 listed and numbers outside the bins, `clamp` sends such numbers to the nearest bin. Both categories are
-added at the end if they are not listed. `{"age": 10, "sex": 2}` is short for columns coded 0, 1, 2, ...
+added at the end if they are not listed. `"ordered": true` says that the order of the categories means something, so
+that ranges may get less noise; it is the default with edges. `{"age": 10}` is short for a column coded 0, 1, 2, ...
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Attribute:
     """One column: its categories in order, and how its values reach them.
 
     With `edges`, the first `len(edges) - 1` categories are the bins `[edges[i], edges[i + 1])`, and only the
-    `missing` and `unknown` categories may follow. Raises `InvalidArgument` naming the malformed part.
+    `missing` and `unknown` categories may follow. `ordered` None: where it has edges. Raises `InvalidArgument`.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Attribute:
     missing: str = ""
     unknown: str = ""
     clamp: bool = False
+    ordered: bool | None = None
 
     def __post_init__(self) -> None:
         check_text("name", self.name)
@@ -67,6 +69,8 @@ class Attribute:
                 raise InvalidArgument(rule, f"{label!r} is not one of the categories")
         if not isinstance(self.clamp, bool):
             raise InvalidArgument("clamp", "must be true or false")
+        if not isinstance(self.ordered, bool | None):
+            raise InvalidArgument("ordered", "must be true or false")
         if self.clamp and not self.edges:
             raise InvalidArgument("clamp", "is for attributes with edges only")
         if self.clamp and self.unknown:
@@ -98,6 +102,11 @@ class Attribute:
         """The number of numeric bins; 0 for a categorical attribute."""
         return max(0, len(self.edges) - 1)
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether its order means something."""
+        return bool(self.edges) if self.ordered is None else self.ordered
+
     def index(self, label: str) -> int:
         """Returns the position of a category. Raises `InvalidArgument`."""
         try:
@@ -121,11 +130,9 @@ class Schema:
             raise InvalidArgument("schema.attributes", "are empty")
         if len(self.attributes) > MAX_ATTRIBUTES:
             raise InvalidArgument("schema.attributes", f"are more than {MAX_ATTRIBUTES}")
-        seen: set[str] = set()
         for i, each in enumerate(self.attributes):
-            if each.name in seen:
+            if each.name in self.names[:i]:
                 raise InvalidArgument(f"schema.attributes[{i}].name", f"{each.name!r} is used twice")
-            seen.add(each.name)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -136,6 +143,11 @@ class Schema:
     def sizes(self) -> tuple[int, ...]:
         """The attributes' numbers of categories."""
         return tuple(each.size for each in self.attributes)
+
+    @property
+    def ordered(self) -> tuple[int, ...]:
+        """The places of attributes whose order means something, ascending."""
+        return tuple(axis for axis, each in enumerate(self.attributes) if each.is_ordered)
 
     @property
     def universe_size(self) -> int:
@@ -180,10 +192,11 @@ def make_attribute(
     missing: str = "",
     unknown: str = "",
     clamp: bool = False,
+    ordered: bool | None = None,
 ) -> Attribute:
     """Returns an attribute whose errors are named below `field`, such as `schema.attributes[2].edges`."""
     try:
-        return Attribute(name, categories, edges, missing, unknown, clamp)
+        return Attribute(name, categories, edges, missing, unknown, clamp, ordered)
     except InvalidArgument as error:
         raise InvalidArgument(f"{field}.{error.field}", error.problem) from None
 
@@ -191,7 +204,7 @@ def make_attribute(
 def _from_document(field: str, document: object) -> Attribute:
     if not isinstance(document, dict):
         raise InvalidArgument(field, "must be a JSON object")
-    check_keys(field, document, {"name", "categories", "edges", "missing", "unknown", "clamp"})
+    check_keys(field, document, {"name", "categories", "edges", "missing", "unknown", "clamp", "ordered"})
     values = tuple(
         check_edge(f"{field}.edges[{i}]", edge) for i, edge in enumerate(read_list(field, document, "edges"))
     )
@@ -209,12 +222,13 @@ def _from_document(field: str, document: object) -> Attribute:
         if label and categories and label not in categories:
             categories.append(label)
         rules.append(label)
-    missing, unknown = rules
-    clamp = document.get("clamp", False)
-    if not isinstance(clamp, bool):
-        raise InvalidArgument(f"{field}.clamp", "must be true or false")
+    clamp, ordered = document.get("clamp", False), document.get("ordered")
+    if not (isinstance(clamp, bool) and isinstance(ordered, bool | None)):
+        raise InvalidArgument(
+            f"{field}.{'ordered' if isinstance(clamp, bool) else 'clamp'}", "must be true or false"
+        )
     name = check_text(f"{field}.name", document.get("name", ""))
-    return make_attribute(field, name, tuple(categories), values, missing, unknown, clamp)
+    return make_attribute(field, name, tuple(categories), values, rules[0], rules[1], clamp, ordered)
 
 
 def _to_document(attribute: Attribute) -> dict[str, object]:
@@ -222,9 +236,10 @@ def _to_document(attribute: Attribute) -> dict[str, object]:
     if attribute.edges:
         document["edges"] = [int(e) if float(e).is_integer() else float(e) for e in attribute.edges]
     document["categories"] = list(attribute.categories)
-    document |= {rule: getattr(attribute, rule) for rule in ("missing", "unknown") if getattr(attribute, rule)}
-    if attribute.clamp:
-        document["clamp"] = True
+    rules = ("missing", "unknown", "clamp")
+    document |= {rule: getattr(attribute, rule) for rule in rules if getattr(attribute, rule)}
+    if attribute.ordered is not None:
+        document["ordered"] = attribute.ordered
     return document
 
 

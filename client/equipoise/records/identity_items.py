@@ -5,7 +5,17 @@ from __future__ import annotations
 from enum import StrEnum
 
 from equipoise.model.identities import Role
-from equipoise.records.codec import COUNT, HASH, TEXT, Codec, canonical_object, codec_of, key, list_of, name_of
+from equipoise.records.codec import (
+    COUNT,
+    HASH,
+    TEXT,
+    Codec,
+    canonical_object,
+    codec_of,
+    key,
+    list_of,
+    name_of,
+)
 
 
 class IdentityEvent(StrEnum):
@@ -40,4 +50,35 @@ class IdentityItem:
     role: Role = key("role", name_of(Role))
     certificates: tuple[RecordedCertificate, ...] = key("certificates", CERTIFICATES)
     by: str = key("by", TEXT)
+    time: int = key("time", COUNT)
+
+
+class AuthorityEvent(StrEnum):
+    """What has become of the deployment's authority."""
+
+    ROTATED = "rotated"  # a new one signs, and has signed anew what was in force; the old one is honoured
+    RETIRED = "retired"  # the old one is not: its certificates are revoked
+
+
+@canonical_object
+class HeldCertificate:
+    """Somebody's certificate, as `RecordedCertificate` has it."""
+
+    name: str = key("name", TEXT)
+    digest: bytes = key("digest", HASH)
+    expire_time: int = key("expire_time", COUNT)
+
+
+@canonical_object
+class AuthorityItem:
+    """An exchange of the authority, by the holder of the state directory.
+
+    `authority` and `predecessor`: the SHA-256 of the certificates in DER. `certificates`: those that were signed
+    anew, or those that were revoked.
+    """
+
+    event: AuthorityEvent = key("event", name_of(AuthorityEvent))
+    authority: bytes = key("authority", HASH)
+    predecessor: bytes = key("predecessor", HASH)
+    certificates: tuple[HeldCertificate, ...] = key("certificates", list_of(codec_of(HeldCertificate)))
     time: int = key("time", COUNT)

@@ -31,6 +31,7 @@ class Kind(StrEnum):
     KEY_RETIRED = "key-retired"
     LOG_RESTORED = "log-restored"
     IDENTITY_CHANGED = "identity-changed"
+    AUTHORITY_CHANGED = "authority-changed"
     DATASET_REGISTERED = "dataset-registered"
     ROUND_OPENED = "round-opened"
     ROUND_SEALED = "round-sealed"

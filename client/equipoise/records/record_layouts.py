@@ -12,7 +12,7 @@ from equipoise.records.codec import (
     Codec,
     codec_of,
 )
-from equipoise.records.identity_items import IdentityItem
+from equipoise.records.identity_items import AuthorityItem, IdentityItem
 from equipoise.records.items import (
     AbortItem,
     AccessItem,
@@ -42,6 +42,7 @@ NAMES: Mapping[type, str] = MappingProxyType(
         KeyItem: "key",
         RestorationItem: "restoration",
         IdentityItem: "identity",
+        AuthorityItem: "authority",
         DatasetItem: "dataset",
         DataItem: "data",
         RoundItem: "round",
@@ -94,6 +95,7 @@ LAYOUTS: Mapping[Kind, Layout] = MappingProxyType(
         Kind.KEY_ADDED: Layout((KeyItem,)),
         Kind.KEY_RETIRED: Layout((KeyItem,)),
         Kind.IDENTITY_CHANGED: Layout((IdentityItem,)),
+        Kind.AUTHORITY_CHANGED: Layout((AuthorityItem,)),
         Kind.DATASET_REGISTERED: Layout((DatasetItem, DataItem)),
         Kind.ROUND_OPENED: Layout((RoundItem, PlanItem), ShareItem),
         Kind.ROUND_SEALED: Layout((SealItem, ReservationItem), WorkloadItem),

@@ -66,6 +66,59 @@ class GetIdentityResponse(_message.Message):
 Global___GetIdentityResponse: _TypeAlias = GetIdentityResponse  # noqa: Y015
 
 @_typing.final
+class GetAuthorityRequest(_message.Message):
+    """What is sent to GetAuthority."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetAuthorityRequest: _TypeAlias = GetAuthorityRequest  # noqa: Y015
+
+@_typing.final
+class GetAuthorityResponse(_message.Message):
+    """What comes back from GetAuthority."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AUTHORITY_FIELD_NUMBER: _builtins.int
+    LINK_FIELD_NUMBER: _builtins.int
+    CERTIFICATES_FIELD_NUMBER: _builtins.int
+    authority: _builtins.bytes
+    """The authority, an X.509 certificate in PEM."""
+    link: _builtins.bytes
+    """A certificate in PEM for the authority's name and key, signed by the key of the authority before; empty unless
+    that one's certificates are still honoured.
+    """
+    @_builtins.property
+    def certificates(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """The caller's certificates in force that the authority has signed, in PEM, the newest first. Each is for the key
+        and ends when the certificate ends in whose place it was issued.
+        """
+
+    def __init__(
+        self,
+        *,
+        authority: _builtins.bytes = ...,
+        link: _builtins.bytes = ...,
+        certificates: _abc.Iterable[_builtins.bytes] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["authority", b"authority", "certificates", b"certificates", "link", b"link"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetAuthorityResponse: _TypeAlias = GetAuthorityResponse  # noqa: Y015
+
+@_typing.final
 class GetDatasetRequest(_message.Message):
     """What is sent to GetDataset."""
 

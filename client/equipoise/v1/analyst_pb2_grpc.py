@@ -40,6 +40,11 @@ class AnalystServiceStub(object):
                 request_serializer=equipoise_dot_v1_dot_analyst__pb2.GetIdentityRequest.SerializeToString,
                 response_deserializer=equipoise_dot_v1_dot_analyst__pb2.GetIdentityResponse.FromString,
                 _registered_method=True)
+        self.GetAuthority = channel.unary_unary(
+                '/equipoise.v1.AnalystService/GetAuthority',
+                request_serializer=equipoise_dot_v1_dot_analyst__pb2.GetAuthorityRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_analyst__pb2.GetAuthorityResponse.FromString,
+                _registered_method=True)
         self.GetDataset = channel.unary_unary(
                 '/equipoise.v1.AnalystService/GetDataset',
                 request_serializer=equipoise_dot_v1_dot_analyst__pb2.GetDatasetRequest.SerializeToString,
@@ -108,6 +113,15 @@ class AnalystServiceServicer(object):
 
     def GetIdentity(self, request, context):
         """Says who the caller is.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetAuthority(self, request, context):
+        """Shows the deployment's authority, and the caller's own certificates of it. Any role may call it. While the
+        authority is exchanged, a caller that trusts the old one fetches here what comes after it: it accepts the new
+        authority only if the old one's key has signed the link, and never because a server says so.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -205,6 +219,11 @@ def add_AnalystServiceServicer_to_server(servicer, server):
                     request_deserializer=equipoise_dot_v1_dot_analyst__pb2.GetIdentityRequest.FromString,
                     response_serializer=equipoise_dot_v1_dot_analyst__pb2.GetIdentityResponse.SerializeToString,
             ),
+            'GetAuthority': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAuthority,
+                    request_deserializer=equipoise_dot_v1_dot_analyst__pb2.GetAuthorityRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_analyst__pb2.GetAuthorityResponse.SerializeToString,
+            ),
             'GetDataset': grpc.unary_unary_rpc_method_handler(
                     servicer.GetDataset,
                     request_deserializer=equipoise_dot_v1_dot_analyst__pb2.GetDatasetRequest.FromString,
@@ -294,6 +313,33 @@ class AnalystService(object):
             '/equipoise.v1.AnalystService/GetIdentity',
             equipoise_dot_v1_dot_analyst__pb2.GetIdentityRequest.SerializeToString,
             equipoise_dot_v1_dot_analyst__pb2.GetIdentityResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetAuthority(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/equipoise.v1.AnalystService/GetAuthority',
+            equipoise_dot_v1_dot_analyst__pb2.GetAuthorityRequest.SerializeToString,
+            equipoise_dot_v1_dot_analyst__pb2.GetAuthorityResponse.FromString,
             options,
             channel_credentials,
             insecure,

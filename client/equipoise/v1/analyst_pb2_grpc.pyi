@@ -37,6 +37,11 @@ class AnalystServiceStub:
     def __new__(cls, channel: _aio.Channel) -> AnalystServiceAsyncStub: ...
     GetIdentity: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.GetIdentityRequest, _analyst_pb2.GetIdentityResponse]
     """Says who the caller is."""
+    GetAuthority: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.GetAuthorityRequest, _analyst_pb2.GetAuthorityResponse]
+    """Shows the deployment's authority, and the caller's own certificates of it. Any role may call it. While the
+    authority is exchanged, a caller that trusts the old one fetches here what comes after it: it accepts the new
+    authority only if the old one's key has signed the link, and never because a server says so.
+    """
     GetDataset: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.GetDatasetRequest, _analyst_pb2.GetDatasetResponse]
     """Shows a dataset of a round the caller has a share in."""
     ListAnalystRounds: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.ListAnalystRoundsRequest, _analyst_pb2.ListAnalystRoundsResponse]
@@ -69,6 +74,11 @@ class AnalystServiceAsyncStub(AnalystServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetIdentity: _aio.UnaryUnaryMultiCallable[_analyst_pb2.GetIdentityRequest, _analyst_pb2.GetIdentityResponse]  # type: ignore[assignment]
     """Says who the caller is."""
+    GetAuthority: _aio.UnaryUnaryMultiCallable[_analyst_pb2.GetAuthorityRequest, _analyst_pb2.GetAuthorityResponse]  # type: ignore[assignment]
+    """Shows the deployment's authority, and the caller's own certificates of it. Any role may call it. While the
+    authority is exchanged, a caller that trusts the old one fetches here what comes after it: it accepts the new
+    authority only if the old one's key has signed the link, and never because a server says so.
+    """
     GetDataset: _aio.UnaryUnaryMultiCallable[_analyst_pb2.GetDatasetRequest, _analyst_pb2.GetDatasetResponse]  # type: ignore[assignment]
     """Shows a dataset of a round the caller has a share in."""
     ListAnalystRounds: _aio.UnaryUnaryMultiCallable[_analyst_pb2.ListAnalystRoundsRequest, _analyst_pb2.ListAnalystRoundsResponse]  # type: ignore[assignment]
@@ -104,6 +114,17 @@ class AnalystServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_analyst_pb2.GetIdentityResponse, _abc.Awaitable[_analyst_pb2.GetIdentityResponse]]:
         """Says who the caller is."""
+
+    @_abc_1.abstractmethod
+    def GetAuthority(
+        self,
+        request: _analyst_pb2.GetAuthorityRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_analyst_pb2.GetAuthorityResponse, _abc.Awaitable[_analyst_pb2.GetAuthorityResponse]]:
+        """Shows the deployment's authority, and the caller's own certificates of it. Any role may call it. While the
+        authority is exchanged, a caller that trusts the old one fetches here what comes after it: it accepts the new
+        authority only if the old one's key has signed the link, and never because a server says so.
+        """
 
     @_abc_1.abstractmethod
     def GetDataset(

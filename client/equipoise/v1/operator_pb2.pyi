@@ -549,18 +549,28 @@ class PlanRoundResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     PLAN_FIELD_NUMBER: _builtins.int
+    BECAUSE_FIELD_NUMBER: _builtins.int
+    CANDIDATES_FIELD_NUMBER: _builtins.int
+    because: _builtins.str
+    """One sentence on why the planner chose its mechanism; empty where the terms name the mechanism."""
     @_builtins.property
     def plan(self) -> _types_pb2.Plan:
         """The plan."""
+
+    @_builtins.property
+    def candidates(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.PlanCandidate]:
+        """Every mechanism that the planner compared, also those that cannot serve the round; none where the terms name one."""
 
     def __init__(
         self,
         *,
         plan: _types_pb2.Plan | None = ...,
+        because: _builtins.str = ...,
+        candidates: _abc.Iterable[_types_pb2.PlanCandidate] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["because", b"because", "candidates", b"candidates", "plan", b"plan"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -257,6 +257,7 @@ class Attribute(_message.Message):
     MISSING_FIELD_NUMBER: _builtins.int
     UNKNOWN_FIELD_NUMBER: _builtins.int
     CLAMP_FIELD_NUMBER: _builtins.int
+    ORDERED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The column's name in the table."""
     missing: _builtins.str
@@ -265,6 +266,8 @@ class Attribute(_message.Message):
     """The category that unknown labels or out-of-range numbers are mapped to. Empty: they are refused."""
     clamp: _builtins.bool
     """Whether out-of-range numbers go to the nearest bin."""
+    ordered: _builtins.bool
+    """Whether the order of the categories means something. Unset: it does for a binned attribute."""
     @_builtins.property
     def categories(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The labels of its cells, in order. For a binned attribute, one label for each interval."""
@@ -282,12 +285,15 @@ class Attribute(_message.Message):
         missing: _builtins.str = ...,
         unknown: _builtins.str = ...,
         clamp: _builtins.bool = ...,
+        ordered: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_ordered", b"_ordered", "ordered", b"ordered"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["categories", b"categories", "clamp", b"clamp", "edges", b"edges", "missing", b"missing", "name", b"name", "unknown", b"unknown"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ordered", b"_ordered", "categories", b"categories", "clamp", b"clamp", "edges", b"edges", "missing", b"missing", "name", b"name", "ordered", b"ordered", "unknown", b"unknown"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__ordered: _TypeAlias = _typing.Literal["ordered"]  # noqa: Y015
+    _WhichOneofArgType__ordered: _TypeAlias = _typing.Literal["_ordered", b"_ordered"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ordered) -> _WhichOneofReturnType__ordered | None: ...
 
 Global___Attribute: _TypeAlias = Attribute  # noqa: Y015
 
@@ -920,6 +926,92 @@ class Plan(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Plan: _TypeAlias = Plan  # noqa: Y015
+
+@_typing.final
+class PlanCandidate(_message.Message):
+    """One of the mechanisms from which a plan was chosen."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MECHANISM_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    BEYOND_LIMITS_FIELD_NUMBER: _builtins.int
+    FORECAST_FIELD_NUMBER: _builtins.int
+    mechanism: _builtins.str
+    """The mechanism's name."""
+    refusal: _builtins.str
+    """Why it cannot serve the round; empty where it can."""
+    beyond_limits: _builtins.str
+    """The limit of time or memory that its plan exceeds, in words; empty where it exceeds none."""
+    @_builtins.property
+    def forecast(self) -> Global___Forecast:
+        """What its plan states; not set where it cannot serve the round."""
+
+    def __init__(
+        self,
+        *,
+        mechanism: _builtins.str = ...,
+        refusal: _builtins.str = ...,
+        beyond_limits: _builtins.str = ...,
+        forecast: Global___Forecast | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["forecast", b"forecast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["beyond_limits", b"beyond_limits", "forecast", b"forecast", "mechanism", b"mechanism", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlanCandidate: _TypeAlias = PlanCandidate  # noqa: Y015
+
+@_typing.final
+class Forecast(_message.Message):
+    """What a mechanism's plan states of a round, without its parameters."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXPECTED_ERROR_FIELD_NUMBER: _builtins.int
+    MAX_HALF_WIDTH_FIELD_NUMBER: _builtins.int
+    MAX_UNCERTIFIED_FIELD_NUMBER: _builtins.int
+    DATA_BUDGET_FIELD_NUMBER: _builtins.int
+    ANALYST_BUDGET_FIELD_NUMBER: _builtins.int
+    SECONDS_FIELD_NUMBER: _builtins.int
+    MEMORY_BYTES_FIELD_NUMBER: _builtins.int
+    expected_error: _builtins.float
+    """The mean error over all declared queries that is expected, as a fraction of the records. No promise rests on it."""
+    max_half_width: _builtins.float
+    """The largest half-width of any answer's interval, as a fraction of the records; 1 says nothing."""
+    max_uncertified: _builtins.int
+    """At most how many queries can end without an interval."""
+    seconds: _builtins.float
+    """Predicted running time in seconds."""
+    memory_bytes: _builtins.int
+    """Predicted peak memory of the worker in bytes."""
+    @_builtins.property
+    def data_budget(self) -> Global___Budget:
+        """What the round would cost the people in the table, as a pair at the round's delta."""
+
+    @_builtins.property
+    def analyst_budget(self) -> Global___Budget:
+        """The analysts' pair; not set in a session that does not protect its analysts from one another."""
+
+    def __init__(
+        self,
+        *,
+        expected_error: _builtins.float = ...,
+        max_half_width: _builtins.float = ...,
+        max_uncertified: _builtins.int = ...,
+        data_budget: Global___Budget | None = ...,
+        analyst_budget: Global___Budget | None = ...,
+        seconds: _builtins.float = ...,
+        memory_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "data_budget", b"data_budget"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "data_budget", b"data_budget", "expected_error", b"expected_error", "max_half_width", b"max_half_width", "max_uncertified", b"max_uncertified", "memory_bytes", b"memory_bytes", "seconds", b"seconds"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Forecast: _TypeAlias = Forecast  # noqa: Y015
 
 @_typing.final
 class AccountCharge(_message.Message):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from equipoise.model.plan_choices import Forecast, PlanCandidate, PlanChoice
 from equipoise.model.rounds import Plan, Progress, Round, RoundDetail, RoundState
-from equipoise.v1 import types_pb2
+from equipoise.v1 import operator_pb2, types_pb2
 from equipoise.wire.accounts import BUDGET, CHARGE, COST
 from equipoise.wire.messages import Converted, MessageCodec
 from equipoise.wire.scalars import Numbers, from_server
@@ -31,6 +32,9 @@ PLAN = MessageCodec(
     analyst_budget=BUDGET,
     charges=CHARGE,
 )
+_FORECAST = MessageCodec(types_pb2.Forecast, Forecast, data_budget=BUDGET, analyst_budget=BUDGET)
+_CANDIDATE = MessageCodec(types_pb2.PlanCandidate, PlanCandidate, forecast=_FORECAST)
+_CHOICE = MessageCodec(operator_pb2.PlanRoundResponse, PlanChoice, plan=PLAN, candidates=_CANDIDATE)
 PROGRESS = MessageCodec(types_pb2.Progress, Progress)
 _ROUND = MessageCodec(types_pb2.Round, Round, terms=TERMS, state=STATES)
 
@@ -48,5 +52,5 @@ ROUND_DETAIL = MessageCodec(
 )
 
 round_from_message = from_server(_ROUND.read)
-plan_to_message, plan_from_message = PLAN.write, PLAN.read
+plan_choice_to_message, plan_choice_from_message = _CHOICE.write, from_server(_CHOICE.read)
 round_detail_to_message, round_detail_from_message = ROUND_DETAIL.write, from_server(ROUND_DETAIL.read)

@@ -30,6 +30,7 @@ def schema_to_message(schema: Schema) -> types_pb2.Schema:
                 missing=each.missing,
                 unknown=each.unknown,
                 clamp=each.clamp,
+                ordered=each.ordered,
             )
             for each in schema.attributes
         ]
@@ -49,6 +50,7 @@ def schema_from_message(message: types_pb2.Schema) -> Schema:
                 each.missing,
                 each.unknown,
                 each.clamp,
+                each.ordered if each.HasField("ordered") else None,
             )
             for i, each in enumerate(message.attributes)
         )

@@ -18,9 +18,8 @@ from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.results import UNIT
 from equipoise_lab.simulation.measure import Errors
-from equipoise_lab.simulation.simulate import analyst_pair
-from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.forecasts import forecast
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.planner import compare, why
 from equipoise_server.mechanisms.registry import MECHANISMS
@@ -129,12 +128,12 @@ def _run(
 
 
 def _row(setting: PublicParameters, plan: MechanismPlan, measured: Measurement | None) -> MechanismErrors:
-    on_analysts = analyst_pair(plan, setting)
+    stated = forecast(plan, setting)
     return MechanismErrors(
         mechanism=plan.mechanism,
-        expected=plan.expected_error,
-        promised=plan.max_half_width,
+        expected=stated.expected_error,
+        promised=stated.max_half_width,
         measured=measured,
-        data_epsilon=epsilon_for(plan.data_cost, setting.data_budget.delta),
-        analyst_epsilon=0.0 if on_analysts is None else on_analysts.epsilon,
+        data_epsilon=stated.data_budget.epsilon,
+        analyst_epsilon=0.0 if stated.analyst_budget is None else stated.analyst_budget.epsilon,
     )

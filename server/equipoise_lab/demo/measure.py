@@ -74,7 +74,7 @@ def measure(played: Played, workloads: Workloads, table: Path) -> Measured:
     together = concatenate(list(compiled.values()))
     truth = data.count(together) / data.records
     delivered = Answers.join(played.results[airline].answers for airline in workloads)
-    setting = setting_of(played.detail.round.terms, data.records, SCHEMA.universe_size, SCHEMA.sizes)
+    setting = setting_of(played.detail.round.terms, data.records, SCHEMA.universe_size, SCHEMA)
     ends = np.cumsum([workload.query_count for workload in compiled.values()])
     return Measured(
         airlines=tuple(

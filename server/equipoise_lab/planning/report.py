@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
-from equipoise.model.accounts import Budget
-from equipoise.model.rounds import MechanismPlan
+from equipoise.commands.planners import explained, print_candidates
 from equipoise_lab.planning.acceptance import Acceptance
 from equipoise_lab.planning.request import in_words
-from equipoise_lab.simulation.simulate import analyst_pair
-from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.choice import Candidate
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
+from equipoise_server.mechanisms.forecasts import analyst_pair, data_pair, shown_candidates
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.planner import Comparison, why
 
-COLUMNS = ("expected", "promise", "open", "eps_A", "time", "memory")
 MAX_PARAMETERS = 400  # characters shown to people; JSON has all
 
 
@@ -77,26 +71,18 @@ def _fields(candidate: Candidate, setting: PublicParameters) -> dict[str, object
     }
 
 
-def data_pair(plan: MechanismPlan, setting: PublicParameters) -> Budget:
-    """Return what the people in the table lose, at the budget's delta."""
-    return Budget(epsilon_for(plan.data_cost, setting.data_budget.delta), setting.data_budget.delta)
-
-
 def print_comparison(
     console: Console, setting: PublicParameters, comparison: Comparison, accepted: Acceptance
 ) -> None:
     """Print a row for each mechanism that can serve, a line for each that cannot, and the choice."""
-    shown = Table(box=box.SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
-    shown.add_column("mechanism", no_wrap=True)
-    for column in COLUMNS:
-        shown.add_column(column, justify="right", no_wrap=True)
-    for candidate in comparison.candidates:
-        if candidate.plan is not None:
-            marked = "> " if candidate is comparison.chosen else "  "
-            shown.add_row(marked + candidate.mechanism, *_cells(candidate.plan, setting))
-    if shown.row_count:
-        console.print(shown)
-    for name, text in (*_lines(setting, comparison), *_accepted(accepted)):
+    candidates = [
+        replace(shown, refusal=_why_not(candidate))
+        for shown, candidate in zip(shown_candidates(comparison), comparison.candidates, strict=True)
+    ]
+    chosen = "" if comparison.chosen is None else comparison.chosen.mechanism
+    if any(each.forecast is not None for each in candidates):
+        print_candidates(candidates, chosen, setting.queries)
+    for name, text in (_round(setting), *explained(candidates), *_choice(comparison), *_accepted(accepted)):
         console.print(f"{name:<13}{text}", markup=False, highlight=False, soft_wrap=True)
 
 
@@ -107,34 +93,15 @@ def _accepted(accepted: Acceptance) -> Iterator[tuple[str, str]]:
     yield "accepted", f"no: {accepted.refusal}" if accepted.refusal else "yes, by servers with such a table"
 
 
-def _cells(plan: MechanismPlan, setting: PublicParameters) -> Iterator[str]:
-    on_analysts = analyst_pair(plan, setting)
-    yield f"{plan.expected_error:.2g}"
-    yield _error(plan.max_half_width)
-    yield f"{min(1.0, plan.max_uncertified / setting.queries):.2%}" if plan.max_uncertified else "none"
-    yield "-" if on_analysts is None else f"{on_analysts.epsilon:.3g}"
-    yield _duration(plan.seconds)
-    yield f"{plan.memory_bytes / 2**30:,.1f} GiB"
-
-
-def _lines(setting: PublicParameters, comparison: Comparison) -> Iterator[tuple[str, str]]:
-    yield (
+def _round(setting: PublicParameters) -> tuple[str, str]:
+    return (
         "round",
         f"{setting.queries:,} queries in {setting.statements:,} statements by {len(setting.shares):,} analysts, "
         f"about {setting.records:,} records of {setting.universe_size:,} possible ones; unit {setting.unit}",
     )
-    for candidate in comparison.candidates:
-        if candidate.plan is None:
-            yield "cannot", f"{candidate.mechanism}: {_why_not(candidate)}"
-        elif candidate.beyond:
-            yield "beyond", f"{candidate.mechanism}: {candidate.beyond}"
-    yield "expected", "the mean error over all queries that is expected; no promise rests on it"
-    yield "promise", "the largest half-width of an interval"
-    yield "open", "the part of the answers that may end without an interval, at most"
-    if setting.protects_analysts:
-        yield "eps_A", f"what the round costs an analyst, of {setting.analyst_budget.epsilon:g}"
-    else:
-        yield "eps_A", "the analysts are not protected from one another"
+
+
+def _choice(comparison: Comparison) -> Iterator[tuple[str, str]]:
     if comparison.chosen is None or comparison.chosen.plan is None:
         yield "chosen", "none: no mechanism can serve this round"
         return
@@ -142,7 +109,8 @@ def _lines(setting: PublicParameters, comparison: Comparison) -> Iterator[tuple[
     if len(parameters) > MAX_PARAMETERS:
         parameters = f"{parameters[:MAX_PARAMETERS]}... (all of them with --json)"
     yield "chosen", comparison.chosen.mechanism
-    yield "because", why(comparison)
+    if because := why(comparison):
+        yield "because", because
     if comparison.chosen.mechanism == Equilibrium.name:
         yield "starts from", EquilibriumParameters.from_json(comparison.chosen.plan.parameters).in_words()
     yield "parameters", parameters
@@ -150,15 +118,3 @@ def _lines(setting: PublicParameters, comparison: Comparison) -> Iterator[tuple[
 
 def _why_not(candidate: Candidate) -> str:
     return "" if candidate.refusal is None else in_words(candidate.refusal).message
-
-
-def _error(error: float) -> str:
-    return f"{error:.4f}" if error < 1 else "1"
-
-
-def _duration(seconds: float) -> str:
-    if not math.isfinite(seconds) or seconds >= 1e7:
-        return "months"
-    if seconds < 100:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:,.0f} min" if seconds < 6000 else f"{seconds / 3600:,.0f} h"

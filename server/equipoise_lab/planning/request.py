@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
+from equipoise.commands.planners import ChooseBy, ChooseByOption
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.model.rounds import AUTO, AUTO_BY_PROMISE, ChooseBy, Share
+from equipoise.model.rounds import AUTO, AUTO_BY_PROMISE, Share
 from equipoise_lab.options import (
     MAX_SHOWN,
     Forced,
@@ -95,12 +96,7 @@ class PlanRequest:
             help="The mechanism to plan, of rounds or of sessions; auto compares all mechanisms of rounds."
         ),
     ] = "auto"
-    choose_by: Annotated[
-        ChooseBy,
-        typer.Option(
-            help="What auto goes by: the mean error that is expected, or the largest half-width promised."
-        ),
-    ] = ChooseBy.EXPECTED
+    choose_by: ChooseByOption = ChooseBy.EXPECTED
     length: Annotated[
         int | None,
         typer.Option(

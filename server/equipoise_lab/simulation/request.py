@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from equipoise.commands.planners import ChooseBy, ChooseByOption
 from equipoise.errors import InvalidArgument
-from equipoise.model.rounds import ChooseBy
 from equipoise_lab.options import Forced, FromPrior, Guarantees, Play, Unit, add_option, forced_options, number
 from equipoise_lab.simulation.session_task import SessionTask
 from equipoise_lab.simulation.task import Task
@@ -30,12 +30,7 @@ class Request:
     """The options of one simulation that are not files."""
 
     mechanism: Annotated[str, typer.Option(help="The mechanism by name; auto chooses one of rounds.")] = "auto"
-    choose_by: Annotated[
-        ChooseBy,
-        typer.Option(
-            help="What auto goes by: the mean error that is expected, or the largest half-width promised."
-        ),
-    ] = ChooseBy.EXPECTED
+    choose_by: ChooseByOption = ChooseBy.EXPECTED
     length: Annotated[
         int | None,
         typer.Option(
@@ -95,9 +90,10 @@ class Request:
         add_option(options, "play", "--play", self.play)
         add_option(options, "prior", "--prior", self.prior)
         add_option(options, "game_share", "--budget-split", self._game_share())
-        sizes = task.schema.sizes
-        universe = task.schema.universe_size
-        return self.guarantees.parameters(task.records, universe, sizes, task.shares, self.unit, options)
+        schema = task.schema
+        return self.guarantees.parameters(
+            task.records, schema.universe_size, schema.sizes, task.shares, self.unit, options, schema.ordered
+        )
 
     def _game_share(self) -> float | None:
         if self.budget_split is None:

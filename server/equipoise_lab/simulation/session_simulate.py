@@ -23,10 +23,10 @@ from equipoise_lab.simulation.baselines import GAUSSIAN, LAPLACE, noise_errors
 from equipoise_lab.simulation.measure import Errors
 from equipoise_lab.simulation.request import Request
 from equipoise_lab.simulation.session_task import SessionTask
-from equipoise_lab.simulation.simulate import Begun, analyst_pair
+from equipoise_lab.simulation.simulate import Begun
 from equipoise_lab.simulation.task import seed_bytes
-from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.budget_rounding import usable_rho
+from equipoise_server.mechanisms.forecasts import analyst_pair, data_pair
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import session_mechanism
@@ -101,7 +101,7 @@ def simulate_session(task: SessionTask, request: Request, begun: Begun) -> Sessi
     return SessionReport(
         setting=setting,
         plan=plan,
-        data_cost=Budget(epsilon_for(plan.data_cost, setting.data_budget.delta), setting.data_budget.delta),
+        data_cost=data_pair(plan, setting),
         analyst_cost=analyst_pair(plan, setting),
         alone=alone(task, setting),
         runs=tuple(runs),

@@ -15,9 +15,9 @@ from equipoise_lab.simulation.baselines import gaussian_deviation, gaussian_erro
 from equipoise_lab.simulation.measure import Errors, Run, measure_run
 from equipoise_lab.simulation.request import Request
 from equipoise_lab.simulation.task import Task, seed_bytes
-from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.equilibrium.cost_model import Size, game_bound
 from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
+from equipoise_server.mechanisms.forecasts import analyst_pair, data_pair
 from equipoise_server.mechanisms.interface import OnStep, PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.memory import peak_memory_bytes
@@ -85,7 +85,7 @@ def simulate(task: Task, request: Request, begun: Begun) -> Report:
         setting=setting,
         plan=plan,
         queries=together.query_count,
-        data_cost=Budget(epsilon_for(plan.data_cost, setting.data_budget.delta), setting.data_budget.delta),
+        data_cost=data_pair(plan, setting),
         analyst_cost=analyst_pair(plan, setting),
         game=game_promise(plan, setting),
         uniform=uniform,
@@ -93,13 +93,6 @@ def simulate(task: Task, request: Request, begun: Begun) -> Report:
         runs=tuple(runs),
         peak_memory_bytes=peak_memory_bytes(),
     )
-
-
-def analyst_pair(plan: MechanismPlan, setting: PublicParameters) -> Budget | None:
-    """Return what one unit of the analysts loses, at the budget's delta."""
-    if plan.analyst_cost is None:
-        return None
-    return Budget(epsilon_for(plan.analyst_cost, setting.analyst_budget.delta), setting.analyst_budget.delta)
 
 
 def game_promise(plan: MechanismPlan, setting: PublicParameters) -> GamePromise | None:

@@ -25,12 +25,10 @@ from equipoise_server.identity.authority import (
     Authority,
     certificate_to_pem,
     key_to_pem,
-    load_certificate,
     new_key,
     server_names,
 )
-from equipoise_server.identity.keyfiles import write_private
-from equipoise_server.storage.durable import sync_directory, sync_tree
+from equipoise_server.identity.key_pairs import load_certificates, replace_pair
 
 EVERYBODY = frozenset(Role)
 
@@ -86,24 +84,17 @@ def renew_server_certificate(
 ) -> x509.Certificate:
     """Gives the server a new key and certificate, for `hosts` or else for the names of the one it has.
 
-    A crash between the two files leaves a key that is not the certificate's: no server starts, and this done again
-    repairs it. Raises `InvalidArgument`, also for an authority that has expired.
+    After a crash there is the old pair or the new one. A server that runs takes the new one up by itself. Raises
+    `InvalidArgument`, also for an authority that has expired.
     """
     state = state.absolute()
     now = clock()
     authority = Authority.load(state / "ca", load_config(state).deployment)
     key_path, certificate_path = state / "keys" / "server.key", state / "keys" / "server.pem"
-    names = list(hosts) or server_names(load_certificate(certificate_path))
+    names = list(hosts) or server_names(load_certificates(certificate_path)[0])
     key = new_key()
     certificate = authority.issue_server(names, key.public_key(), now)
-    prepared = {path: path.with_name(f"{path.name}.new") for path in (key_path, certificate_path)}
-    prepared[key_path].unlink(missing_ok=True)
-    write_private(prepared[key_path], key_to_pem(key))
-    prepared[certificate_path].write_bytes(certificate_to_pem(certificate))
-    sync_tree(key_path.parent)
-    for path, written in prepared.items():
-        written.replace(path)
-    sync_directory(key_path.parent)
+    replace_pair(certificate_path, certificate_to_pem(certificate), key_path, key_to_pem(key))
     return certificate
 
 

@@ -1,7 +1,7 @@
 """The state directory: all that one deployment keeps, apart from the private tables' own places.
 
     equipoise.toml      the configuration
-    ca/                 the authority's certificate and key (0600)
+    ca/                 the authority's certificate and key (0600); while it is exchanged the old certificate, too
     keys/               the server's certificate and key, the key that encrypts stored seeds, and those that sign
                         the log, log-ID.key (0600)
     equipoise.db        the store
@@ -24,22 +24,17 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 
 from equipoise.errors import InvalidArgument
+from equipoise.profile.certificates import issued_by
 from equipoise.records.evidence import log_origin
 from equipoise_server.admin.file_modes import check_modes
 from equipoise_server.clock import Clock
 from equipoise_server.config import Config
 from equipoise_server.config_file import CONFIG_FILE, load_config, make_config
 from equipoise_server.identity.admission import Admission
-from equipoise_server.identity.authority import (
-    CERTIFICATE_FILE,
-    Authority,
-    key_to_pem,
-    load_certificate,
-    load_key,
-)
+from equipoise_server.identity.authority import CERTIFICATE_FILE, Authority, key_to_pem
+from equipoise_server.identity.key_pairs import read_pair
 from equipoise_server.identity.keyfiles import (
     read_storage_key,
 )
@@ -96,7 +91,7 @@ class Deployment:
     def admission(self, store: Store, clock: Clock) -> Admission:
         """Return the admission of identities on this deployment's store."""
         operations = Operations(store, clock, lambda: self.guard.advance(store))
-        return Admission(recorded_registry(operations), self.authority, self.config.certificate_days)
+        return Admission(recorded_registry(operations), lambda: self.authority, self.config.certificate_days)
 
     def open_store(self) -> Store:
         """Return the store, migrated if need be."""
@@ -123,15 +118,12 @@ def open_deployment(state: Path, now: datetime, listen: str | None = None) -> De
     check_modes(state, config.database_file(state))
     authority = Authority.load(state / "ca", config.deployment)
     certificate_path, key_path = state / "keys" / "server.pem", state / "keys" / "server.key"
-    certificate = load_certificate(certificate_path)
-    key = load_key(key_path)
-    if key.public_key() != certificate.public_key():
-        problem = f"is not the key of the server's certificate; {RENEW} makes both anew"
-        raise InvalidArgument(str(key_path), problem)
-    try:
-        certificate.verify_directly_issued_by(authority.certificate)
-    except (ValueError, TypeError, InvalidSignature):
-        raise InvalidArgument(str(certificate_path), "was not issued by this deployment's authority") from None
+    mismatch = f"is not the key of the server's certificate; {RENEW} makes both anew"
+    (certificate, *_), key = read_pair(certificate_path, key_path, mismatch)
+    # An exchange of the authority that was cut off leaves a certificate of the one before.
+    issuers = [each for each in (authority.certificate, authority.predecessor) if each is not None]
+    if not any(issued_by(certificate, each) for each in issuers):
+        raise InvalidArgument(str(certificate_path), "was not issued by this deployment's authority")
     _check_time(certificate_path, certificate, now, RENEW)
     _check_time(state / "ca" / CERTIFICATE_FILE, authority.certificate, now, "see the runbook")
     data = config.data_path(state)

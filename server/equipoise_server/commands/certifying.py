@@ -109,13 +109,14 @@ def renew_server(
     state: State = DEFAULT_STATE,
     as_json: AsJson = False,
 ) -> None:
-    """Issue a new key and certificate to the server; then restart the server.
+    """Issue a new key and certificate to the server; servers may run meanwhile.
 
-    Nobody else has to do anything: clients trust the authority, and resume the calls that the restart ended.
+    Nobody else has to do anything: clients trust the authority. A server that runs shows the new certificate to
+    whoever connects from now on.
     """
     certificate = renew_server_certificate(state, host or ())
     until, names = certificate.not_valid_after_utc, server_names(certificate)
     if as_json:
         print_json({"certified_until": until, "hosts": names})
     else:
-        print_line(f"Certified {', '.join(names)} until {until:%Y-%m-%d}. Start the server again.")
+        print_line(f"Certified {', '.join(names)} until {until:%Y-%m-%d}.")

@@ -56,6 +56,7 @@ def setting_fields(setting: PublicParameters) -> dict[str, Any]:
         "records": setting.records,
         "universe_size": setting.universe_size,
         "attributes": list(setting.attributes),
+        "ordered": list(setting.ordered),
         "shares": [SHARE.encode(share) for share in setting.shares],
         "unit": setting.unit,
         "data_budget": BUDGET.encode(setting.data_budget),

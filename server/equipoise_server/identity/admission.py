@@ -5,7 +5,7 @@ Operators admit analysts over the network. The holder of the state directory adm
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from equipoise.model.identities import Role
@@ -23,11 +23,12 @@ HOLDER = "holder"  # the caller's name for requests by the holder of the state d
 class Admission:
     """Admits, renews and revokes identities of one deployment.
 
-    `caller` in the methods is the identity that makes the request; its `request_id`s are its own.
+    `authority` returns the present one, which may be exchanged while a server runs. `caller` in the methods is the
+    identity that makes the request; its `request_id`s are its own.
     """
 
     registry: Registry
-    authority: Authority
+    authority: Callable[[], Authority]
     certificate_days: int
 
     def admit(self, name: str, role: Role, signing_request: bytes, request_id: str, caller: str) -> bytes:
@@ -61,4 +62,4 @@ class Admission:
         check_name(name)
         key = requested_key(signing_request)
         now = self.registry.operations.clock()
-        return credential_of(self.authority.issue_identity(name, key, now, self.certificate_days))
+        return credential_of(self.authority().issue_identity(name, key, now, self.certificate_days))

@@ -54,6 +54,7 @@ _READ, _STREAM, _UPLOAD, _CHANGE = Rate.READ, Rate.STREAM, Rate.UPLOAD, Rate.CHA
 
 POLICY: Mapping[str, MethodPolicy] = {
     "/equipoise.v1.AnalystService/GetIdentity": MethodPolicy(_ANYONE, _SELF, _READ),
+    "/equipoise.v1.AnalystService/GetAuthority": MethodPolicy(_ANYONE, _SELF, _READ),
     "/equipoise.v1.AnalystService/GetDataset": MethodPolicy(_ANALYST, _SHARE, _READ),
     "/equipoise.v1.AnalystService/ListAnalystRounds": MethodPolicy(_ANALYST, _SELF, _READ),
     "/equipoise.v1.AnalystService/GetAnalystRound": MethodPolicy(_ANALYST, _SHARE, _READ),

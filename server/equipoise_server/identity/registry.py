@@ -13,12 +13,20 @@ that auditors see it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, and_, func, select
 
-from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotAuthenticated, NotFound
+from equipoise.errors import (
+    AlreadyExists,
+    DataLoss,
+    EquipoiseError,
+    InvalidArgument,
+    NotAuthenticated,
+    NotFound,
+)
 from equipoise.model.identities import Caller, Identity, Role
 from equipoise.model.times import to_microseconds
 from equipoise.records.identity_items import IdentityEvent, IdentityItem, RecordedCertificate
@@ -108,7 +116,7 @@ class Registry:
     def caller(self, name: str, credential: Credential) -> Caller:
         """Return the caller `name` who has this credential. Raises `NotAuthenticated` if it is not in force."""
         query = (
-            select(identities.c.role, certificates.c.certificate, certificates.c.revoked)
+            select(identities.c.role, certificates.c.certificate, certificates.c.revoked, certificates.c.used)
             .join(certificates, certificates.c.name == identities.c.name)
             .where(identities.c.name == name, certificates.c.serial == credential.id)
         )
@@ -116,6 +124,8 @@ class Registry:
             row = connection.execute(query).first()
         if row is None or row.revoked is not None or bytes(row.certificate) != credential.content:
             raise NotAuthenticated(NOT_IN_FORCE)
+        if row.used is None:
+            self._note_use(credential)
         return Caller(name, Role(row.role))
 
     def in_force(self, serials: Collection[str]) -> set[str]:
@@ -145,6 +155,12 @@ class Registry:
         """
         with self.operations.store.read() as connection:
             return page_of_identities(connection, roles, page_size, page_token)
+
+    def _note_use(self, credential: Credential) -> None:
+        """Note the first call with a certificate; where the store cannot be written now, the next call does."""
+        used = certificates.update().where(certificates.c.serial == credential.id)
+        with suppress(EquipoiseError), self.operations.store.write() as connection:
+            connection.execute(used.values(used=to_microseconds(self.operations.clock())))
 
     def _recorded(
         self,

@@ -45,6 +45,8 @@ def check_setting(setting: PublicParameters) -> None:
             raise InvalidArgument(f"shares[{index}].support", problem)
     if setting.attributes and math.prod(setting.attributes) != setting.universe_size:
         raise InvalidArgument("attributes", "must multiply to the size of the universe")
+    if setting.ordered != tuple(axis for axis in range(len(setting.attributes)) if axis in setting.ordered):
+        raise InvalidArgument("ordered", "must be places of attributes, ascending")
 
 
 def check_enumerable(setting: PublicParameters) -> None:

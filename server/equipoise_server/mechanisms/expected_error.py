@@ -5,8 +5,7 @@ on it. `benchmarks/regret.py` prints each expectation beside what was measured.
 
 The constants of `fitted_part` were fitted to 19 rounds: one to 560 tables of two or three attributes, on seven
 attributes of Adult (n = 48,842) and on 16 dependent binary attributes (n = 21,574), with epsilon 0.1, 1 and 10.
-There the formula is within a factor of 1.75 of every measured mean error. Shares that hold both conditions and
-tables count as tables; there it may be far off: by a factor of 5 for `pooled` on the flights of the demo.
+There the formula is within a factor of 1.75 of every measured mean error.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 FIT = 0.34
 TABLES_POWER = -0.15
 CELLS_POWER = -0.29
+RESIDUAL_FIT = 0.3  # of a fit to residuals, on the tables of Adult and of the binary attributes
 # Of a fit to k predicates: (k / FEW)^PREDICATES_POWER, from 200 to 100,000 predicates on Adult.
 FEW = 60.0
 PREDICATES_POWER = -0.35
@@ -66,6 +66,20 @@ def only_predicates(share: Share) -> bool:
     return share.queries == share.statements
 
 
+def holds_conditions(share: Share) -> bool:
+    """Return whether a share has fewer queries than two a statement: some of its statements must be conditions."""
+    return share.queries < 2 * share.statements
+
+
+def mixed_error(share: Share, condition: float, cell: float) -> float:
+    """Return the mean error of a share's answers, given those of a condition's and of a table cell's.
+
+    Of a share that must hold conditions, all statements count as such, and what is left of its queries as cells.
+    """
+    part = share.statements / share.queries if holds_conditions(share) else 0.0
+    return part * condition + (1 - part) * cell
+
+
 def fitted_error(deviation: float, share: Share) -> float:
     """Return the mean error of a fit to one share's noisy answers, as a fraction of the records.
 
@@ -80,6 +94,14 @@ def fitted_part(deviation: float, statements: float, queries: float) -> float:
         return min(1.0, math.pow(queries / FEW, PREDICATES_POWER))
     cells = queries / statements
     return FIT * math.pow(statements, TABLES_POWER) * math.pow(cells * deviation, CELLS_POWER)
+
+
+def residual_fit_part(deviation: float, cells: float) -> float:
+    """Return the part of the error of cells restored from residuals that a fit leaves; tables of so many cells.
+
+    What tables share is averaged before the fit, so their number has no part in it.
+    """
+    return min(1.0, RESIDUAL_FIT * math.pow(cells * deviation, CELLS_POWER)) if deviation else 1.0
 
 
 def summed_cells(share: Share, universe: int) -> float:

@@ -20,11 +20,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-
-from equipoise.queries.workload_compiler import CompiledWorkload
 
 MAX_STEPS = 400
 WINDOW = 4  # steps whose progress is compared with the noise
@@ -33,6 +32,28 @@ SPARE = 0.5
 HALVINGS = 60  # of one step size; after so many the fit is as close as doubles can represent
 RESOLUTION = 2.0**-46  # a step whose divergence is less is rounding
 MIN_MEAN = 2.0**-1000  # keeps logarithms finite
+
+
+class Queries(Protocol):
+    """Linear queries over a universe: a compiled workload, or the residuals of a family."""
+
+    @property
+    def schema_sizes(self) -> tuple[int, ...]:
+        """The sizes of the universe's axes."""
+        ...
+
+    @property
+    def query_count(self) -> int:
+        """How many queries there are: k."""
+        ...
+
+    def expectations(self, distribution: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return each query's answer on a distribution, float64[|X|]: float64[k]."""
+        ...
+
+    def combination(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of all queries, each times its coefficient, float64[k]: float64[|X|]."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -53,7 +74,7 @@ class Fitted:
 
 
 def fit(
-    workload: CompiledWorkload,
+    workload: Queries,
     measured: NDArray[np.float64],
     variances: NDArray[np.float64],
     within: float = math.inf,
@@ -125,7 +146,7 @@ def _loss(answers: NDArray[np.float64], measured: NDArray[np.float64], variances
     return float(np.sum((answers - measured) ** 2 / variances)) / 2
 
 
-def _check(workload: CompiledWorkload, measured: NDArray[np.float64], variances: NDArray[np.float64]) -> None:
+def _check(workload: Queries, measured: NDArray[np.float64], variances: NDArray[np.float64]) -> None:
     shape = (workload.query_count,)
     if measured.shape != shape or variances.shape != shape:
         raise ValueError(f"measured and variances must have {workload.query_count} numbers each")

@@ -40,6 +40,7 @@ class PublicParameters:
         options: what the operator forces, by the option's name.
         attributes: the number of categories of each attribute, in the schema's order. Empty where only the
             universe's size is known; a mechanism that measures tables of attributes cannot be planned then.
+        ordered: the places of attributes whose categories have an order, ascending.
     """
 
     records: int
@@ -51,6 +52,7 @@ class PublicParameters:
     beta: float
     options: Mapping[str, object]
     attributes: tuple[int, ...] = ()
+    ordered: tuple[int, ...] = ()
 
     @property
     def protects_analysts(self) -> bool:

@@ -27,11 +27,16 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Comparison:
-    """The candidates of all mechanisms, in the order in which they were asked, and the chosen one.
+    """The candidates of all mechanisms for one round, and the chosen one.
 
-    `chosen` is None where no mechanism has a plan. `rule`: by which it was chosen.
+    Attributes:
+        setting: the round's public parameters.
+        candidates: in the order in which they were asked.
+        chosen: None where no mechanism has a plan.
+        rule: by which it was chosen.
     """
 
+    setting: PublicParameters
     candidates: tuple[Candidate, ...]
     chosen: Candidate | None
     rule: Rule
@@ -71,13 +76,19 @@ def compare(
         report(name)
         candidates.append(_candidate(planned, setting))
     rule = rule or by_expected_error
-    return Comparison(tuple(candidates), choose(candidates, rule), rule)
+    return Comparison(setting, tuple(candidates), choose(candidates, rule), rule)
+
+
+def without_choice(planned: Mechanism | SessionMechanism, setting: PublicParameters) -> Comparison:
+    """Return the comparison of one mechanism with no other. Raises its refusal, where it has no plan."""
+    candidate = _planned(planned, setting)
+    return Comparison(setting, (candidate,), candidate, by_expected_error)
 
 
 def why(comparison: Comparison) -> str:
-    """Say in one sentence why the chosen mechanism won; empty where none has a plan."""
+    """Say in one sentence why the chosen mechanism won; empty where none has a plan, or one alone was asked."""
     chosen = comparison.chosen
-    if chosen is None or chosen.plan is None:
+    if chosen is None or chosen.plan is None or len(comparison.candidates) == 1:
         return ""
     others = [each for each in comparison.candidates if each.plan is not None and each is not chosen]
     other = choose(others, comparison.rule)
@@ -127,9 +138,13 @@ class Auto:
     rule: Rule
     fitted: ClassVar[bool] = False  # a round is planned, run and replayed under the name of its own mechanism
 
+    def compare(self, setting: PublicParameters) -> Comparison:
+        """Return the plans of all mechanisms, and the choice. Raises what `compare` raises."""
+        return compare(setting, self.mechanisms, rule=self.rule)
+
     def plan(self, setting: PublicParameters) -> MechanismPlan:
         """Return the chosen mechanism's plan, under that mechanism's name. Raises where no mechanism has a plan."""
-        return compare(setting, self.mechanisms, rule=self.rule).plan
+        return self.compare(setting).plan
 
     def run(
         self,
@@ -146,9 +161,13 @@ class Auto:
 
 def _candidate(mechanism: Mechanism | SessionMechanism, setting: PublicParameters) -> Candidate:
     try:
-        plan = mechanism.plan(setting)
+        return _planned(mechanism, setting)
     except (InvalidArgument, BudgetExhausted) as refusal:
         return Candidate(mechanism.name, None, refusal)
+
+
+def _planned(mechanism: Mechanism | SessionMechanism, setting: PublicParameters) -> Candidate:
+    plan = mechanism.plan(setting)
     return Candidate(mechanism.name, plan, None, alpha(plan, setting), beyond_limits(plan, setting))
 
 

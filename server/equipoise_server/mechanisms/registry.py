@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from equipoise.errors import InvalidArgument
-from equipoise.model.rounds import AUTO, AUTO_BY_PROMISE, MechanismPlan
-from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.model.rounds import AUTO, AUTO_BY_PROMISE
 from equipoise_server.mechanisms.choice import by_expected_error, by_promise
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.histogram.mechanism import Histogram
@@ -17,7 +16,6 @@ from equipoise_server.mechanisms.online.mechanism import Online
 from equipoise_server.mechanisms.online_private.mechanism import OnlinePrivate
 from equipoise_server.mechanisms.planner import Auto
 from equipoise_server.mechanisms.pooled.mechanism import Pooled
-from equipoise_server.mechanisms.pooled.mechanism import check_workload as check_tables
 from equipoise_server.mechanisms.projection.mechanism import Projection
 from equipoise_server.mechanisms.small_db.mechanism import SmallDatabase
 
@@ -65,9 +63,3 @@ def session_mechanism(name: str) -> SessionMechanism:
     if name not in SESSION_MECHANISMS:
         raise InvalidArgument("mechanism", f"unknown; there is {', '.join(sorted(SESSION_MECHANISMS))}")
     return SESSION_MECHANISMS[name]
-
-
-def check_workload(plan: MechanismPlan, workload: CompiledWorkload) -> None:
-    """Raise `InvalidArgument`, naming the statement, where the planned mechanism cannot answer a workload."""
-    if plan.mechanism == Pooled.name:
-        check_tables(plan, workload)

@@ -52,7 +52,7 @@ class StoredRound:
     def setting(self) -> PublicParameters:
         """The public parameters of the round's plan."""
         released = self.round
-        return setting_of(released.terms, released.records, released.universe_size, self.dataset.schema.sizes)
+        return setting_of(released.terms, released.records, released.universe_size, self.dataset.schema)
 
     @cached_property
     def nonce(self) -> bytes | None:

@@ -20,6 +20,7 @@ from equipoise.model.times import to_microseconds
 from equipoise.records.canonical import canonical_json
 from equipoise.records.public_facts import SHARE, TERMS
 from equipoise.records.sealed_seeds import fingerprint
+from equipoise_server.mechanisms.planner import Comparison
 from equipoise_server.rounds.account_room import check_accounts, open_accounts, planned_charges
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import lifecycle_of
@@ -31,7 +32,7 @@ from equipoise_server.rounds.store.rounds import (
     terms_to_json,
 )
 from equipoise_server.rounds.store.step_records import round_opened
-from equipoise_server.rounds.terms.defaults import make_plan, with_defaults
+from equipoise_server.rounds.terms.defaults import compare_plans, with_defaults
 from equipoise_server.rounds.transitions import settle
 from equipoise_server.storage.idempotency import Request, make_request
 from equipoise_server.storage.operations import Operations
@@ -68,7 +69,11 @@ class Opening:
     release_grid_seconds: int
 
     def plan(self, terms: Terms) -> MechanismPlan:
-        """Return what the round would do and cost. Nothing is opened or charged.
+        """Return what the round would do and cost. Nothing is opened or charged. Raises what `compare` raises."""
+        return self.compare(terms).plan
+
+    def compare(self, terms: Terms) -> Comparison:
+        """Return what the round would do and cost, and what that was chosen from. Nothing is opened or charged.
 
         Raises:
             InvalidArgument: the terms are malformed, name an unknown analyst, or allow no plan.
@@ -84,7 +89,7 @@ class Opening:
             _check_registered(connection, terms)
         if terms.close_time is not None and terms.close_time <= self.operations.clock():
             raise InvalidArgument("close_time", "must be in the future")
-        return make_plan(with_defaults(terms, self.operations.clock()), dataset)
+        return compare_plans(with_defaults(terms, self.operations.clock()), dataset)
 
     def charges(self, terms: Terms, plan: MechanismPlan) -> tuple[AccountCharge, ...]:
         """Return the charges of a plan, and whether the accounts admit them now. Nothing is opened or reserved."""

@@ -34,7 +34,7 @@ def read_job(connection: Connection, context: Context, round_id: str) -> Job | N
         round_id=round_id,
         source=context.tables.source(dataset.source),
         schema=dataset.schema.to_json(),
-        setting=setting_of(record.terms, record.records, record.universe_size, dataset.schema.sizes),
+        setting=setting_of(record.terms, record.records, record.universe_size, dataset.schema),
         plan=record.plan,
         workloads=read_workloads(connection, round_id),
         seed=read_seed(connection, record, context.storage_key),

@@ -40,7 +40,7 @@ SERVICES = (
 
 def make_server(
     config: Config,
-    authority: Authority,
+    authority: Callable[[], Authority],
     log_keys: Callable[[], str],
     rounds: RoundServices,
     sessions: Sessions,
@@ -53,7 +53,7 @@ def make_server(
 
     Args:
         config: The configuration.
-        authority: Issues the certificates of analysts.
+        authority: Returns the authority, which issues the certificates of analysts.
         log_keys: Returns the log's verifier keys, one on each line.
         rounds: The services of rounds and datasets.
         sessions: The sessions.
@@ -94,6 +94,7 @@ def make_server(
             uploads,
             threads,
             stopping,
+            admission,
         ),
         operator: OperatorMethods(rounds, sessions, admission, log_keys, threads, stopping),
         auditor: AuditorMethods(rounds.views, rounds.budgets, rounds.seeds, LogViews(store)),

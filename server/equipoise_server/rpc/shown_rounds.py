@@ -7,8 +7,11 @@ from typing import Any
 
 from equipoise.accounting import Cost
 from equipoise.model.accounts import AccountCharge, Budget
+from equipoise.model.plan_choices import PlanChoice
 from equipoise.model.rounds import MechanismPlan, Plan, PlanNumbers, Progress, Round, RoundDetail, Terms
 from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.forecasts import shown_candidates
+from equipoise_server.mechanisms.planner import Comparison, why
 from equipoise_server.rounds.records import RoundRecord
 
 
@@ -27,6 +30,16 @@ def shown_to_analyst(record: RoundRecord, analyst: str, answered: int = 0) -> Ro
 def shown_to_operator(record: RoundRecord, progress: Progress, charges: tuple[AccountCharge, ...]) -> RoundDetail:
     """Return a round as operators and auditors see it, with its progress and its charges."""
     return RoundDetail(record, shown_plan(record.plan, record.terms, charges), progress)
+
+
+def shown_choice(comparison: Comparison, terms: Terms, charges: tuple[AccountCharge, ...]) -> PlanChoice:
+    """Return a plan as it is shown, with what it was chosen from where the terms leave the choice."""
+    because = why(comparison)
+    return PlanChoice(
+        plan=shown_plan(comparison.plan, terms, charges),
+        because=because,
+        candidates=shown_candidates(comparison) if because else (),
+    )
 
 
 def shown_plan(plan: MechanismPlan, terms: Terms, charges: tuple[AccountCharge, ...]) -> Plan:

@@ -95,7 +95,7 @@ def read_open_session(context: Context, record: RoundRecord) -> OpenSession:
         session_id=record.id,
         source=source,
         schema=dataset.schema.to_json(),
-        setting=setting_of(record.terms, record.records, record.universe_size, dataset.schema.sizes),
+        setting=setting_of(record.terms, record.records, record.universe_size, dataset.schema),
         plan=record.plan,
         seed=seed,
         data_digest=digest,

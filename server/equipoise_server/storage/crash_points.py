@@ -58,6 +58,12 @@ class CrashPoint(StrEnum):
     LOG_COMMITTED = "log committed"  # it has; nobody was shown, and the log's next look signs it
     CHECKPOINT_WRITTEN = "checkpoint written"  # the guard knows the log's size and root; nobody was shown
     CHECKPOINT_COMMITTED = "checkpoint committed"  # signed, once and for ever
+    PAIR_PREPARED = "pair prepared"  # of a certificate and its key: the old pair is in force
+    PAIR_EXCHANGED = "pair exchanged"  # the new pair is, though its key is not in its place yet
+    REISSUE_WRITTEN = "reissue written"  # of a new authority: nobody has a certificate of it yet
+    REISSUE_COMMITTED = "reissue committed"  # everybody has; what the old one signed is honoured, too
+    RETIRE_AUTHORITY_WRITTEN = "retire_authority written"  # everything is honoured as before
+    RETIRE_AUTHORITY_COMMITTED = "retire_authority committed"  # the old certificates are refused on every call
     KEY_MADE = "key made"  # a file that no store knows of; the next attempt makes another
     KEY_WRITTEN = "key written"
     KEY_COMMITTED = "key committed"  # in force, or retired; the private key of a retired one may be left

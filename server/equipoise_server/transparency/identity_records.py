@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
-from equipoise.records.identity_items import IdentityItem
+from equipoise.records.identity_items import AuthorityEvent, AuthorityItem, IdentityItem
 from equipoise.records.record import Audience, Kind
-from equipoise.records.record_layouts import make_item
+from equipoise.records.record_layouts import make_item, read_item
 from equipoise_server.identity.registry import Registry
 from equipoise_server.storage.operations import Operations
+from equipoise_server.storage.tables.transparency import record_items, records
 from equipoise_server.transparency.record_writer import record
 
 
@@ -22,3 +23,20 @@ def recorded_registry(operations: Operations) -> Registry:
 def identity_changed(connection: Connection, item: IdentityItem, now: datetime) -> None:
     """Record a change of the registry, in the transaction that makes it."""
     record(connection, Kind.IDENTITY_CHANGED, [make_item(item, Audience.AUDITOR)], now=now)
+
+
+def authority_changed(connection: Connection, item: AuthorityItem, now: datetime) -> None:
+    """Record an exchange of the authority, in the transaction that makes it."""
+    record(connection, Kind.AUTHORITY_CHANGED, [make_item(item, Audience.AUDITOR)], now=now)
+
+
+def newest_authority_change(connection: Connection) -> tuple[AuthorityEvent, bytes] | None:
+    """Return what was last recorded of an authority, and the digest of its certificate; None where nothing was."""
+    query = select(record_items.c.content).join(records, record_items.c.record == records.c.position)
+    query = query.where(records.c.round_id == "", records.c.kind == Kind.AUTHORITY_CHANGED.value)
+    query = query.where(record_items.c.content.is_not(None)).order_by(records.c.position.desc()).limit(1)
+    content = connection.execute(query).scalar_one_or_none()
+    if content is None:
+        return None
+    item = read_item(content, AuthorityItem)
+    return item.event, item.authority

@@ -123,6 +123,7 @@ class Viewers:
         nowhere = analyst_pb2.GetAnalystRoundRequest(round_id=NOWHERE)
         self._call(viewer, first, f"{stage}, no such round", "GetAnalystRound", [nowhere])
         self._call(viewer, first, stage, "GetIdentity", [analyst_pb2.GetIdentityRequest()])
+        self._call(viewer, first, stage, "GetAuthority", [analyst_pb2.GetAuthorityRequest()])
         self._call(viewer, first, stage, "ListSessions", [analyst_pb2.ListSessionsRequest()])
         self._call(viewer, first, f"{stage}, no such session", "AskQueries", asking(NOWHERE))
 

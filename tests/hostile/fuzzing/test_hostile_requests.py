@@ -96,7 +96,8 @@ class Served:
         self.round_id = bench.opened(replace(TERMS, mechanism="gaussian", options={}))
         self.session_id = bench.sessions.open(SESSION_TERMS, "a session").id
         rounds, now = bench.rounds, bench.clock
-        admission = Admission(recorded_registry(rounds.operations), Authority.create("here", now()), 10)
+        authority = Authority.create("here", now())
+        admission = Admission(recorded_registry(rounds.operations), lambda: authority, 10)
         self._shared = SharedThreads(2, "hostile")
         threads = Threads(self._shared, self._shared)
         uploads = Uploads(10_000, 2**20, admission.registry.count, self._shared)
@@ -121,6 +122,7 @@ class Served:
                 uploads,
                 threads,
                 stopping,
+                admission,
             ),
             operator_pb2.DESCRIPTOR.services_by_name["OperatorService"]: operators,
             auditor_pb2.DESCRIPTOR.services_by_name["AuditorService"]: AuditorMethods(

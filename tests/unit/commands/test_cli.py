@@ -177,6 +177,11 @@ def test_attributes_say_what_numbers_outside_of_their_bins_count_as() -> None:
     assert said == "price: [500, 1000); numbers outside of the bins count in the nearest one"
 
 
+def test_attributes_say_whether_their_order_means_something() -> None:
+    assert in_words(Attribute("grade", ("a", "b"), ordered=True)) == "grade: a, b (ordered)"
+    assert in_words(Attribute("code", ("[0, 1)",), (0.0, 1.0), ordered=False)) == "code: [0, 1) (in no order)"
+
+
 def test_a_session_of_one_analyst_warns_of_no_others(capsys: pytest.CaptureFixture[str]) -> None:
     session = SessionTerms(length=5)
     terms = replace(ROUND.terms, session=session, analyst_budget=None)

@@ -16,7 +16,7 @@ from equipoise_server.mechanisms.interface import PublicParameters
 
 SEED, NONCE, DIGEST = b"s" * 32, b"n" * 32, b"d" * 32
 SETTING = PublicParameters(
-    100, 8, (Share("ann", 2, 3),), "query", Budget(1.0, 1e-6), Budget(2.0, 1e-6), 0.05, {"rounds": 3}, (2, 4)
+    100, 8, (Share("ann", 2, 3),), "query", Budget(1.0, 1e-6), Budget(2.0, 1e-6), 0.05, {"rounds": 3}, (2, 4), (1,)
 )
 ASKED = {"bob": b"other", "ann": b"alike"}
 PLAN = MechanismPlan("gaussian", "{}", Cost(rho=7), Cost(epsilon=3), 0.25, 1, 2.0, 3, 0.125)
@@ -29,6 +29,7 @@ def test_it_is_computed_as_documented() -> None:
         "records": 100,
         "universe_size": 8,
         "attributes": [2, 4],
+        "ordered": [1],
         "shares": [{"analyst": "ann", "statements": 2, "queries": 3, "sensitivity": 0, "support": 0}],
         "unit": "query",
         "data_budget": {"epsilon": 1.0, "delta": 1e-6},

@@ -12,7 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from equipoise.errors import InvalidArgument
-from equipoise_server.identity.authority import CERTIFICATE_FILE, CLOCK_SKEW, KEY_FILE, Authority, new_key
+from equipoise_server.identity.authority import CERTIFICATE_FILE, KEY_FILE, Authority, new_key
+from equipoise_server.identity.certificate_forms import CLOCK_SKEW
 from equipoise_server.identity.names import certified_name
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -32,7 +32,7 @@ def test_a_method_without_a_row_or_a_row_without_a_method_is_named() -> None:
 
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_each_method_is_for_its_own_role(method: str) -> None:
-    own = set(Role) if method.endswith("/GetIdentity") else {METHODS[method]}
+    own = set(Role) if method.endswith(("/GetIdentity", "/GetAuthority")) else {METHODS[method]}
     for role in Role:
         if role in own:
             assert authorise(role, method) is POLICY[method]

@@ -36,7 +36,9 @@ from equipoise_server.mechanisms.planner import (
     beyond_limits,
     compare,
     why,
+    without_choice,
 )
+from equipoise_server.mechanisms.pooled.plan import PooledParameters
 from equipoise_server.mechanisms.registry import MECHANISMS, mechanism
 
 pytestmark = pytest.mark.slow
@@ -185,9 +187,9 @@ def assert_none_is_better(best: Candidate, candidates: Sequence[Candidate]) -> N
 
 
 WINNERS = (
-    (setting(1000, 5, 7450, unit="analyst"), {"pooled"}),
-    (setting(100, 5, 7450), {"pooled"}),
-    (setting(10, 5, 7450), {"pooled"}),
+    (setting(1000, 5, 7450, unit="analyst"), {"pooled", "equilibrium"}),
+    (setting(100, 5, 7450), {"pooled", "equilibrium"}),
+    (setting(10, 5, 7450), {"pooled", "equilibrium"}),
     (setting(3, 10, 10, universe_size=24, attributes=(2, 3, 4)), set(MECHANISMS)),
     (setting(30, 40_000, 40_000, universe_size=2**26, attributes=()), {"projection"}),
 )
@@ -211,6 +213,36 @@ def test_the_choice_among_the_real_mechanisms(case: PublicParameters, names: set
             assert each.plan == MECHANISMS[each.mechanism].plan(case)
             assert each.plan.mechanism == each.mechanism
     assert mechanism("auto").plan(case) == found.plan
+
+
+def test_many_small_tables_are_measured_by_their_residuals() -> None:
+    """All triples of 16 binary attributes: noise on each would measure single attributes 105 times."""
+    triples, bits = 560, 16
+    case = setting(1, triples, 8 * triples, records=21_574, universe_size=2**bits, attributes=(2,) * bits)
+    found = compare(replace(case, data_budget=Budget(1.0, 1 / 21_574**2)), MECHANISMS)
+    plans = {each.mechanism: each.plan for each in found.candidates if each.plan is not None}
+    pooled = plans["pooled"]
+    assert found.plan == pooled
+    assert PooledParameters.from_json(pooled.parameters).residuals is not None
+    assert pooled.analyst_cost == Cost()
+    assert pooled.expected_error < 0.002
+    assert pooled.max_half_width <= 0.35 * plans["gaussian"].max_half_width
+    assert plans["projection"].expected_error > pooled.expected_error * (1 + NEAR)
+
+
+def test_few_large_tables_are_measured_one_by_one() -> None:
+    plan = mechanism("pooled").plan(setting(100, 5, 3000))
+    assert PooledParameters.from_json(plan.parameters).residuals is None
+    forced = mechanism("pooled").plan(setting(100, 5, 3000, options={"residuals": 1}))
+    assert forced.expected_error > plan.expected_error
+
+
+def test_one_mechanism_alone_is_planned_and_not_called_a_choice() -> None:
+    alone = without_choice(MECHANISMS["gaussian"], ROUND)
+    assert alone.plan == MECHANISMS["gaussian"].plan(ROUND)
+    assert why(alone) == ""
+    with pytest.raises(InvalidArgument, match=r"^options\.luck: unknown"):
+        without_choice(MECHANISMS["gaussian"], replace(ROUND, options={"luck": 1}))
 
 
 def test_auto_runs_what_it_chose() -> None:
@@ -262,7 +294,7 @@ def test_different_refusals_are_told_together() -> None:
         Candidate("three", None, InvalidArgument("options.luck", "unknown")),
     )
     with pytest.raises(InvalidArgument) as caught:
-        _ = Comparison(refused, None, by_promise).plan
+        _ = Comparison(ROUND, refused, None, by_promise).plan
     expected = "mechanism: none can serve this: one: universe_size: is too large; two: data_budget: too little"
     assert caught.value.message == expected
 

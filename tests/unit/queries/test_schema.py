@@ -36,6 +36,22 @@ def test_what_is_written_is_read_back() -> None:
     assert Schema.from_json(schema.to_json()) == schema
 
 
+def test_attributes_with_edges_are_ordered_unless_they_say_otherwise() -> None:
+    attributes = [
+        {"name": "grade", "categories": ["a", "b", "c"], "ordered": True},
+        {"name": "colour", "categories": ["red", "blue"]},
+        {"name": "hour", "edges": [0, 12, 24]},
+        {"name": "code", "edges": [0, 1, 2], "ordered": False},
+    ]
+    schema = Schema.from_json(json.dumps({"version": 1, "attributes": attributes}))
+    assert schema.ordered == (0, 2)
+    assert [each.ordered for each in schema.attributes] == [True, None, None, False]
+    assert Schema.from_json(schema.to_json()) == schema
+    # What does not say it is written as before.
+    assert "ordered" not in Schema.from_json(FLIGHTS).to_json()
+    assert Schema.from_json(FLIGHTS).ordered == (1, 2)
+
+
 def test_sizes_are_short_for_coded_columns() -> None:
     schema = Schema.from_json('{"sex": 2, "age": 10}')
     assert schema.names == ("sex", "age")
@@ -97,6 +113,7 @@ def one(**parts: object) -> str:
         (one(name="a", categories=["x"], unknown=3), "schema.attributes[1].unknown"),
         (one(name="a", categories=["x"], clamp=True), "schema.attributes[1].clamp"),
         (one(name="a", categories=["x"], clamp="no"), "schema.attributes[1].clamp"),
+        (one(name="a", categories=["x"], ordered=1), "schema.attributes[1].ordered"),
         (one(name="a", edges=[]), "schema.attributes[1].edges"),
         (one(name="a", edges=[1]), "schema.attributes[1].edges"),
         (one(name="a", edges=[1, 1]), "schema.attributes[1].edges[1]"),

@@ -11,6 +11,7 @@ import pytest
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.rounds import MechanismPlan
 from equipoise.model.terms_checks import check_terms
+from equipoise.queries.schema import Schema
 from equipoise.v1 import types_pb2
 from equipoise.wire.terms import UNITS, terms_from_message
 from equipoise_server.conversion import epsilon_for
@@ -49,7 +50,7 @@ def planned(
     )
     terms = terms_from_message(message)
     check_terms(terms)
-    return mechanism(terms.mechanism).plan(setting_of(terms, records, 24))
+    return mechanism(terms.mechanism).plan(setting_of(terms, records, 24, Schema.from_json('{"a": 4, "b": 6}')))
 
 
 @pytest.mark.slow

@@ -16,11 +16,15 @@ from equipoise.v1 import types_pb2
 from equipoise.wire.accounts import CHARGE as CHARGES
 from equipoise.wire.accounts import account_to_message, journal_entry_to_message
 from equipoise.wire.datasets import dataset_to_message
-from equipoise.wire.rounds import STATES, plan_to_message, round_detail_to_message, round_to_message
+from equipoise.wire.rounds import PLAN as PLANS
+from equipoise.wire.rounds import STATES, plan_choice_to_message, round_detail_to_message, round_to_message
 from equipoise.wire.submissions import receipt_to_message
 from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.planner import compare, why, without_choice
+from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
-from equipoise_server.rpc.shown_rounds import shown_plan, shown_to_analyst, shown_to_operator
+from equipoise_server.rounds.terms.checks import setting_of
+from equipoise_server.rpc.shown_rounds import shown_choice, shown_plan, shown_to_analyst, shown_to_operator
 
 TIME = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
 PLAN = MechanismPlan(
@@ -75,9 +79,33 @@ def test_an_operator_sees_everything() -> None:
 
 def test_an_unprotected_plan_shows_no_cost_of_the_analysts() -> None:
     terms = replace(TERMS, analyst_budget=None, session=SessionTerms(4))
-    message = plan_to_message(shown_plan(PLAN, terms, (CHARGE,)))
+    message = PLANS.write(shown_plan(PLAN, terms, (CHARGE,)))
     assert not message.HasField("analyst_cost")
     assert not message.HasField("analyst_budget")
+
+
+def test_what_auto_compared_is_shown_with_the_reason() -> None:
+    """Every mechanism's expectation beside its promise and its pairs; why another cannot; and why one won."""
+    terms = replace(TERMS, options={})
+    found = compare(setting_of(terms, 100, 12, Schema.from_json('{"a": 3, "b": 4}')), MECHANISMS)
+    message = plan_choice_to_message(shown_choice(found, terms, (CHARGE,)))
+    assert message.because == why(found)
+    assert [each.mechanism for each in message.candidates] == list(MECHANISMS)
+    for shown, candidate in zip(message.candidates, found.candidates, strict=True):
+        assert shown.HasField("forecast") is (candidate.plan is not None)
+        assert shown.refusal == ("" if candidate.refusal is None else candidate.refusal.message)
+        if candidate.plan is not None:
+            told = shown.forecast
+            assert told.expected_error == candidate.plan.expected_error
+            assert told.max_half_width == candidate.plan.max_half_width
+            assert told.data_budget.epsilon == epsilon_for(candidate.plan.data_cost, TERMS.data_budget.delta)
+
+
+def test_a_mechanism_that_the_terms_name_was_compared_with_none() -> None:
+    terms = replace(TERMS, options={})
+    found = without_choice(MECHANISMS["gaussian"], setting_of(terms, 100, 12, Schema.from_json('{"a": 3, "b": 4}')))
+    message = plan_choice_to_message(shown_choice(found, terms, (CHARGE,)))
+    assert (message.plan.mechanism, message.because, len(message.candidates)) == ("gaussian", "", 0)
 
 
 def test_a_shown_round_leaves_out_the_options() -> None:

@@ -52,6 +52,9 @@ class Demand:
         return votes + self.noise.law(self.l1_sensitivity).draw(len(votes), stream)
 
 
+NO_VOTES = Demand(0, None, 0)
+
+
 def plan_demand(
     setting: PublicParameters, sets: int, budget: Budget, only_concentrated: bool, least: float
 ) -> Demand:

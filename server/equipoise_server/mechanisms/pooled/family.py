@@ -16,7 +16,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.marginal_tables import Axes
 from equipoise.records.codec import COUNT, canonical_object, key, list_of
 
-MAX_SETS = 512
+MAX_SETS = 1 << 10  # all triples of 16 attributes, with their pairs, are 696
 MAX_TABLE = 1 << 20  # cells
 
 
@@ -46,6 +46,15 @@ class Family:
     def holds(self, axes: Axes | None) -> TypeGuard[Axes]:
         """Whether the family answers a statement about the table over these attributes; None: about no table."""
         return axes is not None and len(axes) <= self.ways and table_cells(self.sizes, axes) <= self.cells
+
+    @property
+    def complete(self) -> bool:
+        """Whether the family holds the set of all attributes, and so every statement's."""
+        return self.holds(tuple(self._telling))
+
+    def covers(self, summed: float) -> bool:
+        """Whether sums of half of the largest table are certified: the other half errs like them."""
+        return 4 * summed >= max((table_cells(self.sizes, axes) for axes in self.sets), default=1)
 
     def check(self) -> None:
         """Raises `InvalidArgument` for a family that is empty or too large to vote for."""

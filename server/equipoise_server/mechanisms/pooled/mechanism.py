@@ -11,17 +11,16 @@ all that others see is a function of these, of the data, and of their own worklo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.errors import InvalidArgument
 from equipoise.model.results import AnswerMethod, Answers
 from equipoise.model.rounds import MechanismPlan
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.fixed_point import ONE
 from equipoise.queries.joined_workloads import concatenate, some_statements
-from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.answers import answers_within, moved_into, uncertified, with_answers
@@ -29,12 +28,13 @@ from equipoise_server.mechanisms.checking import planned_workloads
 from equipoise_server.mechanisms.interface import GRID_BITS, OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.pooled.demand import votes_of
-from equipoise_server.mechanisms.pooled.direct import DirectAnswers, direct_answers
-from equipoise_server.mechanisms.pooled.family import table_cells
-from equipoise_server.mechanisms.pooled.measured import MeasuredTable, TableEstimate, estimate, measure
+from equipoise_server.mechanisms.pooled.direct import DirectAnswers
+from equipoise_server.mechanisms.pooled.measured import measure
 from equipoise_server.mechanisms.pooled.outside import repair_outside
 from equipoise_server.mechanisms.pooled.plan import PooledParameters, plan_pooled
-from equipoise_server.mechanisms.pooled.synopsis import fitted_weights, synthetic_records
+from equipoise_server.mechanisms.pooled.released import ReleasedResiduals, ReleasedTables
+from equipoise_server.mechanisms.pooled.synopsis import synthetic_records
+from equipoise_server.mechanisms.residuals.measurement import measure as measure_residuals
 from equipoise_server.randomness.stream import KeyedStream
 
 FITTED = AnswerMethod.FITTED
@@ -62,22 +62,18 @@ class Pooled:
         """Count the demand, measure tables, fit one synopsis, and answer each analyst from its own workload."""
         present = planned_workloads(setting, data, workloads)
         parameters = PooledParameters.from_json(plan.parameters)
-        for workload in present.values():
-            check_statements(parameters, workload)
-        demand = noisy_demand(parameters, setting, present, seed)
         progress("measuring", 0, 1)
-        tables = measure(data, parameters.rhos(demand.tolist()), seed)
+        released = measured(parameters, setting, data, present, seed)
         progress("measuring", 1, 1)
         progress("fitting", 0, 1)
-        weights = fitted_weights(parameters.family.sizes, tables, setting.records)
+        weights = released.weights()
         progress("fitting", 1, 1)
         synopsis = Synopsis(synthetic_records(weights, parameters.synopsis))
         progress("answering", 0, 1)
         answers = {}
         if present:
             together = concatenate(list(present.values()))
-            estimates = estimates_of(together, parameters, tables, setting.records)
-            direct = direct_answers(together, estimates, parameters.chance)
+            direct = released.direct(together, parameters.chance)
             delivered = answered(parameters, together, direct, synopsis, setting.records)
             answers = divided(delivered, present)
         if parameters.repair is not None:
@@ -92,23 +88,31 @@ class Pooled:
         return Outcome(answers, synopsis)
 
 
-def check_workload(plan: MechanismPlan, workload: CompiledWorkload) -> None:
-    """Raise `InvalidArgument` for a workload that a round of this plan cannot answer."""
-    check_statements(PooledParameters.from_json(plan.parameters), workload)
+class Released(Protocol):
+    """What was measured. All else is post-processing of it."""
+
+    def weights(self) -> NDArray[np.float64]:
+        """Fit one distribution over the universe to all of it, each number weighted by its noise: float64[|X|]."""
+        ...
+
+    def direct(self, workload: CompiledWorkload, chance: float) -> DirectAnswers:
+        """Estimate every query; each is beyond its reach with at most this chance."""
+        ...
 
 
-def check_statements(parameters: PooledParameters, workload: CompiledWorkload) -> None:
-    """Raise `InvalidArgument` for a statement about a table outside the family, unless the plan repairs these."""
-    outside = [] if parameters.repair is not None else outside_of(parameters, workload)
-    if outside:
-        family, axes = parameters.family, workload.statement_tables()[outside[0]]
-        limits = f"the family's limit of {family.ways} attributes and {family.cells:,} cells"
-        if axes is None:
-            problem = f"is not told by one table; pooled answers what tables within {limits} tell"
-        else:
-            cells = table_cells(family.sizes, axes)
-            problem = f"is about a table of {len(axes)} attributes and {cells:,} cells, larger than {limits}"
-        raise InvalidArgument(f"statements[{outside[0]}]", problem)
+def measured(
+    parameters: PooledParameters,
+    setting: PublicParameters,
+    data: Counts,
+    present: Mapping[str, CompiledWorkload],
+    seed: bytes,
+) -> Released:
+    """Measure what the plan says: residuals, or the tables that are asked for."""
+    if parameters.residuals is not None:
+        return ReleasedResiduals(measure_residuals(data, parameters.residuals, seed, "pooled/residuals"))
+    demand = noisy_demand(parameters, setting, present, seed)
+    tables = measure(data, parameters.rhos(demand.tolist()), seed)
+    return ReleasedTables(parameters.family, tables, setting.records)
 
 
 def outside_of(parameters: PooledParameters, workload: CompiledWorkload) -> list[int]:
@@ -126,15 +130,6 @@ def noisy_demand(
         (votes_of(workload, setting.unit, sets) for workload in present.values()), np.zeros(len(sets), np.int64)
     )
     return parameters.demand.noisy(votes, KeyedStream.derive(seed, "pooled/demand"))
-
-
-def estimates_of(
-    together: CompiledWorkload, parameters: PooledParameters, tables: Sequence[MeasuredTable], records: int
-) -> dict[Axes, TableEstimate]:
-    """Return what the measured tables say about each table of the family that somebody asks about."""
-    sizes = parameters.family.sizes
-    asked = sorted({axes for axes in together.statement_tables() if parameters.family.holds(axes)})
-    return {axes: estimate(sizes, axes, tables, records) for axes in asked}
 
 
 def answered(

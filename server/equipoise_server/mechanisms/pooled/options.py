@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from equipoise.errors import InvalidArgument
 from equipoise_server.mechanisms.equilibrium.options import real, whole
+from equipoise_server.mechanisms.expected_error import holds_conditions
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.pooled.family import MAX_TABLE
 
@@ -25,10 +26,11 @@ class Options:
 
     `least`: a set that a larger one holds is measured only above so many times what the demand's noise usually
     reaches. `summed`: answers that add up more cells of a table, or rather whose coefficients' squares add up to
-    more, may stay uncertified. `synopsis`: records of the synthetic table. `repair_share`: the part of the data's
-    budget kept for statements outside the family, which are refused where it is 0. Where all shares hold
-    conditions alone it is a twentieth, unless an option says otherwise: nothing public tells how many attributes
-    these are about.
+    more, may stay uncertified. `synopsis`: records of the synthetic table. `residuals`: whether residuals are
+    measured instead of tables; None: where they are expected to err less. `repair_share`: the part of the data's
+    budget kept for statements outside the family, which stay uncertified where it is 0. Where a share holds
+    conditions it is a twentieth, unless an option says otherwise: nothing public tells how many attributes these
+    are about.
     """
 
     ways: int
@@ -37,6 +39,7 @@ class Options:
     least: float
     summed: float
     synopsis: int
+    residuals: bool | None
     repair_share: Fraction
 
 
@@ -48,6 +51,7 @@ LIMITS: dict[str, tuple[float, float, bool]] = {
     "least": (0, 100, False),
     "summed": (1, MAX_TABLE, False),
     "synopsis": (1, 1 << 24, True),
+    "residuals": (0, 1, True),
     "repair_share": (0, 0.9, False),
     "cut_off": (1, 1 << 40, True),
     "threshold": (0, 1, False),
@@ -67,9 +71,8 @@ def read_options(setting: PublicParameters) -> Options:
         if is_whole and value != int(value):
             raise InvalidArgument(f"options.{name}", "must be a whole number")
 
-    # Where a share holds no more queries than statements, all are predicates, or as good as such.
-    only_predicates = all(share.queries == share.statements for share in setting.shares)
-    repair_share = Fraction(str(setting.options.get("repair_share", REPAIR_SHARE if only_predicates else 0)))
+    conditions = any(holds_conditions(share) for share in setting.shares)
+    repair_share = Fraction(str(setting.options.get("repair_share", REPAIR_SHARE if conditions else 0)))
     for name in OF_REPAIR:
         if name in setting.options and not repair_share:
             raise InvalidArgument(f"options.{name}", "has no effect without repair; set repair_share too")
@@ -83,7 +86,8 @@ def read_options(setting: PublicParameters) -> Options:
         cells=whole(options, "cells", CELLS),
         floor=Fraction(str(options.get("floor", FLOOR))),
         least=real(options, "least", LEAST),
-        summed=real(options, "summed", MAX_TABLE if only_predicates else 1),
+        summed=real(options, "summed", MAX_TABLE if all(map(holds_conditions, setting.shares)) else 1),
         synopsis=whole(options, "synopsis", RECORDS),
+        residuals=bool(options["residuals"]) if "residuals" in options else None,
         repair_share=repair_share,
     )

@@ -13,21 +13,12 @@ from equipoise.queries.marginal_tables import Axes
 from equipoise.records.codec import COUNT, FRACTION, REAL, canonical_object, codec_of, key, optional
 from equipoise_server.mechanisms.budget_rounding import usable_rho, with_samplers
 from equipoise_server.mechanisms.checking import check_setting
-from equipoise_server.mechanisms.expected_error import (
-    COVERED,
-    fitted_part,
-    gaussian_mean,
-    mean_over_queries,
-    only_predicates,
-)
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
-from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, GaussianNoise
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.pooled.allocation import shares_of
-from equipoise_server.mechanisms.pooled.demand import Demand, demand_parts, plan_demand
+from equipoise_server.mechanisms.pooled.demand import NO_VOTES, Demand, demand_parts, plan_demand
 from equipoise_server.mechanisms.pooled.family import Family, table_cells
-from equipoise_server.mechanisms.pooled.measured import estimated_variance, reach
 from equipoise_server.mechanisms.pooled.options import MAX_UNIVERSE, Options, read_options
 from equipoise_server.mechanisms.pooled.outside import (
     budget_beside,
@@ -38,16 +29,23 @@ from equipoise_server.mechanisms.pooled.outside import (
     repair_promise,
     uncertified_outside,
 )
+from equipoise_server.mechanisms.pooled.residual_plan import (
+    plan_residuals,
+    residuals_expected_error,
+    residuals_half_width,
+)
+from equipoise_server.mechanisms.pooled.tables_plan import tables_expected_error, tables_half_width
 from equipoise_server.mechanisms.repair.parameters import REPAIR, Repair
+from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.running_time import PROCESS_BYTES, counting_seconds
 
 SLACK = 1 + 1e-5  # on promises: more than doubles and the units of answers can err
-PREDICATE_PART = 0.5  # of the direct estimate's error that the fit to all tables leaves, measured on Adult
 NO_LARGER = 1 << GRID_BITS
 # Measured once, good to a factor of 3.
 FIT_STEPS = 45
 STEP_SECONDS = 4e-8  # of one step, for each cell of the universe
 TABLE_SECONDS = 2.5e-5  # of one step, for each table
+SET_SECONDS = 1.2e-4  # of one step, for each set whose residual is measured
 VOTER_SECONDS = 2e-4
 FITTED_BYTES = 80
 ANSWER_BYTES = 140
@@ -59,8 +57,9 @@ class PooledParameters(Parameters):
 
     `rho`: of all tables together, in units of 10^-12. `floor`: the part of it that each of the family's largest
     tables gets at least. `chance`: that one estimate errs beyond its reach. `certified`: the largest half-width
-    of an answer certified by the tables, in units of 2^-40. `synopsis`: records of the synthetic table. `repair`:
-    how statements outside the family are answered; None where they are refused.
+    of an answer certified by the tables, in units of 2^-40. `synopsis`: records of the synthetic table.
+    `residuals`: what is measured instead of tables, and its noise; there are no votes then, and `rho` is all that
+    it costs. `repair`: how statements outside the family are answered; None where they stay uncertified.
     """
 
     family: Family = key("family", codec_of(Family))
@@ -70,6 +69,7 @@ class PooledParameters(Parameters):
     chance: float = key("chance", REAL)
     certified: int = key("certified_half_width", COUNT)
     synopsis: int = key("synopsis_records", COUNT)
+    residuals: ResidualNoise | None = key("residuals", optional(codec_of(ResidualNoise)))
     repair: Repair | None = key("repair", optional(REPAIR))
 
     def rhos(self, noisy_demand: Sequence[int]) -> dict[Axes, Fraction]:
@@ -107,14 +107,22 @@ def plan_pooled(name: str, setting: PublicParameters) -> MechanismPlan:
         raise BudgetExhausted("data_budget: is too small to measure any table; raise it")
     floor = options.floor / max(1, len(family.largest))
     chance = chance_of(setting, family, 2 if options.repair_share else 1)
-    certified = certified_half_width(setting, family, Fraction(rho, RHO_UNIT) * floor, chance, options.summed)
+    within = Fraction(rho, RHO_UNIT)
+    expected, noise = measured_by(setting, options, family, rho)
+    if noise is None:
+        widest = tables_half_width(family, within * floor, chance, options.summed) if family.sets else 0.0
+    else:
+        widest = residuals_half_width(noise, family, chance, options.summed)
+        demand, rho, floor = NO_VOTES, math.ceil(Fraction(noise.rho()) * RHO_UNIT), Fraction(1)
+    certified = min(NO_LARGER, math.ceil(widest / setting.records * SLACK * NO_LARGER) + 16)
     promised, repairs = certified / 2.0**GRID_BITS, None
-    uncertified = uncertified_predicates(setting, family, options)
+    uncertified = uncertified_answers(setting, family, options)
     if options.repair_share:
-        repairs = plan_repair(setting, places, 2 * promised, Fraction(whole - rho, RHO_UNIT))
-        uncertified = min(setting.queries, uncertified + uncertified_outside(setting, repairs))
+        repairs = plan_repair(setting, places, 2 * promised, Fraction(whole, RHO_UNIT) - within)
+        conditions = 0 if family.covers(options.summed) else setting.statements
+        uncertified = min(setting.queries, conditions + uncertified_outside(setting, repairs))
         promised = max(promised, repair_promise(repairs))
-    parameters = PooledParameters(family, demand, rho, floor, chance, certified, options.synopsis, repairs)
+    parameters = PooledParameters(family, demand, rho, floor, chance, certified, options.synopsis, noise, repairs)
     return make_plan(
         name,
         setting,
@@ -122,20 +130,38 @@ def plan_pooled(name: str, setting: PublicParameters) -> MechanismPlan:
         data_parts(parameters, setting),
         analyst_parts(parameters, setting),
         max_half_width=promised,
-        expected_error=expected_error(setting, family, Fraction(rho, RHO_UNIT)),
+        expected_error=expected,
         max_uncertified=uncertified,
-        seconds=predicted_seconds(setting, family),
+        seconds=predicted_seconds(setting, family, noise),
         memory_bytes=predicted_memory(setting),
     )
+
+
+def measured_by(
+    setting: PublicParameters, options: Options, family: Family, rho: int
+) -> tuple[float, ResidualNoise | None]:
+    """Return the expected error and the noise of residuals where these are expected to err less than tables.
+
+    An option may force either.
+    """
+    tables = tables_expected_error(setting, family, Fraction(rho, RHO_UNIT))
+    if options.residuals is False or not family.sets:
+        return tables, None
+    # One unit of 10^-12 is left for rounding the charge up.
+    noise = plan_residuals(setting, family, Fraction(rho - 1, RHO_UNIT))
+    expected = residuals_expected_error(setting, noise, family)
+    return (expected, noise) if options.residuals or expected < tables else (tables, None)
 
 
 def data_parts(parameters: PooledParameters, setting: PublicParameters) -> list[PrivacyEvent]:
     """Return what the round costs the data: all tables together at their cap, and repair at its own.
 
     The tables' rhos add up to at most `rho` (`accounting.tables_rho` of the variances drawn), and which ones they
-    are depends on the demand alone, not on the data. Their noise is exact; only repair's is truncated.
+    are depends on the demand alone, not on the data. Residuals cost what their noise does (`ResidualNoise.rho`).
+    The noise of both is exact; only repair's is truncated.
     """
-    parts: list[PrivacyEvent] = [ZcdpEvent("tables", Fraction(parameters.rho, RHO_UNIT))]
+    name = "tables" if parameters.residuals is None else "residuals"
+    parts: list[PrivacyEvent] = [ZcdpEvent(name, Fraction(parameters.rho, RHO_UNIT))]
     if parameters.repair is None:
         return parts
     repairing, truncated = repair_data_parts(setting, parameters.repair)
@@ -150,14 +176,14 @@ def analyst_parts(parameters: PooledParameters, setting: PublicParameters) -> li
     return parts if parameters.repair is None else [*parts, *repair_analyst_parts(setting, parameters.repair)]
 
 
-def uncertified_predicates(setting: PublicParameters, family: Family, options: Options) -> int:
-    """At most how many predicates add up too many cells to be certified: each statement may be such a one."""
-    return 0 if covers_predicates(family, options.summed) else setting.statements
+def uncertified_answers(setting: PublicParameters, family: Family, options: Options) -> int:
+    """At most how many answers have no interval, where nothing is repaired.
 
-
-def covers_predicates(family: Family, summed: float) -> bool:
-    """Whether sums of half of the largest table are certified: `j` of its cells err together like the others."""
-    return 4 * summed >= max((table_cells(family.sizes, axes) for axes in family.sets), default=1)
+    Those to statements outside the family, which all may be; and to conditions that add up too many cells.
+    """
+    if not family.complete:
+        return setting.queries
+    return 0 if family.covers(options.summed) else setting.statements
 
 
 def family_of(setting: PublicParameters, options: Options) -> Family:
@@ -182,54 +208,10 @@ def chance_of(setting: PublicParameters, family: Family, parts: int) -> float:
     return setting.beta / parts / (cells + setting.statements)
 
 
-def expected_error(setting: PublicParameters, family: Family, rho: Fraction) -> float:
-    """Return the mean error that is expected where every one of the family's largest tables gets as much rho."""
-    if not family.sets:
-        return 0.0
-    variance = float(GaussianNoise.within(rho / len(family.largest)).variance * MAX_MOVED)
-    measured = [(axes, variance) for axes in family.largest]
-    pairs: list[Axes] = [axes for axes in family.sets if len(axes) == 2]
-    boxes = [
-        gaussian_mean(COVERED * (1 - COVERED) * cells * estimated_variance(family.sizes, axes, measured))
-        for axes in pairs or family.largest
-        for cells in (table_cells(family.sizes, axes),)
-    ]
-    predicate = PREDICATE_PART * sum(boxes) / len(boxes) / setting.records
-    deviation = math.sqrt(variance) / setting.records
-    cells = sum(table_cells(family.sizes, axes) for axes in family.largest)
-    cell = gaussian_mean(deviation**2) * fitted_part(deviation, len(family.largest), cells)
-    return mean_over_queries(setting, lambda share: min(1.0, predicate if only_predicates(share) else cell))
-
-
-def certified_half_width(
-    setting: PublicParameters, family: Family, least_rho: Fraction, chance: float, summed: float
-) -> int:
-    """The largest reach of a certified answer, in units of 2^-40: see `plan_pooled`."""
-    if not family.sets:
-        return 4
-    try:
-        noise = GaussianNoise.within(least_rho)
-        noise.law(MAX_MOVED)
-    except ValueError:
-        raise BudgetExhausted(
-            "data_budget: is too small for so many tables; the noise would be coarser than its sampler can draw"
-        ) from None
-    predicates = summed > 1 or covers_predicates(family, summed)
-    measured = [(axes, float(noise.variance * MAX_MOVED)) for axes in family.largest]
-    widest = 0.0
-    for axes in family.sets:
-        variance, cells = estimated_variance(family.sizes, axes, measured), table_cells(family.sizes, axes)
-        widest = max(
-            widest,
-            reach(variance * (1 - 1 / cells), chance),
-            reach(variance * min(summed, cells / 4), chance) if predicates else 0.0,
-        )
-    return min(NO_LARGER, math.ceil(widest / setting.records * SLACK * NO_LARGER) + 16)
-
-
-def predicted_seconds(setting: PublicParameters, family: Family) -> float:
+def predicted_seconds(setting: PublicParameters, family: Family, noise: ResidualNoise | None) -> float:
     """Return a rough prediction of a run on one ordinary core: votes, counting and answering, and the fit."""
-    steps = FIT_STEPS * (STEP_SECONDS * setting.universe_size + TABLE_SECONDS * len(family.largest))
+    measured = TABLE_SECONDS * len(family.largest) if noise is None else SET_SECONDS * len(family.sets)
+    steps = FIT_STEPS * (STEP_SECONDS * setting.universe_size + measured)
     return counting_seconds(setting) + VOTER_SECONDS * len(setting.shares) + steps
 
 

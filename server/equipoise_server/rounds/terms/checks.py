@@ -7,6 +7,7 @@ import math
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import COUNTED_FOR, Budget
 from equipoise.model.rounds import MechanismPlan, Terms
+from equipoise.queries.schema import Schema
 from equipoise_server.ledger.accounts import analyst_account, data_account, holder
 from equipoise_server.ledger.caps import Composition
 from equipoise_server.ledger.charges import Charge
@@ -17,16 +18,14 @@ MAX_REASON = 500
 UNPROTECTED = Budget(math.inf, 0.0)
 
 
-def setting_of(
-    terms: Terms, records: int, universe_size: int, attributes: tuple[int, ...] = ()
-) -> PublicParameters:
+def setting_of(terms: Terms, records: int, universe_size: int, schema: Schema) -> PublicParameters:
     """Return all public parameters on which a plan may depend.
 
     Args:
         terms: the terms; a session's length becomes one of the options.
         records: the number of records.
         universe_size: the number of universe cells.
-        attributes: the number of categories of each attribute.
+        schema: the dataset's; the attributes' sizes, and which of them are ordered.
     """
     length = {} if terms.session is None else {"length": terms.session.length}
     return PublicParameters(
@@ -38,7 +37,8 @@ def setting_of(
         analyst_budget=terms.analyst_budget or UNPROTECTED,
         beta=terms.beta,
         options={**terms.options, **length},
-        attributes=attributes,
+        attributes=schema.sizes,
+        ordered=schema.ordered,
     )
 
 

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.rounds import MechanismPlan, SessionTerms, Terms
-from equipoise_server.mechanisms.registry import mechanism, session_mechanism
+from equipoise_server.mechanisms.planner import Comparison, without_choice
+from equipoise_server.mechanisms.registry import PLANNERS, mechanism, session_mechanism
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.terms.checks import setting_of
 
@@ -48,19 +49,26 @@ def with_defaults(terms: Terms, now: datetime) -> Terms:
 
 
 def make_plan(terms: Terms, dataset: DatasetRecord) -> MechanismPlan:
-    """Return the mechanism's plan for the terms.
+    """Return the plan for the terms. Raises what `compare_plans` raises."""
+    return compare_plans(terms, dataset).plan
+
+
+def compare_plans(terms: Terms, dataset: DatasetRecord) -> Comparison:
+    """Return the plan for the terms, and what it was chosen from; of a mechanism that the terms name, nothing else.
 
     Raises:
         InvalidArgument: the terms allow no plan, or the turns are too short for their statements.
         BudgetExhausted: no plan fits the budgets.
     """
     schema = dataset.schema
-    setting = setting_of(terms, dataset.records, schema.universe_size, schema.sizes)
+    setting = setting_of(terms, dataset.records, schema.universe_size, schema)
+    if terms.session is None and terms.mechanism in PLANNERS:
+        return PLANNERS[terms.mechanism].compare(setting)
     named = mechanism if terms.session is None else session_mechanism
-    plan = named(terms.mechanism).plan(setting)
+    comparison = without_choice(named(terms.mechanism), setting)
     if terms.session is not None and terms.session.turn_seconds:
-        _check_turns(terms.session, [share.statements for share in terms.shares], plan)
-    return plan
+        _check_turns(terms.session, [share.statements for share in terms.shares], comparison.plan)
+    return comparison
 
 
 def _check_turns(session: SessionTerms, statements: Sequence[int], plan: MechanismPlan) -> None:

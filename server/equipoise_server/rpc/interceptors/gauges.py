@@ -52,7 +52,7 @@ class StoreGauges(Collector):
 class CertificateGauge(Collector):
     """The gauge of the remaining validity of the deployment's own certificates."""
 
-    def __init__(self, ends: Mapping[str, datetime], clock: Clock) -> None:
+    def __init__(self, ends: Callable[[], Mapping[str, datetime]], clock: Clock) -> None:
         self._ends = ends
         self._clock = clock
 
@@ -63,7 +63,7 @@ class CertificateGauge(Collector):
             "equipoise_certificate_seconds_left",
             "How long a certificate of the deployment is still valid.",
             "certificate",
-            {name: (end - now).total_seconds() for name, end in self._ends.items()},
+            {name: (end - now).total_seconds() for name, end in self._ends().items()},
         )
 
 

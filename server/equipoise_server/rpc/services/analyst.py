@@ -14,6 +14,8 @@ from equipoise.wire.datasets import dataset_to_message
 from equipoise.wire.identities import caller_to_message
 from equipoise.wire.rounds import round_to_message
 from equipoise.wire.submissions import dry_run_to_message, receipt_to_message
+from equipoise_server.identity.admission import Admission
+from equipoise_server.identity.succession import certificates_of
 from equipoise_server.rounds.analyst_views import AnalystViews
 from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.rounds.store.rounds import NO_DATASET
@@ -41,10 +43,18 @@ class AnalystMethods:
     uploads: Uploads
     threads: Threads
     stopping: asyncio.Event
+    admission: Admission
 
     def get_identity(self, caller: Caller, _: analyst_pb2.GetIdentityRequest) -> analyst_pb2.GetIdentityResponse:
         """Shows the caller's own name and role."""
         return caller_to_message(caller)
+
+    def get_authority(self, caller: Caller, _: analyst_pb2.GetAuthorityRequest) -> analyst_pb2.GetAuthorityResponse:
+        """Shows the authority, the link from the one before, and the caller's own certificates of it."""
+        authority, operations = self.admission.authority(), self.admission.registry.operations
+        with operations.store.read() as connection:
+            held = certificates_of(connection, authority, caller.name, operations.clock())
+        return analyst_pb2.GetAuthorityResponse(authority=authority.pem, link=authority.link_pem, certificates=held)
 
     def get_dataset(self, caller: Caller, request: analyst_pb2.GetDatasetRequest) -> analyst_pb2.GetDatasetResponse:
         """Shows a dataset, if the caller has a share in a round on it."""

@@ -14,7 +14,7 @@ from equipoise.wire import workloads
 from equipoise.wire.accounts import account_to_message, budget_from_message, journal_entry_to_message
 from equipoise.wire.datasets import dataset_to_message
 from equipoise.wire.identities import analyst_to_message
-from equipoise.wire.rounds import plan_to_message, round_detail_to_message
+from equipoise.wire.rounds import plan_choice_to_message, round_detail_to_message
 from equipoise.wire.terms import terms_from_message
 from equipoise_server.identity.admission import Admission
 from equipoise_server.rounds.analyst_deletion import delete_analyst
@@ -22,7 +22,7 @@ from equipoise_server.rounds.datasets import AccountingMethod
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.services import RoundServices
 from equipoise_server.rpc.services.watch import watch
-from equipoise_server.rpc.shown_rounds import shown_plan, shown_to_operator
+from equipoise_server.rpc.shown_rounds import shown_choice, shown_to_operator
 from equipoise_server.rpc.threads import Threads
 from equipoise_server.sessions.service import Sessions
 
@@ -83,7 +83,7 @@ class OperatorMethods:
             request.name, Role.ANALYST, request.signing_request, request.request_id, f"operator/{caller.name}"
         )
         return operator_pb2.AddAnalystResponse(
-            certificate=pem, authority=self.admission.authority.pem, log_keys=self.log_keys()
+            certificate=pem, authority=self.admission.authority().pem, log_keys=self.log_keys()
         )
 
     def renew_analyst(
@@ -94,7 +94,7 @@ class OperatorMethods:
             request.name, {Role.ANALYST}, request.signing_request, request.request_id, f"operator/{caller.name}"
         )
         return operator_pb2.RenewAnalystResponse(
-            certificate=pem, authority=self.admission.authority.pem, log_keys=self.log_keys()
+            certificate=pem, authority=self.admission.authority().pem, log_keys=self.log_keys()
         )
 
     def revoke_analyst(
@@ -121,11 +121,11 @@ class OperatorMethods:
         )
 
     def plan_round(self, _: Caller, request: operator_pb2.PlanRoundRequest) -> operator_pb2.PlanRoundResponse:
-        """Shows what a round, or a session, would do and cost, and whether its accounts admit it now."""
+        """Shows what a round, or a session, would do, what it was chosen from, and whether accounts admit it."""
         terms = terms_from_message(request.terms)
-        plan = self.rounds.opening.plan(terms)
-        shown = shown_plan(plan, terms, self.rounds.opening.charges(terms, plan))
-        return operator_pb2.PlanRoundResponse(plan=plan_to_message(shown))
+        comparison = self.rounds.opening.compare(terms)
+        charges = self.rounds.opening.charges(terms, comparison.plan)
+        return plan_choice_to_message(shown_choice(comparison, terms, charges))
 
     def open_round(self, caller: Caller, request: operator_pb2.OpenRoundRequest) -> operator_pb2.OpenRoundResponse:
         """Opens a round: workloads are accepted from now on."""

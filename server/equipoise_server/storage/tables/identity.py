@@ -17,7 +17,8 @@ identities = Table(
     CheckConstraint("role IN ('analyst', 'operator', 'auditor')", name="role"),
 )
 
-# Every certificate ever issued; `serial` is the X.509 serial number in lower-case hexadecimal.
+# Every certificate ever issued; `serial` is the X.509 serial number in lower-case hexadecimal, `used` the time of
+# the first call with it.
 certificates = Table(
     "certificates",
     metadata,
@@ -26,6 +27,7 @@ certificates = Table(
     Column("certificate", LargeBinary, nullable=False),
     Column("created", BigInteger, nullable=False),
     Column("revoked", BigInteger),
+    Column("used", BigInteger),
     Index("ix_certificates_name", "name"),
 )
 

@@ -136,7 +136,7 @@ def test_none_that_can_is_told_and_exits_with_1(capsys: pytest.CaptureFixture[st
         ),
         ({"data_cap": "0.9/1e-6"}, "data: no budget left for this round: it exceeds the limit of divergence."),
         (
-            {"analyst_cap": "0.9/1e-6", "mechanism": "equilibrium"},
+            {"analyst_cap": "0.9/1e-6", "mechanism": "equilibrium", "set": "prior=none"},
             "each analyst: no budget for this round: only the worst round counts",
         ),
     ],

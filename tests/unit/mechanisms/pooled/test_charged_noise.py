@@ -38,7 +38,9 @@ def setting(*statements: int, unit: str = "query", **options: object) -> PublicP
     """Shares of so many statements each."""
     shares = tuple(Share(f"analyst-{place}", each, 12 * each) for place, each in enumerate(statements))
     data, own = Budget(2.0, 1 / RECORDS**2), Budget(4.0, 1e-6)
-    return PublicParameters(RECORDS, 48, shares, unit, data, own, 0.05, {"ways": 2} | options, SCHEMA.sizes)
+    return PublicParameters(
+        RECORDS, 48, shares, unit, data, own, 0.05, {"ways": 2, "residuals": 0} | options, SCHEMA.sizes
+    )
 
 
 def planned(case: PublicParameters) -> PooledParameters:

@@ -13,6 +13,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan, Share, Terms
 from equipoise.model.terms_checks import check_terms
+from equipoise.queries.schema import Attribute, Schema
 from equipoise_server.rounds.opening import open_request
 from equipoise_server.rounds.store.rounds import canonical, plan_from_json, plan_to_json, terms_to_json
 from equipoise_server.rounds.terms.checks import charges_of, check_reason, setting_of
@@ -60,8 +61,11 @@ def test_an_opening_is_the_request_that_its_terms_ask_for() -> None:
 
 def test_good_terms_pass() -> None:
     check_terms(TERMS)
-    setting = setting_of(TERMS, records=10, universe_size=4)
+    setting = setting_of(
+        TERMS, 10, 4, Schema((Attribute("a", ("x", "y"), ordered=True), Attribute("b", ("x", "y"))))
+    )
     assert (setting.records, setting.universe_size, setting.shares) == (10, 4, TERMS.shares)
+    assert (setting.attributes, setting.ordered) == ((2, 2), (0,))
 
 
 @pytest.mark.parametrize(

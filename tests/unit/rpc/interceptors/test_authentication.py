@@ -17,7 +17,8 @@ from cryptography import x509
 
 from equipoise.errors import NotAuthenticated, TooFast
 from equipoise.model.identities import Caller, Role
-from equipoise_server.identity.authority import CLOCK_SKEW, Authority, certificate_to_pem, new_key
+from equipoise_server.identity.authority import Authority, certificate_to_pem, new_key
+from equipoise_server.identity.certificate_forms import CLOCK_SKEW
 from equipoise_server.identity.credential import credential_of
 from equipoise_server.identity.registry import Registry
 from equipoise_server.rpc.interceptors.authentication import authentication, current_caller

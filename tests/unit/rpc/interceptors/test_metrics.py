@@ -91,7 +91,9 @@ def test_what_is_left_of_budgets_certificates_and_failed_runs_is_offered(store: 
     now = datetime(2026, 1, 1, tzinfo=UTC)
     ends = {"server": now + timedelta(days=2), "authority": now - timedelta(seconds=5)}
     failed = iter((0, 3))
-    metrics = Metrics([StoreGauges(store), CertificateGauge(ends, lambda: now), FailedRuns(lambda: next(failed))])
+    metrics = Metrics(
+        [StoreGauges(store), CertificateGauge(lambda: ends, lambda: now), FailedRuns(lambda: next(failed))]
+    )
     assert lines(metrics, "equipoise_certificate_seconds_left") == {
         'equipoise_certificate_seconds_left{certificate="server"} 172800.0',
         'equipoise_certificate_seconds_left{certificate="authority"} -5.0',

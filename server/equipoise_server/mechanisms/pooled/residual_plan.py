@@ -1,0 +1,93 @@
+"""`pooled` by residuals: the noise, from public facts alone, and what is expected and promised of it.
+
+Every residual of the family is measured once (`mechanisms.residuals`). The noise is in the plan. As no vote decides
+it, it costs the analysts nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.queries.marginal_tables import Axes
+from equipoise_server.mechanisms.expected_error import (
+    gaussian_mean,
+    holds_conditions,
+    mean_over_queries,
+    mixed_error,
+    residual_fit_part,
+)
+from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.pooled.family import Family, table_cells
+from equipoise_server.mechanisms.pooled.measured import reach
+from equipoise_server.mechanisms.residuals.allocation import least_summed
+from equipoise_server.mechanisms.residuals.family import ResidualFamily
+from equipoise_server.mechanisms.residuals.noise import ResidualNoise
+from equipoise_server.mechanisms.residuals.variances import (
+    cell_variances,
+    largest_variance,
+    product_variances,
+)
+
+CONDITION_PART = 0.75  # of the estimate's error that the fit leaves of conditions, measured on Adult
+
+
+def plan_residuals(setting: PublicParameters, family: Family, rho: Fraction) -> ResidualNoise:
+    """Return the noise of least summed variance within `rho`.
+
+    Where tables are asked for, the variances of all cells of the family's largest tables are summed. In rounds of
+    conditions alone every set of the family counts alike, with the mean variance of its cells, and of its prefixes
+    along ordered attributes.
+    """
+    conditions = all(holds_conditions(share) for share in setting.shares)
+    return _least(family, setting.ordered, rho, conditions)
+
+
+@lru_cache(maxsize=32)
+def _least(family: Family, ordered: tuple[int, ...], rho: Fraction, conditions: bool) -> ResidualNoise:
+    measured = ResidualFamily.closed(family.sizes, family.largest, ordered)
+    if conditions:
+        return least_summed(measured, rho, dict.fromkeys(measured.sets, 1.0), "prefixes").noise
+    return least_summed(measured, rho, asked="cells").noise
+
+
+def residuals_half_width(noise: ResidualNoise, family: Family, chance: float, summed: float) -> float:
+    """Return the largest reach of a certified answer, in records: of all cells, and of what `summed` covers."""
+    widest = 0.0
+    for axes in family.sets:
+        cell, box = float(cell_variances(noise, axes).max()), largest_variance(noise, axes)
+        covered = box * min(1.0, 4 * summed / table_cells(family.sizes, axes)) if summed > 1 else 0.0
+        widest = max(widest, reach(max(cell, covered), chance))
+    return widest
+
+
+def residuals_expected_error(setting: PublicParameters, noise: ResidualNoise, family: Family) -> float:
+    """Return the mean error that is expected of answers fitted to all residuals."""
+    cells = [table_cells(family.sizes, axes) for axes in family.largest]
+    means = [_mean(cell_variances(noise, axes)) for axes in family.largest]
+    every = sum(cells)
+    total = math.fsum(each * math.sqrt(mean) for each, mean in zip(cells, means, strict=True))
+    deviation = total / max(1, every) / setting.records
+    cell = gaussian_mean(deviation**2) * residual_fit_part(deviation, every / max(1, len(cells)))
+    pairs: list[Axes] = [axes for axes in family.sets if len(axes) == 2]
+    condition = CONDITION_PART * _box_error(noise, pairs or family.largest) / setting.records
+
+    return mean_over_queries(setting, lambda share: min(1.0, mixed_error(share, condition, cell)))
+
+
+def _box_error(noise: ResidualNoise, sets: Sequence[Axes]) -> float:
+    """Return the mean error of the estimates of boxes of half of the categories of each attribute of these sets."""
+    variances = []
+    for axes in sets:
+        halves = [np.arange(noise.sizes[axis])[None] < (noise.sizes[axis] + 1) // 2 for axis in axes]
+        variances += product_variances(noise, axes, [half.astype(np.float64) for half in halves]).tolist()
+    return math.fsum(map(gaussian_mean, variances)) / max(1, len(variances))
+
+
+def _mean(numbers: NDArray[np.float64]) -> float:
+    return math.fsum(numbers.ravel().tolist()) / numbers.size
