@@ -16,16 +16,17 @@ demo: $(VENV)/demo.stamp  ## one whole round on a public table, with a real serv
 # One more than there are cores, as many tests wait for a server.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(shell expr $$(nproc) + 1) --dist worksteal
 
-test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## a part of every kind of test, none of which may fail: 8 minutes on two idle cores
+# How long each takes is measured in CONTRIBUTING.md.
+test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## a part of every kind of test, none of which may fail
 	$(PYTEST) --tier quick $(TESTS)
 
-test-unit: $(VENV)/test.stamp $(VENV)/demo.stamp  ## of the unit tests alone, without a server: a minute
+test-unit: $(VENV)/test.stamp $(VENV)/demo.stamp  ## of the unit tests alone, without a server
 	$(PYTEST) --tier quick -m "not slow" tests/unit tests/vectors
 
-test-all: $(VENV)/test.stamp $(VENV)/demo.stamp  ## every test, on both stores: a quarter of an hour
+test-all: $(VENV)/test.stamp $(VENV)/demo.stamp  ## every test, on both stores
 	$(PYTEST) $(TESTS)
 
-test-rest: $(VENV)/test.stamp $(VENV)/demo.stamp  ## what `make test` leaves out: ten minutes
+test-rest: $(VENV)/test.stamp $(VENV)/demo.stamp  ## what `make test` leaves out
 	$(PYTEST) --tier rest $(TESTS)
 
 # What tests the client: the tests without a server, and those that type its commands.

@@ -285,6 +285,7 @@ class Custodian:
             "sealed_root": self.root("round-sealed", round_id),
             "release_time": release_time,
             "synopsis": {"digest": _hash("synopsis"), "records": 50},
+            "measurement": None,
         }
         spending = {
             "round": round_id,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.client_command import answered
 from harness.rounds_bench import RECORDS, SCHEMA, write_table
 from harness.runbook_place import Place, block, said
 from harness.stores import find_binaries
@@ -198,3 +199,17 @@ def test_expiring_and_stolen_keys(place: Place) -> None:
         place.ask("second", "enroll", "--bundle", place.variables["BUNDLE"])
         who = place.ask("second", "whoami")
         assert (who["name"], who["role"]) == ("second-operator", "operator")
+
+
+@pytest.mark.parametrize("empty_store", ["sqlite"], indirect=True)
+def test_the_authority_is_exchanged(place: Place) -> None:
+    rotate, check = block("The authority").splitlines()
+    follow = shlex.split(block("The authority", 1).replace('--profile "$PROFILE"', ""))[1:]
+    with place.serving():
+        place.held(rotate)
+        assert "All is well" in place.held(check)
+        assert "not all have used a certificate" in place.held(block("The authority", 2).strip(), code=1)
+        for who in ("operator", "auditor"):
+            assert answered(place.capsys, place.state / "profiles" / who, *follow)["changed"]
+        place.held(block("The authority", 2).strip())
+        assert place.ask("operator", "whoami")["role"] == "operator"

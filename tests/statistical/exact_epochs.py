@@ -17,6 +17,7 @@ from harness.exact_game import Law
 from numpy.typing import NDArray
 from statistical.exact_sparse_vector import at_least
 
+from equipoise.model.results import Answers
 from equipoise_server.mechanisms.epochs.epochs import BLOCK, EpochParameters, Epochs
 from equipoise_server.mechanisms.epochs.question import Question
 from equipoise_server.mechanisms.noise_calibration import NoiseDistribution
@@ -43,6 +44,9 @@ class Remembered:
         if key not in self._held:
             self._held[key] = self._question.held(multiset)
         return self._held[key]
+
+    def told(self, expected: NDArray[np.int64]) -> Answers | None:
+        return self._question.told(expected)
 
     def direction(self, signs: NDArray[np.int64]) -> NDArray[np.int64]:
         return self._question.direction(signs)

@@ -195,7 +195,8 @@ def sessions_of(given: Case, beta: float = BETA) -> Play:
 
     def told(number: int) -> Told:
         seed = number.to_bytes(32)
-        outcome = play(mechanism, made.setting, plan, DenseCounts(made.histogram), asked, seed, lambda *_: None)
+        counts = DenseCounts(made.histogram, made.setting.attributes)
+        outcome = play(mechanism, made.setting, plan, counts, asked, seed, lambda *_: None)
         return together(outcome.answers, dict.fromkeys(ASKED, whole))
 
     return Play(plan, told)

@@ -71,6 +71,7 @@ def records_of(name: str) -> int:
     return 0 if made is None else made.setting.records
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", PLAYS)
 def test_truths_lie_in_their_intervals_and_no_interval_is_refuted(name: str, audit_size: AuditSize) -> None:
     found = seen(PLAYS[name](BETA), audit_size.rounds, records_of(name))
@@ -85,6 +86,7 @@ def test_every_mechanism_is_played() -> None:
     assert {name.partition(",")[0] for name in PLAYS} == {*MECHANISMS, *SESSION_MECHANISMS}
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", ["multiplicative_weights", "equilibrium, analysts"])
 def test_intervals_of_tests_that_have_failed_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As they were once told: whatever the noise, with no less than no error at all."""
@@ -110,7 +112,7 @@ def test_the_share_of_rounds_with_a_truth_outside_is_at_most_beta(name: str, bet
     assert missed(PLAYS[name](beta), COVERED) <= binom.isf(ALARM, COVERED, beta)
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(11)
 @pytest.mark.parametrize("beta", [0.05, 0.2])
 @pytest.mark.parametrize("name", TIGHT)
 def test_intervals_a_third_shorter_fail(name: str, beta: float) -> None:
@@ -139,6 +141,7 @@ def cut_on_the_wrong_side(patches: pytest.MonkeyPatch) -> None:
         patches.setattr(f"equipoise_server.mechanisms.{folder}.mechanism.answers_within", shifted)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", SPARSE)
 def test_an_interval_cut_on_the_wrong_side_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     allowed = binom.isf(ALARM, COVERED, BETA)

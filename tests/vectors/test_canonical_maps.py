@@ -59,6 +59,9 @@ from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.mechanisms.repair.statement_repair import RepairParameters
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.small_db.plan import SmallDatabaseParameters
+from equipoise_server.mechanisms.standing.measurement import MeasurementParameters
+from equipoise_server.mechanisms.standing.plan import StandingParameters
+from equipoise_server.mechanisms.standing.released import ReleasedMeasurement
 from equipoise_server.rounds.budget_views import ACCOUNT
 from equipoise_server.rounds.datasets import NewDataset
 from equipoise_server.rounds.opening import open_request
@@ -84,6 +87,7 @@ START = PriorStart(
     PriorParameters(ResidualNoise((2, 3), (), ((0, 1),), (5, 6, 7)), (8,)), 9, FinalTestParameters(1, 2, 3, 4, 5)
 )
 EPOCHS = EpochParameters(Scale(1, 2), 3, 4, 5, HALF, 6, 7, -8, THIRD, GAUSSIAN, 9, 10, (11, 12))
+NOISE = ResidualNoise((2, 3), (1,), ((0, 1),), (1, 2, 3, 4, 5))
 PARAMETERS: dict[str, Any] = {
     "histogram": HistogramParameters(LAPLACE, THIRD),
     "independent noise": NoiseParameters(GAUSSIAN, 4, 5),
@@ -95,6 +99,8 @@ PARAMETERS: dict[str, Any] = {
     "equilibrium, query": EquilibriumParameters(GAME, REPAIR, None),
     "equilibrium, analyst": EquilibriumParameters(GAME, PLACES, None),
     "equilibrium, prior": EquilibriumParameters(None, None, START),
+    "measurement": MeasurementParameters(NOISE),
+    "standing": StandingParameters(ReleasedMeasurement("r-1", bytes(32), NOISE), THIRD, 5),
     "pooled": PooledParameters(Family((2, 3), 2, 6), Demand(1, GAUSSIAN, -2), 3, THIRD, 0.5, 4, 5, None, REPAIR),
     "pooled by residuals": PooledParameters(
         Family((2, 3), 1, 6),
@@ -190,7 +196,7 @@ ITEM_VALUES: list[Any] = [
     items.SealItem("r-1", ROOT, NONCE),
     items.ReservationItem("r-1", CHARGES, HEAD, 5),
     items.WorkloadItem("r-1", "ann", None),
-    items.ReleaseItem("r-1", ROOT, 5, item_parts.RecordedSynopsis(DIGEST, 3)),
+    items.ReleaseItem("r-1", ROOT, 5, item_parts.RecordedSynopsis(DIGEST, 3), None),
     items.SpendingItem("r-1", CHARGES, HEAD, 5, DIGEST),
     items.ResultItem("r-1", "ann", item_parts.RecordedStream(DIGEST, 1, 2), Cost(epsilon=3)),
     items.AbortItem("r-1", ROOT, "the power failed", 5),

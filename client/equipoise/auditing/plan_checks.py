@@ -9,6 +9,7 @@ from equipoise.accounting import Cost
 from equipoise.auditing.accounts import Accounts, comes_to
 from equipoise.auditing.rounds import Charges, Recorded, RecordedRound, recorded_charges
 from equipoise.auditing.session_checks import check_session_terms
+from equipoise.auditing.standing_checks import check_measurement
 from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import COUNTED_FOR, Budget
 from equipoise.records.item_parts import NOTHING_CHARGED
@@ -29,12 +30,14 @@ def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
         if same != public or json.loads(plan.analyst_events) != terms.analyst_events:
             raise VerificationFailed(f"{history.opened}: the plan differs from the public parameters")
         missing = terms.analyst_budget is None
-        if missing != (terms.analyst_cost is None) or (missing and history.session is None):
+        alone = history.session is None and history.analysts
+        if missing != (terms.analyst_cost is None) or (missing and alone):
             raise VerificationFailed(
                 f"{history.opened}: analysts have a cost without a budget, or a budget without a cost"
             )
         if history.session is not None:
             check_session_terms(history)
+        check_measurement(history, recorded)
         _check_cost(history, "data", terms.data_budget, plan.data_cost, plan.data_events)
         if plan.analyst_cost is not None:
             _check_cost(history, "analyst", terms.analyst_budget, plan.analyst_cost, plan.analyst_events)

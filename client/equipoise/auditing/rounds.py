@@ -57,8 +57,8 @@ class RecordedRound:
 
     @property
     def protects_analysts(self) -> bool:
-        """Whether there is a budget for what its analysts may learn of one another, or only one of them."""
-        return self.terms.analyst_budget is not None or len(self.analysts) == 1
+        """Whether there is a budget for what its analysts may learn of one another, or one of them at most."""
+        return self.terms.analyst_budget is not None or len(self.analysts) <= 1
 
     @property
     def analysts(self) -> list[str]:

@@ -11,6 +11,7 @@ from equipoise.model.accounts import Account, Budget, JournalEntry
 from equipoise.model.datasets import Dataset
 from equipoise.model.rounds import Plan, Round, RoundDetail, RoundState, Share, Terms
 from equipoise.queries.schema import Attribute
+from equipoise.queries.statement_work import most_work
 
 
 def pair(budget: Budget) -> str:
@@ -148,7 +149,7 @@ FACTS: Mapping[str, Callable[[Round, Share | None], object]] = {
     ),
     "intervals hold with": lambda shown, _: f"{1 - shown.terms.beta:.4g}",
     "opened": lambda shown, _: _time(shown.open_time),
-    "session of": lambda shown, _: _length(shown.terms),
+    "session of": lambda shown, own: _length(shown.terms, own),
     "after its updates": lambda shown, _: _ending(shown.terms),
     "unprotected": lambda shown, own: _unprotected(shown.terms, own),
     "your share": lambda _, own: None if own is None else _allowed(own),
@@ -169,13 +170,16 @@ def print_round(shown: Round, share: Share | None = None) -> None:
     print_facts((title, fact(shown, share)) for title, fact in FACTS.items())
 
 
-def _length(terms: Terms) -> str | None:
+def _length(terms: Terms, own: Share | None) -> str | None:
+    """Of a session; with turns also how much work they leave to a statement, for whoever sees all shares."""
     if terms.session is None:
         return None
-    turns = f"{counted(terms.session.length, 'turn')} of {counted(terms.session.turn_seconds, 'second')}"
-    return (
-        turns if terms.session.turn_seconds else f"{counted(terms.session.length, 'statement')}, answered at once"
-    )
+    length, seconds = terms.session.length, terms.session.turn_seconds
+    if not seconds:
+        return f"{counted(length, 'statement')}, answered at once"
+    turns = f"{counted(length, 'turn')} of {counted(seconds, 'second')}"
+    work = f"a statement at most {most_work(seconds, len(terms.shares)):,} units of work"
+    return turns if own is not None else f"{turns}; {work}"
 
 
 def _unprotected(terms: Terms, own: Share | None) -> str | None:

@@ -13,12 +13,17 @@ from equipoise.commands.columns import DATASETS
 from equipoise.commands.files import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
 from equipoise.commands.printing import print_json, print_line, print_list
+from equipoise.commands.progress import RunProgress
+from equipoise.commands.rounds import act
 from equipoise.commands.terminal import printable
+from equipoise.commands.terms_options import Beta, DataDelta, Dataset, ReleaseGrid
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.datasets import NEW_PEOPLE, same_people_as
+from equipoise.model.rounds import MEASUREMENT, RoundDetail, Terms
 from equipoise.queries.schema import Schema
 
+FAMILIES = ("pairs", "triples")  # that have a name; other tables are named one by one
 dataset_app = typer.Typer(help="Tables that rounds may be run on.", no_args_is_help=True)
 
 
@@ -114,6 +119,57 @@ def register(
         print_line(f"Registered {registered.name}: {registered.records:,} records in a universe of {size:,}.")
         if registered.account != registered.name:
             print_line(f"It shares the account of {registered.account}: what is spent for one counts for both.")
+
+
+@dataset_app.command("measure")
+def measure(
+    dataset: Dataset,
+    data_epsilon: Annotated[
+        float, typer.Option(help="The largest epsilon that the measurement may cost the people in the table, once.")
+    ],
+    data_delta: DataDelta,
+    family: Annotated[
+        str,
+        typer.Option(
+            metavar="pairs|triples|A,B;C,D;...",
+            help="Which tables are measured: all of two attributes, all of three, or those named: attributes with "
+            "commas between them, tables with semicolons. Smaller tables of the same attributes come with them.",
+        ),
+    ] = "pairs",
+    beta: Beta = 0.05,
+    release_grid: ReleaseGrid = 0,
+    request_id: RequestId = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Measure a dataset once, so that later rounds and sessions are answered at no cost to anybody.
+
+    The measurement is a round in which nobody has a share. It is charged to the dataset's account and to nobody
+    else, runs at once, and is on record like any round. From its release on, rounds and sessions can be opened with
+    --mechanism standing: whatever one of the measured tables tells is answered in them, with intervals, and all
+    their analysts can download its synthetic table.
+    """
+    named = family if family in FAMILIES else [table.split(",") for table in family.split(";")]
+    terms = Terms(
+        dataset=dataset,
+        shares=(),
+        data_budget=Budget(data_epsilon, data_delta),
+        analyst_budget=None,
+        beta=beta,
+        mechanism=MEASUREMENT,
+        options={"family": named},
+        release_grid_seconds=release_grid,
+    )
+
+    def until_released(operator: Operator) -> RoundDetail:
+        with RunProgress() as progress:
+            opened = operator.open(terms, request_id)
+            last = opened
+            for last in operator.watch(opened.round.id):
+                progress(last)
+            return last
+
+    act(profile, as_json, until_released)
 
 
 @dataset_app.command("retire")

@@ -15,6 +15,8 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import AccountCharge, Budget
 
 AUTO, AUTO_BY_PROMISE = "auto", "auto_by_promise"  # the names of the planner, by what it goes
+# A round in which nobody has a share, and the rounds and sessions that answer from what it has measured.
+MEASUREMENT, STANDING = "measurement", "standing"
 NO_EVENTS = '{"events":[]}'
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import SessionTerms, Share, Terms
+from equipoise.model.rounds import MEASUREMENT, SessionTerms, Share, Terms
 
 UNITS = ("query", "analyst")
 MAX_COUNT = 1 << 40  # statements, queries, records: far beyond what any round can answer, and safe in every store
@@ -36,13 +36,19 @@ def check_terms(terms: Terms, above: str = "") -> None:
             raise InvalidArgument(f"{above}{name}", "is missing")
     check_unit(terms.unit, above)
     check_budget(terms.data_budget, f"{above}data_budget")
+    measures = terms.mechanism == MEASUREMENT
     if terms.analyst_budget is not None:
+        if measures:
+            raise InvalidArgument(f"{above}analyst_budget", "must not be set: a measurement has no analysts")
         check_budget(terms.analyst_budget, f"{above}analyst_budget")
-    elif terms.session is None:
+    elif terms.session is None and not measures:
         raise InvalidArgument(f"{above}analyst_budget", "must be set: a round protects its analysts")
     if not 0 < terms.beta < 1:
         raise InvalidArgument(f"{above}beta", "must be above 0 and below 1")
-    check_shares(terms.shares, above)
+    if measures and terms.shares:
+        raise InvalidArgument(f"{above}shares", "must be empty: nobody has a share of a measurement")
+    if not measures:
+        check_shares(terms.shares, above)
     if not 0 <= terms.release_grid_seconds <= MAX_GRID_SECONDS:
         raise InvalidArgument(f"{above}release_grid_seconds", f"must be at most {MAX_GRID_SECONDS:,}")
     _check_options(terms, f"{above}options")

@@ -157,12 +157,16 @@ class WorkloadItem:
 
 @canonical_object
 class ReleaseItem:
-    """The release of a round; `synopsis` is None where none was released."""
+    """The release of a round; `synopsis` is None where none was released.
+
+    `measurement`: the SHA-256 of a measurement's numbers, from which later rounds answer; None of any other round.
+    """
 
     round_id: str = key("round", TEXT)
     sealed_root: bytes = key("sealed_root", HASH)
     release_time: int = key("release_time", COUNT)
     synopsis: RecordedSynopsis | None = key("synopsis", optional(SYNOPSIS))
+    measurement: bytes | None = key("measurement", optional(HASH))
 
 
 @canonical_object

@@ -46,13 +46,15 @@ WAYS = {
 class SessionRun:
     """One run. `certified`: errors of all answers with an interval, None where there are none.
 
-    `statements` counts them by `WAYS`: those that were answered afresh are what the hypothesis has learnt from.
+    `largest_half_width`: of all intervals. `statements` counts them by `WAYS`: those that were answered afresh are
+    what the hypothesis has learnt from.
     `outside_interval` counts cells whose truth lies outside their interval. `seconds` of the mechanism alone.
     """
 
     seed: int
     delivered: Errors
     certified: Errors | None
+    largest_half_width: float
     statements: Mapping[str, int]
     outside_interval: int
     seconds: float
@@ -178,6 +180,7 @@ def _measured(
         seed=seed,
         delivered=delivered,
         certified=Errors.between(values[certified], truth[certified]),
+        largest_half_width=int((whole.highs - whole.lows).max()) / 2.0 ** (GRID_BITS + 1),
         statements=dict(statements),
         outside_interval=int(np.count_nonzero(whole.misses(truth))),
         seconds=seconds,

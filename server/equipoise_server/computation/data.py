@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.accounting import Cost
 from equipoise.errors import DataLoss
+from equipoise.model.rounds import MechanismPlan
+from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.schema import Schema
+from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import Source
+from equipoise_server.mechanisms.interface import PublicParameters
+
+NOTHING_CHARGED = "the table is not read: nothing is charged for it"
 
 
 @dataclass(frozen=True)
@@ -17,6 +28,38 @@ class LoadedData:
 
     counts: Counts
     digest: bytes
+
+
+@dataclass(frozen=True)
+class NoData:
+    """The table of a run that costs its people nothing, which must not read it: only its public sizes are known."""
+
+    universe_size: int
+    records: int
+
+    def count(self, workload: CompiledWorkload) -> NDArray[np.int64]:  # noqa: ARG002
+        raise ValueError(NOTHING_CHARGED)
+
+    def marginals(self, wanted: Iterable[Axes]) -> Iterator[tuple[Axes, NDArray[np.int64]]]:  # noqa: ARG002
+        raise ValueError(NOTHING_CHARGED)
+
+    def occupied(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        raise ValueError(NOTHING_CHARGED)
+
+    def dense(self) -> NDArray[np.int64]:
+        raise ValueError(NOTHING_CHARGED)
+
+
+def data_for(
+    plan: MechanismPlan, source: Source, schema: Schema, setting: PublicParameters, registered: bytes
+) -> LoadedData:
+    """Return the table that a plan is run on. Whatever costs the people in the table nothing is given no table.
+
+    Raises as `load_data` does.
+    """
+    if plan.data_cost == Cost():
+        return LoadedData(NoData(setting.universe_size, setting.records), registered)
+    return load_data(source, schema, setting.records, registered)
 
 
 def load_data(source: Source, schema: Schema, records: int, registered: bytes) -> LoadedData:

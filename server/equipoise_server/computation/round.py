@@ -16,7 +16,7 @@ from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.wire.session_workload import compile_asked
 from equipoise.wire.workloads import workload_from_bytes
-from equipoise_server.computation.data import load_data
+from equipoise_server.computation.data import data_for
 from equipoise_server.computation.seed import bound_seed
 from equipoise_server.computation.session import AnswerChain, check_live_answers
 from equipoise_server.datasets.counts import Counts
@@ -64,7 +64,7 @@ def compute_round(job: Job, progress: OnStep) -> Outcome:
     """
     progress("load", 0, 1)
     schema = Schema.from_json(job.schema)
-    data = load_data(job.source, schema, job.setting.records, job.data_digest)
+    data = data_for(job.plan, job.source, schema, job.setting, job.data_digest)
     progress("load", 1, 1)
     session = job.plan.mechanism in SESSION_MECHANISMS
     # Other mechanisms bind each stream by itself: a session's to its statements, an analyst's to its own workload.
@@ -78,7 +78,7 @@ def compute_round(job: Job, progress: OnStep) -> Outcome:
         compiled = compile_workload(workload_from_bytes(workload), schema)
         workloads[analyst] = replace(compiled, digest=sha256(workload).digest())
     progress("compile", len(workloads), len(workloads))
-    if not workloads:
+    if not workloads and job.setting.shares:
         # The analysts must not see that nobody submitted a workload: compute a synopsis without any queries.
         workloads[job.setting.shares[0].analyst] = compile_workload((), schema)
     run = mechanism(job.plan.mechanism).run

@@ -17,7 +17,7 @@ from equipoise.queries.session_workload import SessionWorkload
 from equipoise.records.receipts import chain_step
 from equipoise.wire.outline import asked_from_bytes
 from equipoise.wire.session_workload import compile_statement
-from equipoise_server.computation.data import load_data
+from equipoise_server.computation.data import data_for
 from equipoise_server.computation.seed import bound_seed
 from equipoise_server.datasets.source import Source
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -61,8 +61,8 @@ class AnswerChain:
 
 
 def start_session(job: SessionJob, schema: Schema) -> Session:
-    """Start a session, which has answered nothing yet. Raises as `load_data` does."""
-    data = load_data(job.source, schema, job.setting.records, job.data_digest)
+    """Start a session, which has answered nothing yet. Raises as `data_for` does."""
+    data = data_for(job.plan, job.source, schema, job.setting, job.data_digest)
     seed = bound_seed(job.seed, job.audit_nonce, data.digest, job.setting, job.plan, {})
     return session_mechanism(job.plan.mechanism).start(job.setting, job.plan, data.counts, seed)
 

@@ -27,8 +27,17 @@ def check_setting(setting: PublicParameters) -> None:
         InvalidArgument: a field is out of range; the message names the field.
         BudgetExhausted: a budget's delta is below the cost of truncating any sampler.
     """
-    check_unit(setting.unit)
     check_shares(setting.shares)
+    check_table_setting(setting)
+    for index, share in enumerate(setting.shares):
+        if not 0 <= share.support <= setting.universe_size:
+            problem = f"must lie between 0 (not declared) and the universe's {setting.universe_size:,} records"
+            raise InvalidArgument(f"shares[{index}].support", problem)
+
+
+def check_table_setting(setting: PublicParameters) -> None:
+    """Refuse settings that nothing can be measured in, whoever has a share. Raises as `check_setting` does."""
+    check_unit(setting.unit)
     # Every comparison is written so that NaN fails it.
     _check_budget("data_budget", setting.data_budget)
     if setting.analyst_budget.epsilon != math.inf:
@@ -39,10 +48,6 @@ def check_setting(setting: PublicParameters) -> None:
         raise InvalidArgument("records", f"must lie between 1 and {2**40 - 1}")
     if not 1 <= setting.universe_size <= MAX_UNIVERSE:
         raise InvalidArgument("universe_size", f"must lie between 1 and {MAX_UNIVERSE}")
-    for index, share in enumerate(setting.shares):
-        if not 0 <= share.support <= setting.universe_size:
-            problem = f"must lie between 0 (not declared) and the universe's {setting.universe_size:,} records"
-            raise InvalidArgument(f"shares[{index}].support", problem)
     if setting.attributes and math.prod(setting.attributes) != setting.universe_size:
         raise InvalidArgument("attributes", "must multiply to the size of the universe")
     if setting.ordered != tuple(axis for axis in range(len(setting.attributes)) if axis in setting.ordered):

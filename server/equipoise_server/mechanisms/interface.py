@@ -41,6 +41,8 @@ class PublicParameters:
         attributes: the number of categories of each attribute, in the schema's order. Empty where only the
             universe's size is known; a mechanism that measures tables of attributes cannot be planned then.
         ordered: the places of attributes whose categories have an order, ascending.
+        measured: of a run that answers from a measurement made before: the numbers that were released of it. No
+            plan depends on them; the options have their digest.
     """
 
     records: int
@@ -53,6 +55,7 @@ class PublicParameters:
     options: Mapping[str, object]
     attributes: tuple[int, ...] = ()
     ordered: tuple[int, ...] = ()
+    measured: bytes = b""
 
     @property
     def protects_analysts(self) -> bool:
@@ -83,10 +86,14 @@ class PublicParameters:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a run: the answers of every analyst, and the synopsis, which is empty where there is none."""
+    """The result of a run: the answers of every analyst, and the synopsis, which is empty where there is none.
+
+    `measured`: the numbers of a measurement, for later rounds (`Measured.to_bytes`); empty of any other round.
+    """
 
     answers: Mapping[str, Answers]
     synopsis: Synopsis = field(default_factory=Synopsis)
+    measured: bytes = b""
 
 
 class Mechanism(Protocol):

@@ -113,7 +113,7 @@ def _figure(error: float) -> str:
 
 def alpha(plan: MechanismPlan, setting: PublicParameters) -> float:
     """Return the promised error averaged over all queries of the round, as a fraction of the records (rule 1)."""
-    unsaid = min(1.0, plan.max_uncertified / setting.queries)
+    unsaid = min(1.0, plan.max_uncertified / max(1, setting.queries))
     return unsaid + (1 - unsaid) * min(1.0, plan.max_half_width)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from equipoise.errors import InvalidArgument
-from equipoise.model.rounds import AUTO, AUTO_BY_PROMISE
+from equipoise.model.rounds import AUTO, AUTO_BY_PROMISE, MechanismPlan
+from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.choice import by_expected_error, by_promise
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.histogram.mechanism import Histogram
@@ -18,6 +19,9 @@ from equipoise_server.mechanisms.planner import Auto
 from equipoise_server.mechanisms.pooled.mechanism import Pooled
 from equipoise_server.mechanisms.projection.mechanism import Projection
 from equipoise_server.mechanisms.small_db.mechanism import SmallDatabase
+from equipoise_server.mechanisms.standing.measurement import Measurement
+from equipoise_server.mechanisms.standing.mechanism import Standing
+from equipoise_server.mechanisms.standing.mechanism import check_workload as check_told
 
 MECHANISMS: dict[str, Mechanism] = {
     "equilibrium": Equilibrium(),
@@ -29,6 +33,8 @@ MECHANISMS: dict[str, Mechanism] = {
     "projection": Projection(),
     "multiplicative_weights": MultiplicativeWeights(),
 }
+# A measurement has no shares, and nothing but a measurement can be answered from: no planner asks these.
+STANDING_MECHANISMS: dict[str, Mechanism] = {"measurement": Measurement(), "standing": Standing()}
 # Mechanisms that answer each analyst from its own workload, or all analysts from one table of noisy counts: their
 # randomness is bound to no other workload. Every other mechanism's is bound to all workloads of its round.
 SEPARATE = frozenset({"laplace", "gaussian", "histogram", "small_db", "projection", "multiplicative_weights"})
@@ -49,11 +55,10 @@ def mechanism(name: str) -> Mechanism:
         return PLANNERS[name]
     if name in SESSION_MECHANISMS:
         raise InvalidArgument("mechanism", f"{name} answers sessions, not rounds; open a session with it")
-    if name not in MECHANISMS:
-        raise InvalidArgument(
-            "mechanism", f"unknown; there is auto, auto_by_promise, {', '.join(sorted(MECHANISMS))}"
-        )
-    return MECHANISMS[name]
+    there = MECHANISMS | STANDING_MECHANISMS
+    if name not in there:
+        raise InvalidArgument("mechanism", f"unknown; there is auto, auto_by_promise, {', '.join(sorted(there))}")
+    return there[name]
 
 
 def session_mechanism(name: str) -> SessionMechanism:
@@ -63,3 +68,9 @@ def session_mechanism(name: str) -> SessionMechanism:
     if name not in SESSION_MECHANISMS:
         raise InvalidArgument("mechanism", f"unknown; there is {', '.join(sorted(SESSION_MECHANISMS))}")
     return SESSION_MECHANISMS[name]
+
+
+def check_workload(plan: MechanismPlan, workload: CompiledWorkload) -> None:
+    """Raise `InvalidArgument`, naming the statement, where the planned mechanism cannot answer a workload."""
+    if plan.mechanism == Standing.name:
+        check_told(plan, workload)

@@ -16,7 +16,7 @@ import numpy as np
 
 from equipoise.errors import DataLoss, VerificationFailed, WrongState
 from equipoise.model.results import AnswerMethod
-from equipoise.model.rounds import RoundState
+from equipoise.model.rounds import MEASUREMENT, RoundState
 from equipoise.model.synopsis import CELL_BYTES
 from equipoise.records.codec import list_of, optional
 from equipoise.records.item_parts import STREAM, SYNOPSIS, RecordedStream, RecordedSynopsis
@@ -29,6 +29,7 @@ from equipoise_server.datasets.source import Source
 from equipoise_server.mechanisms.interface import OnStep, Outcome
 from equipoise_server.replay.answers import Ways, tolerance_of
 from equipoise_server.replay.differences import Difference, Differs, same
+from equipoise_server.replay.measured import check_measured
 from equipoise_server.replay.seed import OpenedSeed
 from equipoise_server.replay.session import check_live_answers, check_slots
 from equipoise_server.replay.stored import StoredRound
@@ -85,7 +86,7 @@ class Replay:
         if self.stored.round.state is not RoundState.RELEASED:
             raise WrongState("the round has not been released")
         replayed = Replayed(self.stored.id)
-        checks = {
+        checks: dict[str, Callable[[], str]] = {
             "records": self.records_are_bound,
             "plan": self.plan_follows,
             "seed": self.seed_opens,
@@ -96,10 +97,13 @@ class Replay:
             "told": lambda: check_live_answers(self.stored),
             "streams": self.streams_are_committed,
             "synopsis": self.synopsis_agrees,
+            MEASUREMENT: lambda: check_measured(self.stored, self.outcome.measured),
         }
         session = self.stored.round.terms.session is not None
+        left_out = {name for name in OF_SESSIONS if not session}
+        left_out |= set() if self.stored.round.mechanism == MEASUREMENT else {MEASUREMENT}
         for name, check in checks.items():
-            if name in OF_SESSIONS and not session:
+            if name in left_out:
                 continue
             try:
                 replayed.checks.append(Check(name, check()))

@@ -15,9 +15,9 @@ from equipoise_server.computation.streams import CHUNKS_IN_PART, StreamPart
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.replay.committed import Committed, read_committed
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
-from equipoise_server.rounds.store.results import read_synopsis
+from equipoise_server.rounds.store.measurements import run_setting
+from equipoise_server.rounds.store.results import read_measured, read_synopsis
 from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_round, read_workloads
-from equipoise_server.rounds.terms.checks import setting_of
 from equipoise_server.storage.store import ReadOnlyStore
 from equipoise_server.storage.tables.round import result_chunks, rounds, submissions
 from equipoise_server.storage.tables.session import asked
@@ -50,9 +50,9 @@ class StoredRound:
 
     @cached_property
     def setting(self) -> PublicParameters:
-        """The public parameters of the round's plan."""
-        released = self.round
-        return setting_of(released.terms, released.records, released.universe_size, self.dataset.schema)
+        """The public parameters of the round's plan, with what a measurement told it."""
+        with self.store.read() as connection:
+            return run_setting(connection, self.round, self.dataset)
 
     @cached_property
     def nonce(self) -> bytes | None:
@@ -104,6 +104,11 @@ class StoredRound:
         """Return the cells of the synopsis's records, as they are stored."""
         with self.store.read() as connection:
             return read_synopsis(connection, self.id)
+
+    def measured(self) -> bytes:
+        """Return the numbers of a measurement, as they are stored; empty of any other round."""
+        with self.store.read() as connection:
+            return read_measured(connection, self.id)
 
     def beside(self, part: StreamPart) -> list[tuple[bytes | None, bytes]]:
         """Return each message of a computed part together with the stored one, in the order (stored, computed)."""

@@ -24,6 +24,7 @@ from equipoise_server.mechanisms.planner import Comparison
 from equipoise_server.rounds.account_room import check_accounts, open_accounts, planned_charges
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import lifecycle_of
+from equipoise_server.rounds.store.measurements import with_measurement
 from equipoise_server.rounds.store.rounds import (
     plan_to_json,
     read_dataset,
@@ -81,15 +82,21 @@ class Opening:
             WrongState: the dataset is retired.
             BudgetExhausted: the mechanism finds no plan within the budgets of the terms.
         """
+        return self._compared(terms)[1]
+
+    def _compared(self, terms: Terms) -> tuple[Terms, Comparison]:
+        """Return the terms with options as the mechanism reads them, too. Raises as `compare` does."""
         check_terms(terms)
+        now = self.operations.clock()
         with self.operations.store.read() as connection:
             dataset = read_dataset(connection, terms.dataset)
             if dataset.retire_time is not None:
                 raise WrongState("the dataset is retired; it takes no new rounds")
             _check_registered(connection, terms)
-        if terms.close_time is not None and terms.close_time <= self.operations.clock():
+            terms = with_measurement(connection, terms, dataset, now)
+        if terms.close_time is not None and terms.close_time <= now:
             raise InvalidArgument("close_time", "must be in the future")
-        return compare_plans(with_defaults(terms, self.operations.clock()), dataset)
+        return terms, compare_plans(with_defaults(terms, now), dataset)
 
     def charges(self, terms: Terms, plan: MechanismPlan) -> tuple[AccountCharge, ...]:
         """Return the charges of a plan, and whether the accounts admit them now. Nothing is opened or reserved."""
@@ -115,7 +122,8 @@ class Opening:
         if (known := self.operations.answered(request, _as_opened)) is not None:
             return known
         load_program()  # takes seconds; every round that is opened will need the worker program
-        plan = self.plan(terms)
+        terms, comparison = self._compared(terms)
+        plan = comparison.plan
         terms = replace(terms, release_grid_seconds=terms.release_grid_seconds or self.release_grid_seconds)
 
         def work(connection: Connection, now: datetime) -> str:
@@ -170,7 +178,8 @@ class Opening:
             {"round_id": round_id, "position": position, **SHARE.encode(share)}
             for position, share in enumerate(terms.shares)
         ]
-        connection.execute(shares.insert(), rows)
+        if rows:
+            connection.execute(shares.insert(), rows)
         if terms.session is not None:
             connection.execute(sessions.insert().values(round_id=round_id, answered=0))
         if seed.for_auditors:

@@ -10,10 +10,10 @@ from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.session_sealing import read_answer_chains
 from equipoise_server.rounds.store.committed_content import check_workloads
+from equipoise_server.rounds.store.measurements import run_setting
 from equipoise_server.rounds.store.results import completed
 from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_round, read_workloads
 from equipoise_server.rounds.store.step_records import registered_digest
-from equipoise_server.rounds.terms.checks import setting_of
 from equipoise_server.storage.tables.round import rounds
 from equipoise_server.transparency.seed_encryption import SealedSeed, open_seed
 
@@ -34,7 +34,7 @@ def read_job(connection: Connection, context: Context, round_id: str) -> Job | N
         round_id=round_id,
         source=context.tables.source(dataset.source),
         schema=dataset.schema.to_json(),
-        setting=setting_of(record.terms, record.records, record.universe_size, dataset.schema),
+        setting=run_setting(connection, record, dataset),
         plan=record.plan,
         workloads=read_workloads(connection, round_id),
         seed=read_seed(connection, record, context.storage_key),

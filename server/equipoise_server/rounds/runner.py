@@ -185,8 +185,8 @@ class Runner:
         match message:
             case StreamPart(analyst, first_sequence, chunks):
                 self._results.keep(run_id, analyst, first_sequence, chunks)
-            case Finished(synopsis, streams, peak):
-                self._results.complete(run_id, synopsis, streams, peak)
+            case Finished(synopsis, streams, peak, measured):
+                self._results.complete(run_id, synopsis, streams, peak, measured)
             case _:
                 pass
 
@@ -199,7 +199,7 @@ def _take(run: _Run, message: Message) -> None:
             run.progress = replace(run.progress, phase=phase, done=done, total=total)
         case StreamPart():
             pass
-        case Finished(_, _, peak):
+        case Finished(peak_memory_bytes=peak):
             run.progress = Progress("complete", 1, 1, 0.0, complete=True, peak_memory_bytes=peak)
         case Failed(kind, problem):
             run.kind, run.problem = kind, problem

@@ -23,6 +23,7 @@ from equipoise.queries.workload_compiler import compile_workload
 from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
 from equipoise.records.record import SALT_BYTES, workload_commitment
 from equipoise.wire.workloads import workload_from_bytes
+from equipoise_server.mechanisms.registry import check_workload
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import closed
 from equipoise_server.rounds.store.rounds import read_dataset, read_own_round
@@ -123,6 +124,7 @@ class Submissions:
         # Compiling is slow and needs no connection, so nobody waits for it.
         compiled = compile_workload(workload_from_bytes(workload, share.statements), schema)
         check_allowance(compiled, share)
+        check_workload(record.plan, compiled)
         return compiled, record.plan
 
     def _signed(

@@ -19,9 +19,9 @@ from equipoise_server.mechanisms.registry import session_mechanism
 from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.round_job import read_seed
+from equipoise_server.rounds.store.measurements import run_setting
 from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset
 from equipoise_server.rounds.store.step_records import registered_digest
-from equipoise_server.rounds.terms.checks import setting_of
 from equipoise_server.sessions.turns import AnswerSchedule, Immediate, TurnBased
 from equipoise_server.workers.session_process import NOT_NOW
 
@@ -87,6 +87,7 @@ def read_open_session(context: Context, record: RoundRecord) -> OpenSession:
             seed = read_seed(connection, record, context.storage_key)
             digest = registered_digest(connection, dataset.name)
             nonce = read_audit_nonce(connection, record.id)
+            setting = run_setting(connection, record, dataset)
         source = context.tables.source(dataset.source)
     except InvalidArgument as error:
         log.error("session_not_started", session_id=record.id, problem=error.message)
@@ -95,7 +96,7 @@ def read_open_session(context: Context, record: RoundRecord) -> OpenSession:
         session_id=record.id,
         source=source,
         schema=dataset.schema.to_json(),
-        setting=setting_of(record.terms, record.records, record.universe_size, dataset.schema),
+        setting=setting,
         plan=record.plan,
         seed=seed,
         data_digest=digest,

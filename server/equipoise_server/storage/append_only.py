@@ -18,6 +18,7 @@ _DELETED = (
 APPEND_ONLY = {
     "journal": "TRUE",
     "result_chunks": f"{_RELEASED} AND NOT {_DELETED}",
+    "measurements": _RELEASED,
     "asked": f"{_NEEDED} AND NOT {_DELETED}",
 }
 

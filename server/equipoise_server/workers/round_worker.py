@@ -28,11 +28,15 @@ class Advance:
 
 @dataclass(frozen=True)
 class Finished:
-    """The last message of a complete run: the synopsis, each stream's digest, and the worker's peak memory."""
+    """The last message of a complete run: the synopsis, each stream's digest, and the worker's peak memory.
+
+    `measured`: a measurement's numbers, as in `Outcome`.
+    """
 
     synopsis: Synopsis
     streams: Mapping[str, StreamDigest]
     peak_memory_bytes: int
+    measured: bytes
 
 
 Message = Advance | StreamPart | Finished | Failed
@@ -47,7 +51,7 @@ def serve_job(pipe: Connection, job: Job) -> None:
     for part in stream_parts(job.round_id, outcome, progress):
         digests.take(part)
         pipe.send(part)
-    pipe.send(Finished(outcome.synopsis, digests.streams(outcome), peak_memory_bytes()))
+    pipe.send(Finished(outcome.synopsis, digests.streams(outcome), peak_memory_bytes(), outcome.measured))
 
 
 def _throttled(pipe: Connection) -> OnStep:

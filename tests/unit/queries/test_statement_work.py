@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 import pytest
 
+from equipoise.commands.columns import print_round
 from equipoise.errors import InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import Round, RoundState, SessionTerms, Share, Terms
 from equipoise.queries.predicates import Predicate, attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statement_work import most_work
@@ -65,3 +71,26 @@ def test_a_share_s_part_of_a_turn_is_the_limit() -> None:
     assert most_work(1, 1) == 250_000
     assert most_work(60, 10) == 1_500_000
     assert most_work(1, 3) == 83_333
+
+
+def test_operators_are_told_how_much_a_statement_of_a_session_may_be(capsys: pytest.CaptureFixture[str]) -> None:
+    shares = (Share("ann", 5, 20), Share("bob", 3, 12))
+    terms = Terms("shop", shares, Budget(1.0, 1e-6), Budget(1.0, 1e-6), session=SessionTerms(6, turn_seconds=10))
+    shown = Round(
+        id="ab",
+        terms=terms,
+        state=RoundState.OPEN,
+        mechanism="online_private",
+        open_time=datetime(2024, 1, 1, tzinfo=UTC),
+        release_time=None,
+        abort_reason="",
+        seed_commitment=bytes(32),
+    )
+    print_round(shown)
+    assert "at most 1,250,000 units of work" in capsys.readouterr().out
+    for silent, share in (
+        (shown, shares[0]),
+        (replace(shown, terms=replace(terms, session=SessionTerms(6))), None),
+    ):
+        print_round(silent, share)
+        assert "units of work" not in capsys.readouterr().out

@@ -55,7 +55,10 @@ OPTIONS = {
 
 @dataclass(frozen=True)
 class Learning:
-    """How a session learns: `rate` is what all positives of one target together move an exponent by at most."""
+    """How a session learns: `rate` is what all positives of one target together move an exponent by at most.
+
+    `records`: drawn for each hypothesis after the first; 0 where the first one stays.
+    """
 
     epochs: int
     target: int
@@ -161,7 +164,7 @@ def filled_in(setting: PublicParameters, session: Session, ending: Fraction, lea
     in_all = scale.units << SCORE_BITS
     # Seldom positive where the hypothesis is right, or as near to it as its records allow.
     threshold = parameters.test_noise.quantile(Fraction(positives, 8 * session.statements)) + 1
-    if positives < session.statements:
+    if positives < session.statements and learning.records:
         threshold += math.ceil(in_all / math.sqrt(learning.records))
     if "threshold" in options:
         threshold = math.ceil(real(options, "threshold", 0) * in_all)

@@ -12,10 +12,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.model.results import Answers
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.codec import COUNT, canonical_object, key
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
 
 DIRECTION_BITS = 16  # a direction's unit is 2^-16
 
@@ -48,6 +50,15 @@ class Question(Protocol):
         """Return what a multiset, int64[|X|] how often each element, answers: int64[cells] in units of 2^-40."""
         ...
 
+    def told(self, expected: NDArray[np.int64]) -> Answers | None:
+        """Return the answers that follow from what was published before the session; None where they do not.
+
+        That depends on the statement alone, so others see no more of it than of one that is never positive.
+
+        `expected`: int64[cells], what the hypothesis answers, in units of 2^-40.
+        """
+        ...
+
     def direction(self, signs: NDArray[np.int64]) -> NDArray[np.int64]:
         """`sum_c signs[c] q_c(x)` over the universe, int64[|X|] in units of 2^-16.
 
@@ -58,11 +69,15 @@ class Question(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class LinearQuestion:
-    """A predicate, or all cells of a marginal: at most one holds for a record. The scale is (`records`, 1)."""
+    """A predicate, or all cells of a marginal: at most one holds for a record. The scale is (`records`, 1).
+
+    `known`: a prior's measurement, and the largest half-width up to which it answers; None without a prior.
+    """
 
     statement: CompiledWorkload
     data: Counts
     records: int
+    known: tuple[MeasuredPrior, int] | None = None
 
     @property
     def l1_sensitivity(self) -> int:
@@ -76,6 +91,14 @@ class LinearQuestion:
     def held(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the share of the multiset's records."""
         return on_grid(self.statement.counts(multiset), int(multiset.sum()))
+
+    def told(self, expected: NDArray[np.int64]) -> Answers | None:
+        """Return what a prior's measurement tells within its half-width."""
+        if self.known is None or not self.known[0].holds(self.statement):
+            return None
+        known, half_width = self.known
+        answers = known.answers(self.statement, expected)
+        return answers if int((answers.highs - answers.lows).max()) <= 2 * half_width else None
 
     def direction(self, signs: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return each record's cell decides, or none does."""

@@ -96,6 +96,9 @@ class DatabaseQuestion:
         high, low = (int((half * multiset).sum()) for half in np.divmod(self._values, 1 << _HALF))
         return np.array([((high << _HALF) + low) // int(multiset.sum())], dtype=np.int64)
 
+    def told(self, expected: NDArray[np.int64]) -> None:
+        """Return nothing: no statistic is told before it is asked."""
+
     def direction(self, signs: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the candidates' values, all with the one sign, in units of 2^-16."""
         direction: NDArray[np.int64] = signs[0] * (self._values >> GRID_BITS - DIRECTION_BITS)

@@ -32,12 +32,11 @@ from equipoise_server.mechanisms.online.prior_plan import (
     PriorOnlineParameters,
     plan_from_prior,
     prior_events,
-    prior_expected_error,
 )
 from equipoise_server.mechanisms.online.stages import Stage
 from equipoise_server.mechanisms.online.streams import SessionStreams
 from equipoise_server.mechanisms.prior.choice import plan_with_prior
-from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
+from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior, told_expected_error
 from equipoise_server.mechanisms.repair.private_weights import answer_scores, rounding_error
 from equipoise_server.mechanisms.running_time import fitting_bytes, online_seconds
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector
@@ -115,7 +114,7 @@ class Online:
             prior_events(setting, parameters),
             max_half_width=parameters.promise / 2**GRID_BITS,
             max_uncertified=max(0, setting.queries - updates),
-            expected_error=prior_expected_error(parameters.prior, setting.records),
+            expected_error=told_expected_error(parameters.prior, setting.records),
             seconds=online_seconds(setting, updates) + parameters.prior.seconds(),
             memory_bytes=fitting_bytes(setting) + parameters.prior.memory_bytes(),
         )

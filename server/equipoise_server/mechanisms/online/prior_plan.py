@@ -17,24 +17,21 @@ from equipoise.errors import BudgetExhausted
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key, list_of
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, usable_rho, with_samplers
 from equipoise_server.mechanisms.equilibrium.options import real, whole
-from equipoise_server.mechanisms.expected_error import fitted_part, gaussian_mean
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.online.interface import session_length
 from equipoise_server.mechanisms.online.stages import Stage, stage_events, stage_truncation
 from equipoise_server.mechanisms.parameters import Parameters
-from equipoise_server.mechanisms.prior.plan import VARIANCE_BITS, PriorParameters, plan_prior
+from equipoise_server.mechanisms.prior.known_answers import told_half_width
+from equipoise_server.mechanisms.prior.plan import PriorParameters, plan_prior
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, rounding_error
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, half_width_on_grid
 from equipoise_server.mechanisms.repair.statement_repair_plan import choose_noise
-from equipoise_server.mechanisms.residuals.direct import UniformReach
-from equipoise_server.mechanisms.residuals.variances import cell_variances
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 
 PRIOR_SHARE = Fraction(1, 2)  # of the budget
 MAX_STAGES = 64
 USEFUL = 1 / 4  # the largest half-width that is worth a test
 FADING = Fraction(1, 2)  # of a stage's budget: what the next one gets
-UPWARD = 1 + 1e-6
 FALSE_POSITIVES = Fraction(1, 4)  # expected in the first stage where the hypothesis is right
 TEST_SHARES = tuple(1 - Fraction(1, 2**power) for power in range(2, 7))  # of a stage's budget
 
@@ -86,23 +83,6 @@ def plan_from_prior(setting: PublicParameters) -> PriorOnlineParameters:
     if not best:
         raise BudgetExhausted("data_budget: is too small for a prior and so many updates; raise it")
     return PriorOnlineParameters(prior, chance, told_half_width(prior, chance, setting.records), best)
-
-
-def told_half_width(prior: PriorParameters, chance: Fraction, records: int) -> int:
-    """Return the largest half-width of a single cell that is measured, in units of 2^-40."""
-    noise = prior.noise
-    largest = max(float(cell_variances(noise, axes).max()) for axes in noise.family.sets)
-    reach = UniformReach(noise.family, chance).cells() * math.sqrt(largest) / records
-    return min(1 << GRID_BITS, math.ceil(float(reach) * UPWARD * 2.0**GRID_BITS))
-
-
-def prior_expected_error(prior: PriorParameters, records: int) -> float:
-    """Return the mean error that is expected of what a measurement tells: of a fit to its tables."""
-    sizes, tables = prior.noise.sizes, prior.noise.largest
-    cells = [math.prod(sizes[axis] for axis in axes) for axes in tables]
-    variance = sum(map(math.prod, zip(prior.variances, cells, strict=True))) / sum(cells) / 2**VARIANCE_BITS
-    deviation = math.sqrt(variance) / records
-    return min(1.0, gaussian_mean(deviation**2)) * fitted_part(deviation, len(tables), sum(cells))
 
 
 def prior_events(setting: PublicParameters, parameters: PriorOnlineParameters) -> list[PrivacyEvent]:

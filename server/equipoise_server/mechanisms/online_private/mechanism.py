@@ -15,14 +15,24 @@ from equipoise.model.synopsis import Synopsis
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_enumerable
-from equipoise_server.mechanisms.epochs.cost import Session
+from equipoise_server.mechanisms.epochs.cost import Session, analyst_parts
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters, Epochs
 from equipoise_server.mechanisms.epochs.plan import check_options, plan_epochs
 from equipoise_server.mechanisms.epochs.question import LinearQuestion, Scale
 from equipoise_server.mechanisms.epochs.session_plan import session_plan, statements_asked
-from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED
 from equipoise_server.mechanisms.online.interface import linear, session_length
+from equipoise_server.mechanisms.online_private.prior_plan import (
+    PriorEpochParameters,
+    data_events,
+    plan_from_prior,
+    tested_setting,
+)
+from equipoise_server.mechanisms.prior.choice import check_prior, plan_with_prior
+from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior, told_expected_error
+from equipoise_server.mechanisms.repair.weights_hypothesis import TOTAL_BITS
 
 
 class OnlinePrivate:
@@ -39,19 +49,55 @@ class OnlinePrivate:
     slotted = True
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
-        """See `private_plan`, which also lists what `options` may force beside `length`."""
+        """See `epochs.plan` and `prior_plan`; the former lists what `options` may force beside `length`.
+
+        The option `prior`, "own" or "none", says whether the hypothesis is a prior; without it, the planner takes
+        what is expected to err less.
+        """
         session = sizes(setting)
-        check_options(setting.options, ("length",))
-        return session_plan(self.name, setting, session, plan_epochs(setting, session))
+        check_options(setting.options, ("length", "prior"))
+        check_prior(setting.options)
+        return plan_with_prior(
+            setting,
+            lambda: self._from_prior(setting, session),
+            lambda: session_plan(self.name, setting, session, plan_epochs(setting, session)),
+        )
+
+    def _from_prior(self, setting: PublicParameters, session: Session) -> MechanismPlan:
+        parameters = plan_from_prior(setting, session)
+        plan = session_plan(self.name, tested_setting(setting), session, parameters.epochs)
+        return make_plan(
+            self.name,
+            setting,
+            parameters,
+            data_events(setting, session, parameters),
+            analyst_parts(setting, session, parameters.epochs) if setting.protects_analysts else (),
+            max_half_width=parameters.promise / 2**GRID_BITS,
+            expected_error=told_expected_error(parameters.prior, setting.records),
+            max_uncertified=plan.max_uncertified,
+            seconds=plan.seconds + parameters.prior.seconds(),
+            memory_bytes=plan.memory_bytes + parameters.prior.memory_bytes(),
+        )
 
     def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:  # noqa: ARG002
         """Accept linear queries only. Raises `InvalidArgument` for anything else."""
         linear(statement)
 
     def start(self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes) -> LinearSession:
-        """Start a session over the records of the universe."""
-        parameters, slots = EpochParameters.from_json(plan.parameters), sizes(setting).slots
-        return LinearSession(data, setting.records, Epochs(parameters, data.universe_size, slots, seed))
+        """Start a session over the records of the universe, from each of them once or from a prior.
+
+        A prior is measured here. It is a function of the table, the plan and the seed, so that a session that is
+        started again has the same one.
+        """
+        slots = sizes(setting).slots
+        if '"told_half_width"' not in plan.parameters:
+            epochs = Epochs(EpochParameters.from_json(plan.parameters), data.universe_size, slots, seed)
+            return LinearSession(data, setting.records, epochs)
+        parameters = PriorEpochParameters.from_json(plan.parameters)
+        known = MeasuredPrior.of(parameters.prior, parameters.chance, data, seed)
+        start = known.prior.weights >> TOTAL_BITS - GRID_BITS
+        epochs = Epochs(parameters.epochs, data.universe_size, slots, seed, start)
+        return LinearSession(data, setting.records, epochs, (known, parameters.promise))
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +107,7 @@ class LinearSession:
     data: Counts
     records: int
     epochs: Epochs
+    known: tuple[MeasuredPrior, int] | None = None
 
     def used_up_at(self, slot: int) -> bool:
         """Return whether all epochs have ended before this slot. The analysts are charged for this information."""
@@ -69,7 +116,9 @@ class LinearSession:
 
     def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"") -> Answers:
         """Answer the statement in a slot."""
-        return self.epochs.answer(slot, LinearQuestion(linear(statement), self.data, self.records), encoded)
+        return self.epochs.answer(
+            slot, LinearQuestion(linear(statement), self.data, self.records, self.known), encoded
+        )
 
     def finish(self) -> Synopsis:
         """Return the records of the last hypothesis."""

@@ -57,7 +57,7 @@ class ReleasedResiduals:
 
     def direct(self, workload: CompiledWorkload, chance: float) -> DirectAnswers:
         """Estimate every query about the family's tables; `chance` as in `direct_answers`."""
-        outside = set(outside_of(workload, self.measured))
+        outside = set(outside_of(workload, self.measured.noise.family))
         inside = np.array([number not in outside for number in range(workload.statement_count)], dtype=np.bool_)
         estimates = estimates_of(some_statements(workload, np.flatnonzero(inside).tolist()), self.measured)
         known = np.repeat(inside, np.diff(workload.statement_offsets))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.rounds import MechanismPlan
@@ -10,6 +10,12 @@ from equipoise_server.mechanisms.interface import PublicParameters
 
 OWN, NONE = "own", "none"
 PRIORS = (OWN, NONE)
+
+
+def check_prior(options: Mapping[str, object]) -> None:
+    """Raise `InvalidArgument` for an option `prior` that means nothing."""
+    if "prior" in options and options["prior"] not in PRIORS:
+        raise InvalidArgument("options.prior", f"must be {' or '.join(PRIORS)}")
 
 
 def plan_with_prior(

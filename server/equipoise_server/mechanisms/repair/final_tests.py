@@ -150,7 +150,7 @@ def known_law(parameters: FinalTestParameters, workload: CompiledWorkload, measu
     values = np.zeros(workload.query_count, dtype=np.int64)
     half_widths = np.full(workload.query_count, 1 << (GRID_BITS + 1), dtype=np.int64)
     inside = np.ones(workload.statement_count, dtype=np.bool_)
-    inside[outside_of(workload, measured)] = False
+    inside[outside_of(workload, measured.noise.family)] = False
     if inside.any():
         told = np.repeat(inside, np.diff(workload.statement_offsets))
         estimates = estimates_of(some_statements(workload, np.flatnonzero(inside).tolist()), measured)

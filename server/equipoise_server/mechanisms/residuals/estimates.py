@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from equipoise.queries.box_terms import Terms
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import ExactTable, Measured
 from equipoise_server.mechanisms.residuals.variances import (
     cell_variances,
@@ -45,9 +46,8 @@ class Estimates:
     slack: NDArray[np.float64]
 
 
-def outside_of(workload: CompiledWorkload, measured: Measured) -> list[int]:
+def outside_of(workload: CompiledWorkload, family: ResidualFamily) -> list[int]:
     """Return the statements that no table of the family tells, ascending."""
-    family = measured.noise.family
     sets = workload.statement_tables()
     return [number for number, axes in enumerate(sets) if axes is None or not family.holds(axes)]
 

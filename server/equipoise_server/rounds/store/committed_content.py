@@ -26,7 +26,7 @@ from equipoise.records.record import (
     workload_commitment,
     workload_prefix,
 )
-from equipoise_server.rounds.store.results import read_synopsis
+from equipoise_server.rounds.store.results import read_measured, read_synopsis
 from equipoise_server.storage.tables.round import result_chunks, rounds, submissions
 from equipoise_server.storage.tables.transparency import records
 from equipoise_server.transparency.record_writer import find_root, stored_openings
@@ -108,6 +108,14 @@ def check_synopsis(connection: Connection, round_id: str) -> None:
         _damaged(round_id, "synopsis")
 
 
+def check_measured(connection: Connection, round_id: str) -> None:
+    """Raise `DataLoss` unless the stored numbers of a released measurement are those that were released."""
+    numbers = read_measured(connection, round_id)
+    released = _record(connection, Kind.ROUND_RELEASED, round_id).one(ReleaseItem).measurement
+    if (hashlib.sha256(numbers).digest() if numbers else None) != released:
+        _damaged(round_id, "numbers")
+
+
 def check_workloads(connection: Connection, round_id: str) -> None:
     """Raise `DataLoss` unless the stored workloads of a sealed round are those that were sealed, all of them."""
     query = select(submissions.c.analyst, submissions.c.salt, submissions.c.workload)
@@ -172,6 +180,7 @@ def check_all(connection: Connection) -> int:
         if row.run_id is None:
             continue
         check_synopsis(connection, row.id)
+        check_measured(connection, row.id)
         having = select(result_chunks.c.analyst).where(result_chunks.c.run_id == row.run_id).distinct()
         for item in _record(connection, Kind.ROUND_RELEASED, row.id).each(ResultItem):
             if item is not None and item.stream is not None:

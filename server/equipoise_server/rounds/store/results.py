@@ -22,7 +22,14 @@ from equipoise_server.computation.streams import StreamDigest
 from equipoise_server.storage.crash_points import CrashPoint, reached
 from equipoise_server.storage.operations import committing
 from equipoise_server.storage.store import Store
-from equipoise_server.storage.tables.round import result_chunks, rounds, runs, stream_digests, synopses
+from equipoise_server.storage.tables.round import (
+    measurements,
+    result_chunks,
+    rounds,
+    runs,
+    stream_digests,
+    synopses,
+)
 from equipoise_server.storage.tables.session import asked
 from equipoise_server.storage.tables.transparency import records
 
@@ -62,8 +69,9 @@ class Runs:
         synopsis: Synopsis,
         streams: Mapping[str, StreamDigest],
         peak_memory_bytes: int,
+        measured: bytes = b"",
     ) -> None:
-        """Keep the synopsis and the streams' digests, and say that all of the run's messages are there."""
+        """Keep the synopsis, the streams' digests and what was measured, and say that all messages are there."""
         rows = [
             {
                 "run_id": run_id,
@@ -78,6 +86,8 @@ class Runs:
             if rows:
                 connection.execute(stream_digests.insert(), rows)
             connection.execute(synopses.insert().values(run_id=run_id, cells=synopsis.to_bytes()))
+            if measured:
+                connection.execute(measurements.insert().values(run_id=run_id, numbers=measured))
             values = {"complete_time": to_microseconds(self.clock()), "peak_memory_bytes": peak_memory_bytes}
             connection.execute(runs.update().where(runs.c.id == run_id).values(values))
 
@@ -92,6 +102,12 @@ def read_synopsis(connection: Connection, round_id: str) -> bytes:
     if cells is None:
         raise DataLoss("the round's synopsis is not in the store")
     return bytes(cells)
+
+
+def read_measured(connection: Connection, round_id: str) -> bytes:
+    """Return the numbers that a released measurement has measured; empty of any other round."""
+    query = select(measurements.c.numbers).join(rounds, rounds.c.run_id == measurements.c.run_id)
+    return bytes(connection.execute(query.where(rounds.c.id == round_id)).scalar_one_or_none() or b"")
 
 
 def read_stream_digests(connection: Connection, round_id: str) -> dict[str, StreamDigest]:
@@ -131,9 +147,11 @@ def discard(connection: Connection, round_id: str, but: str = "") -> None:
 def kept_since_before(connection: Connection, time: datetime) -> list[str]:
     """Return the rounds whose results are still kept, and could be read before a time already.
 
-    For an aborted session, results are the answers it had already given.
+    For an aborted session, results are the answers it had already given. What was measured for all later rounds is
+    kept for ever.
     """
-    old = (rounds.c.run_id.is_not(None)) & (rounds.c.release_time < to_microseconds(time))
+    stands = exists().where(measurements.c.run_id == rounds.c.run_id)
+    old = rounds.c.run_id.is_not(None) & (rounds.c.release_time < to_microseconds(time)) & ~stands
     aborted = (
         (records.c.kind == Kind.ROUND_ABORTED.value)
         & (records.c.publish_time < to_microseconds(time))
@@ -159,6 +177,6 @@ def expire(connection: Connection, round_id: str) -> None:
 
 
 def _remove(connection: Connection, run_ids: list[str]) -> None:
-    for results in (result_chunks, stream_digests, synopses):
+    for results in (result_chunks, stream_digests, synopses, measurements):
         connection.execute(results.delete().where(results.c.run_id.in_(run_ids)))
     connection.execute(runs.delete().where(runs.c.id.in_(run_ids)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from hashlib import sha256
 
 from sqlalchemy import Connection, bindparam, select
 
@@ -48,7 +49,7 @@ from equipoise.records.record_layouts import make_item, read_item
 from equipoise_server.ledger import charges
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rounds.store.recorded_charges import charges_by_analyst, charges_of_round
-from equipoise_server.rounds.store.results import read_stream_digests, read_synopsis
+from equipoise_server.rounds.store.results import read_measured, read_stream_digests, read_synopsis
 from equipoise_server.rounds.store.rounds import (
     read_audit_nonce,
     recorded_terms,
@@ -194,7 +195,9 @@ def _released(connection: Connection, moved: RoundRecord, now: datetime) -> None
     cells = read_synopsis(connection, moved.id)
     sealed_root = record_root(connection, Kind.ROUND_SEALED, round_id=moved.id)
     synopsis = RecordedSynopsis(synopsis_digest(cells), len(cells) // CELL_BYTES) if cells else None
-    public = ReleaseItem(moved.id, sealed_root, to_microseconds(moved.release_time), synopsis)
+    measured = read_measured(connection, moved.id)
+    measurement = sha256(measured).digest() if measured else None
+    public = ReleaseItem(moved.id, sealed_root, to_microseconds(moved.release_time), synopsis, measurement)
     private = SpendingItem(
         moved.id,
         charges_of_round(connection, moved.id),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from equipoise.errors import InvalidArgument
-from equipoise.model.rounds import MechanismPlan, SessionTerms, Terms
+from equipoise.model.rounds import MEASUREMENT, MechanismPlan, SessionTerms, Terms
 from equipoise_server.mechanisms.planner import Comparison, without_choice
 from equipoise_server.mechanisms.registry import PLANNERS, mechanism, session_mechanism
 from equipoise_server.rounds.records import DatasetRecord
@@ -20,6 +20,8 @@ HARDEST = 32  # times as long as planned for a usual one: a condition of many pa
 def with_defaults(terms: Terms, now: datetime) -> Terms:
     """Return a session's terms with its length, and with its closing time if the session answers by turns.
 
+    A measurement, which waits for nobody, closes when it is opened.
+
     The closing time is a boundary between two turns from `now` on, so that the last statements have a whole turn to
     be answered.
 
@@ -29,7 +31,8 @@ def with_defaults(terms: Terms, now: datetime) -> Terms:
             mechanism does not protect several analysts, or the other way round.
     """
     if terms.session is None:
-        return terms
+        measures = terms.mechanism == MEASUREMENT and terms.close_time is None
+        return replace(terms, close_time=now) if measures else terms
     slotted = session_mechanism(terms.mechanism).slotted
     length = terms.session.length or sum(share.statements for share in terms.shares)
     full = replace(terms, session=replace(terms.session, length=length))

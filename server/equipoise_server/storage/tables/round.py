@@ -136,6 +136,14 @@ stream_digests = Table(
     Column("queries", BigInteger, nullable=False),
 )
 
+# What a run has measured for later rounds to answer from: the bytes of its numbers. Public, and kept for ever.
+measurements = Table(
+    "measurements",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.id"), primary_key=True),
+    Column("numbers", LargeBinary, nullable=False),
+)
+
 # A run's synopsis: universe cell numbers of its records, each 4 bytes, little endian.
 synopses = Table(
     "synopses",

@@ -27,7 +27,7 @@ AFRESH = {AnswerMethod.GAUSSIAN, AnswerMethod.LAPLACE}
 RED, SMALL, LARGE = attribute("colour") == "red", attribute("size") == "s", attribute("size").isin(["l", "xl"])
 OPTIONS: dict[str, dict[str, Any]] = {
     "online": {"updates": 5, "threshold": 0.001, "prior": "none"},
-    "online_private": {},
+    "online_private": {"prior": "none"},
     "low_sensitivity": {"sensitivity": "1/1100", "candidates": [{"cells": [0, 7], "counts": [3, 1]}]},
 }
 

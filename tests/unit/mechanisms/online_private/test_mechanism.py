@@ -208,6 +208,9 @@ class Untouchable:
     def held(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
         return multiset[:1]
 
+    def told(self, expected: NDArray[np.int64]) -> None:
+        pass
+
     def direction(self, signs: NDArray[np.int64]) -> NDArray[np.int64]:  # noqa: ARG002
         raise AssertionError("something was learnt")
 

@@ -1,0 +1,98 @@
+"""The plan of `online_private` from a prior: a measurement, and one epoch of tests against its distribution.
+
+The hypothesis stays the prior. What the analysts' budget allows to be drawn of a learnt one errs by more: at
+epsilon 1, some 70 records. So the analysts pay for nothing but the end of the epoch, with all of their budget, and
+no statement moves what others are answered from. Few statements are expected to be answered afresh, so there are
+places for few, and the tests of all others are the sharper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from equipoise.accounting import RHO_UNIT, PrivacyEvent
+from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key
+from equipoise_server.conversion import largest_rho
+from equipoise_server.mechanisms.budget_rounding import usable_delta
+from equipoise_server.mechanisms.epochs import cost
+from equipoise_server.mechanisms.epochs.cost import Session
+from equipoise_server.mechanisms.epochs.epochs import EpochParameters
+from equipoise_server.mechanisms.epochs.plan import (
+    Learning,
+    check_session,
+    filled_in,
+    forced,
+    on_epsilon_grid,
+    promised,
+)
+from equipoise_server.mechanisms.equilibrium.options import real
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.parameters import Parameters
+from equipoise_server.mechanisms.prior.known_answers import told_half_width
+from equipoise_server.mechanisms.prior.plan import PriorParameters, plan_prior
+
+PRIOR_PART = 3 / 5  # of epsilon; delta is halved
+EXPECTED_POSITIVES = 16  # of statements that the prior serves badly
+
+
+@canonical_object
+class PriorEpochParameters(Parameters):
+    """Public parameters of a session that starts from a prior.
+
+    `prior`: what is measured. `chance`: that any interval of the measurement misses its truth. `told_half_width`:
+    of the single cells that it tells, at most, in units of 2^-40. `epochs`: the one epoch.
+    """
+
+    prior: PriorParameters = key("prior", codec_of(PriorParameters))
+    chance: Fraction = key("chance", FRACTION)
+    told_half_width: int = key("told_half_width", COUNT)
+    epochs: EpochParameters = key("epochs", codec_of(EpochParameters))
+
+    @property
+    def promise(self) -> int:
+        """The largest half-width of a certified answer, in units of 2^-40."""
+        return max(self.told_half_width, int(promised(self.epochs) * 2.0**GRID_BITS))
+
+
+def plan_from_prior(setting: PublicParameters, session: Session) -> PriorEpochParameters:
+    """Plan the measurement and the one epoch.
+
+    Raises:
+        InvalidArgument: there is nothing that a prior could be made of (`plan_prior`), or an option says how to
+            learn.
+        BudgetExhausted: the budget is too small.
+    """
+    check_session(setting, session)
+    for name in ("epochs", "rate", "records"):
+        if name in setting.options:
+            raise InvalidArgument(f"options.{name}", "must not be set with a prior, from which nothing is learnt")
+    budget, chance = setting.data_budget, Fraction(setting.beta) / 4
+    delta = usable_delta(budget) / 2
+    prior = plan_prior(setting, Fraction(largest_rho(budget.epsilon * PRIOR_PART, delta), RHO_UNIT))
+    rest = tested_setting(setting)
+    ending = on_epsilon_grid(real(setting.options, "ending_epsilon", cost.analyst_budget(setting).epsilon))
+    beyond = int(forced(setting, "beyond", (cost.places_beyond(setting, ending, 1),))[0])
+    early = cost.ends_early(ending, 1, session.slots, Fraction(rest.beta) / 8)
+    usual = min(session.statements + early, EXPECTED_POSITIVES + early)
+    target = int(forced(setting, "target", (usual,))[0])
+    epochs = filled_in(rest, session, ending, Learning(1, target, beyond, 0, 1.0))
+    if promised(epochs) >= 1:
+        raise BudgetExhausted("data_budget: is too small for a prior and so many statements; raise it")
+    return PriorEpochParameters(prior, chance, told_half_width(prior, chance, setting.records), epochs)
+
+
+def tested_setting(setting: PublicParameters) -> PublicParameters:
+    """Return the setting of what follows the measurement: with the rest of epsilon, delta and beta."""
+    budget = setting.data_budget
+    rest = Budget(budget.epsilon * (1 - PRIOR_PART), budget.delta / 2)
+    return replace(setting, data_budget=rest, beta=setting.beta * 3 / 4)
+
+
+def data_events(
+    setting: PublicParameters, session: Session, parameters: PriorEpochParameters
+) -> list[PrivacyEvent]:
+    """Return what a session costs the people in the table: the measurement, and the tests and answers after it."""
+    return [parameters.prior.event(), *cost.data_parts(tested_setting(setting), session, parameters.epochs)]

@@ -1,0 +1,111 @@
+"""The plan of `standing`, from public facts: which measurement answers, and how far its answers may be off.
+
+It costs nothing: the measurement has been paid for, and is public.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from equipoise.model.rounds import MechanismPlan
+from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key
+from equipoise_server.datasets.universe import MAX_UNIVERSE
+from equipoise_server.mechanisms.checking import check_setting
+from equipoise_server.mechanisms.expected_error import COVERED, gaussian_mean, mean_over_queries, only_predicates
+from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.make_plan import make_plan
+from equipoise_server.mechanisms.parameters import Parameters
+from equipoise_server.mechanisms.residuals.noise import ResidualNoise
+from equipoise_server.mechanisms.residuals.variances import cell_variances, largest_variance
+from equipoise_server.mechanisms.running_time import FITTING_BYTES, QUERY_BYTES, QUERY_SECONDS, START_SECONDS
+from equipoise_server.mechanisms.standing.reach import log_chance, most_bits, reaches
+from equipoise_server.mechanisms.standing.released import ReleasedMeasurement, named_measurement
+
+RECORDS = 1 << 18  # of the synthetic table
+SWEEP_SECONDS = 2e-8  # of one table in one sweep of the fit, for each record of the universe; good to a factor of 3
+SWEEPS = 12
+ANSWER_SECONDS = 8e-6  # of one query
+SLACK = 1 + 1e-5  # on promises: more than doubles and the units of answers can err
+
+
+@canonical_object
+class StandingParameters(Parameters):
+    """All public parameters of one run.
+
+    `measurement`: which one answers. `log`: of 2 over beta (`reach.log_chance`), from which half-widths follow.
+    `synopsis`: records of the synthetic table; 0 where the universe is too large for a fit.
+    """
+
+    measurement: ReleasedMeasurement = key("measurement", codec_of(ReleasedMeasurement))
+    log: Fraction = key("log_chance", FRACTION)
+    synopsis: int = key("synopsis_records", COUNT)
+
+
+def plan_standing(name: str, setting: PublicParameters) -> MechanismPlan:
+    """Plan a round from public facts: nothing is charged to anybody.
+
+    `max_half_width` holds for whatever the family tells: the largest variance, and the longest code word (`reach`).
+    """
+    check_setting(setting)
+    measurement = named_measurement(setting)
+    noise, log = measurement.noise, log_chance(setting.beta)
+    enumerable = setting.universe_size <= MAX_UNIVERSE
+    fitting = SWEEP_SECONDS * SWEEPS * len(noise.largest) * setting.universe_size if enumerable else 0.0
+    return make_plan(
+        name,
+        setting,
+        StandingParameters(measurement, log, RECORDS if enumerable else 0),
+        [],
+        max_half_width=half_width(noise, log, setting.records),
+        expected_error=expected_error(noise, setting),
+        seconds=START_SECONDS + fitting + ANSWER_SECONDS * setting.statements + QUERY_SECONDS * setting.queries,
+        memory_bytes=2 * FITTING_BYTES * setting.universe_size * enumerable + QUERY_BYTES * setting.queries,
+    )
+
+
+def half_width(noise: ResidualNoise, log: Fraction, records: int) -> float:
+    """Return the largest half-width of any answer that the family tells, as a fraction of the records."""
+    widest = 0.0
+    for axes, bits in most_bits(noise.family).items():
+        reach = float(reaches(log, np.array([bits]))[0])
+        widest = max(widest, reach * math.sqrt(largest_variance(noise, axes)))
+    return min(1.0, widest / records * SLACK)
+
+
+def expected_error(noise: ResidualNoise, setting: PublicParameters) -> float:
+    """Return the mean error over all declared queries as the noise alone makes it, as a fraction of the records.
+
+    Tables count with the mean over the cells of the family's largest tables. A predicate counts with the mean over
+    these tables of one that covers a quarter of the table's cells, drawn at random.
+    """
+    cell, predicate = cell_error(noise) / setting.records, predicate_error(noise) / setting.records
+    return mean_over_queries(setting, lambda share: min(1.0, predicate if only_predicates(share) else cell))
+
+
+def cell_error(noise: ResidualNoise) -> float:
+    """Return the mean error of a cell of the family's largest tables, in records."""
+    errors = [gaussian_mean(variance) for axes in noise.largest for variance in _variances(noise, axes)]
+    return math.fsum(errors) / len(errors)
+
+
+def predicate_error(noise: ResidualNoise) -> float:
+    """Return the mean error of random sums of a quarter of the cells of the family's largest tables, in records.
+
+    Their cells sum to a known number. So `j` of `N` drawn cells have the mean variance `j (N - j) / (N (N - 1))`
+    times the sum of all cells' variances.
+    """
+    errors = []
+    for axes in noise.largest:
+        variances = _variances(noise, axes)
+        cells = len(variances)
+        errors.append(gaussian_mean(COVERED * (1 - COVERED) * cells / (cells - 1) * math.fsum(variances)))
+    return math.fsum(errors) / len(errors)
+
+
+def _variances(noise: ResidualNoise, axes: tuple[int, ...]) -> list[float]:
+    shape = tuple(noise.sizes[axis] for axis in axes)
+    variances: list[float] = np.broadcast_to(cell_variances(noise, axes), shape).reshape(-1).tolist()
+    return variances

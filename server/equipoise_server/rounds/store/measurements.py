@@ -1,0 +1,108 @@
+"""Released measurements in the store: which one a round answers from, and its numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from hashlib import sha256
+
+from sqlalchemy import Connection, select
+
+from equipoise.errors import DataLoss, InvalidArgument, NotFound
+from equipoise.model.rounds import MEASUREMENT, STANDING, RoundState, Terms
+from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.standing.family import planned_noise
+from equipoise_server.mechanisms.standing.measurement import MeasurementParameters, as_options
+from equipoise_server.mechanisms.standing.released import OPTION, ReleasedMeasurement, named_measurement
+from equipoise_server.rounds.records import DatasetRecord, RoundRecord
+from equipoise_server.rounds.state_machine import streams_open
+from equipoise_server.rounds.store.results import read_measured
+from equipoise_server.rounds.store.rounds import read_round, round_records
+from equipoise_server.rounds.terms.checks import setting_of
+from equipoise_server.storage.tables.round import measurements, rounds
+
+FIELD = f"options.{OPTION}"
+
+
+def newest_measurement(connection: Connection, dataset: str, now: datetime) -> ReleasedMeasurement | None:
+    """Return the newest released measurement of a dataset, or None."""
+    of_dataset = (rounds.c.dataset == dataset) & (rounds.c.state == RoundState.RELEASED.value)
+    query = select(rounds).join(measurements, measurements.c.run_id == rounds.c.run_id).where(of_dataset)
+    for record in round_records(connection, query.order_by(rounds.c.position.desc())):
+        if streams_open(record.state, record.release_time, now):
+            return _released(connection, record)
+    return None
+
+
+def chosen_measurement(
+    connection: Connection, dataset: DatasetRecord, named: object, now: datetime
+) -> ReleasedMeasurement:
+    """Return the measurement that an operator has named, or the newest one where `named` is None.
+
+    Raises:
+        InvalidArgument: there is none, or it is not a released measurement of this very dataset.
+    """
+    if named is None:
+        newest = newest_measurement(connection, dataset.name, now)
+        if newest is None:
+            problem = f"{dataset.name!r} has no released measurement; equipoise operator dataset measure makes one"
+            raise InvalidArgument(FIELD, problem)
+        return newest
+    if not isinstance(named, str):
+        raise InvalidArgument(FIELD, "must be the id of a measurement's round")
+    try:
+        record = read_round(connection, named)
+    except NotFound:
+        raise InvalidArgument(FIELD, f"names {named!a}, and there is no such round") from None
+    if record.mechanism != MEASUREMENT:
+        raise InvalidArgument(FIELD, f"names the round {named}, which is no measurement")
+    if record.terms.dataset != dataset.name:
+        whose = (
+            "an older or newer table of the same people" if record.account == dataset.account else "other people"
+        )
+        problem = f"names a measurement of {record.terms.dataset!r} ({whose}), and not of {dataset.name!r}"
+        raise InvalidArgument(FIELD, problem)
+    if not streams_open(record.state, record.release_time, now):
+        raise InvalidArgument(FIELD, f"names the measurement {named}, which is not released yet")
+    return _released(connection, record)
+
+
+def with_measurement(connection: Connection, terms: Terms, dataset: DatasetRecord, now: datetime) -> Terms:
+    """Return terms whose options are those that the mechanism is planned by, where the operator may write less.
+
+    A measurement's family becomes the noise with which it is measured: that is searched for in floating point, and
+    so on record once and not computed again. A measurement to answer from becomes its public facts.
+
+    Raises:
+        InvalidArgument: the option is not one that can be used; nothing has been charged.
+        BudgetExhausted: the budget is too small for the family.
+    """
+    options = dict(terms.options)
+    if terms.mechanism == MEASUREMENT:
+        return replace(terms, options=as_options(planned_noise(options, dataset.schema, terms.data_budget)))
+    if terms.mechanism == STANDING:
+        named = chosen_measurement(connection, dataset, options.pop(OPTION, None), now)
+        for name in sorted(options):
+            raise InvalidArgument(f"options.{name}", f"unknown; there is {OPTION}")
+        return replace(terms, options={OPTION: named.as_option()})
+    return terms
+
+
+def run_setting(connection: Connection, record: RoundRecord, dataset: DatasetRecord) -> PublicParameters:
+    """Return the public parameters of a run, with the numbers of the measurement that it answers from, if any.
+
+    Raises `DataLoss` where the stored numbers are not those that were released.
+    """
+    setting = setting_of(record.terms, record.records, record.universe_size, dataset.schema)
+    if OPTION not in setting.options:
+        return setting
+    named = named_measurement(setting)
+    numbers = read_measured(connection, named.round_id)
+    if sha256(numbers).digest() != named.digest:
+        raise DataLoss(f"the numbers of the measurement {named.round_id} are not those that were released")
+    return replace(setting, measured=numbers)
+
+
+def _released(connection: Connection, record: RoundRecord) -> ReleasedMeasurement:
+    noise = MeasurementParameters.from_json(record.plan.parameters).noise
+    return ReleasedMeasurement(record.id, sha256(read_measured(connection, record.id)).digest(), noise)

@@ -1,0 +1,187 @@
+"""A dataset that is measured once, and rounds that answer from it: charges, records, crashes, refusals, replay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+from harness.rounds_bench import ANN, COLOUR, SALT, SCHEMA, SIZE, TERMS, Bench
+from harness.stores import allow_changes
+from sqlalchemy import text
+
+from equipoise.accounting import Cost
+from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.results import AnswerMethod, Answers
+from equipoise.model.rounds import RoundState, Terms
+from equipoise.queries.statements import Marginal
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.workloads import workload_to_bytes
+from equipoise_server.replay.replay import Replay
+from equipoise_server.replay.seed import OpenedSeed
+from equipoise_server.replay.stored import StoredRound
+from equipoise_server.rounds.store.committed_content import check_all
+from equipoise_server.rounds.store.results import read_measured
+
+MEASURE = Terms("shop", (), Budget(8.0, 1e-4), None, mechanism="measurement", options={"family": "pairs"})
+STANDING = replace(TERMS, mechanism="standing", options={})
+
+
+@pytest.fixture
+def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
+    bench = Bench(tmp_path, store_url, distinct_seeds=True)
+    yield bench
+    bench.stop()
+
+
+def measured(bench: Bench, terms: Terms = MEASURE) -> str:
+    """The id of a released measurement, to which the schedule alone has brought it."""
+    round_id = bench.opened(terms)
+    for _ in range(2):
+        bench.rounds.schedule.keep()
+    assert bench.wait(round_id).complete
+    bench.rounds.schedule.keep()
+    assert bench.state(round_id) is RoundState.RELEASED
+    bench.clock.move(60)
+    bench.rounds.schedule.keep()
+    return round_id
+
+
+def replayed(bench: Bench, round_id: str, seed: bytes) -> list[str]:
+    """The checks of a replay, all of which pass."""
+    stored = StoredRound(bench.store, round_id)
+    found = Replay(
+        stored,
+        lambda _: OpenedSeed(seed, None),
+        lambda dataset: bench.rounds.datasets.source(dataset.source),
+        lambda *_: None,
+    ).run()
+    assert found.failed == "", found.difference
+    return [check.name for check in found.checks]
+
+
+def answers(bench: Bench, round_id: str) -> Answers:
+    chunks = map(chunk_from_bytes, bench.rounds.analyst_views.results("ann", round_id, 0, 100))
+    return Answers.join(chunk.answers for chunk in chunks)
+
+
+def test_a_dataset_is_charged_once_and_every_later_round_costs_nothing(bench: Bench) -> None:
+    before = bench.charged()
+    measurement = measured(bench)
+    once = bench.charged()
+    assert before["data/shop"] == (0.0, 0.0)
+    assert 0 < once["data/shop"][0] == once["data/shop"][1] < 9  # 8, as the account counts it
+    first, second = bench.released(STANDING), bench.released(replace(STANDING, options={"standing": measurement}))
+    for each in (first, second):
+        assert (each.plan.data_cost, each.plan.analyst_cost) == (Cost(), Cost())
+    assert bench.charged() == {**dict.fromkeys(bench.charged(), (0.0, 0.0)), "data/shop": once["data/shop"]}
+    # The same statements have the same answers, for which no seed plays a part.
+    told = answers(bench, first.id)
+    assert np.array_equal(told.values, answers(bench, second.id).values)
+    assert set(told.methods.tolist()) == {AnswerMethod.GAUSSIAN}
+    table = np.loadtxt(bench.directory / "data" / "shop.csv", dtype=str, delimiter=",", skiprows=1)
+    columns = zip(table.T, SCHEMA.attributes, strict=True)
+    cells = np.ravel_multi_index([[*map(each.categories.index, column)] for column, each in columns], SCHEMA.sizes)
+    truths = compile_workload(ANN, SCHEMA).record_counts(np.asarray(cells)) / len(cells)
+    assert not told.misses(truths).any()
+    with bench.store.read() as connection:
+        assert check_all(connection) == 3
+    seeds = [bench.seed, *(sha256(bench.seed + bytes([drawn])).digest() for drawn in (2, 3))]
+    assert replayed(bench, measurement, seeds[0])[-1] == "measurement"
+    assert replayed(bench, first.id, seeds[1])[-1] == "synopsis"
+
+
+def test_a_measurement_that_dies_is_computed_again_and_charged_once(bench: Bench) -> None:
+    round_id = bench.opened(MEASURE)
+    bench.rounds.schedule.keep()  # it is sealed, and nothing has run
+    reserved = bench.charged()["data/shop"]
+    assert reserved[0] == 0
+    assert reserved[1] > 0
+    bench.restart()
+    bench.rounds.schedule.keep()
+    bench.rounds.schedule.keep()
+    assert bench.wait(round_id).complete
+    with bench.store.write() as connection:
+        kept = connection.execute(text("SELECT numbers FROM measurements")).scalar_one()
+        connection.execute(text("UPDATE runs SET complete_time = NULL"))  # as if it had died before its end
+    bench.restart()
+    assert bench.wait(round_id).complete
+    bench.rounds.schedule.keep()
+    with bench.store.read() as connection:
+        assert read_measured(connection, round_id) == kept
+    assert bench.charged()["data/shop"] == (reserved[1], reserved[1])
+
+
+def test_what_was_measured_outlives_the_retention_of_results(bench: Bench) -> None:
+    measurement = measured(bench)
+    bench.clock.move(86_400 * 40)
+    bench.rounds.schedule.keep()
+    with bench.store.read() as connection:
+        assert read_measured(connection, measurement)
+    assert bench.released(STANDING).plan.mechanism == "standing"
+
+
+def test_numbers_that_were_changed_are_not_answered_from(bench: Bench) -> None:
+    measured(bench)
+    round_id = bench.sealed(STANDING)
+    with bench.store.write() as connection:
+        allow_changes(connection, "measurements")
+        connection.execute(text("UPDATE measurements SET numbers = :other"), {"other": bytes(8)})
+    with pytest.raises(DataLoss, match="not those that were released"):
+        bench.rounds.lifecycle.run(round_id, "run")
+    with bench.store.read() as connection, pytest.raises(DataLoss, match="numbers"):
+        check_all(connection)
+
+
+def test_measurements_that_cannot_be_answered_from_are_refused_before_anything_is_charged(bench: Bench) -> None:
+    opening = bench.rounds.opening
+    with pytest.raises(InvalidArgument, match=r"^options.standing: 'shop' has no released measurement"):
+        opening.plan(STANDING)
+    waiting = bench.opened(MEASURE)
+    measurement_of_others = "names a measurement of 'shop'"
+    with pytest.raises(
+        InvalidArgument, match=r"^options.standing: names the measurement .*, which is not released"
+    ):
+        opening.plan(replace(STANDING, options={"standing": waiting}))
+    with pytest.raises(InvalidArgument, match=r"^options.standing: names 'nowhere', and there is no such round"):
+        opening.plan(replace(STANDING, options={"standing": "nowhere"}))
+    with pytest.raises(InvalidArgument, match=r"^options.standing: must be the id"):
+        opening.plan(replace(STANDING, options={"standing": 3}))
+    with pytest.raises(InvalidArgument, match=r"^options.standings: unknown"):
+        opening.plan(replace(STANDING, options={"standing": measured(bench), "standings": 3}))
+    usual = bench.opened()
+    with pytest.raises(InvalidArgument, match=r"^options.standing: names the round .*, which is no measurement"):
+        opening.plan(replace(STANDING, options={"standing": usual}))
+    register = bench.rounds.datasets.register
+    register("newer", "shop.csv", SCHEMA, None, None, "newer", people="same-as:shop")
+    with pytest.raises(InvalidArgument, match=rf"^options.standing: {measurement_of_others} \(an older or newer"):
+        opening.plan(replace(STANDING, dataset="newer", options={"standing": waiting}))
+
+
+def test_budgets_that_are_not_there_refuse_a_measurement(bench: Bench) -> None:
+    for number in range(2):
+        measured(bench, replace(MEASURE, data_budget=Budget(8.0 + number, 1e-4)))
+    before = bench.charged()
+    with pytest.raises(BudgetExhausted, match="data/shop"):
+        bench.opened(replace(MEASURE, data_budget=Budget(19.0, 1e-4)))
+    assert bench.charged() == before
+    with pytest.raises(InvalidArgument, match=r"^shares: must be empty"):
+        bench.opened(replace(MEASURE, shares=TERMS.shares))
+    with pytest.raises(InvalidArgument, match=r"^analyst_budget: must not be set"):
+        bench.opened(replace(MEASURE, analyst_budget=TERMS.analyst_budget))
+
+
+def test_a_statement_that_no_measured_table_tells_is_refused_when_it_is_submitted(bench: Bench) -> None:
+    measured(bench, replace(MEASURE, options={"family": [["colour"], ["size"]]}))
+    round_id = bench.opened(STANDING)
+    for outside in ((COLOUR == "red") & (SIZE == "s"), Marginal(("colour", "size"))):
+        own = workload_to_bytes((COLOUR == "red", outside))
+        with pytest.raises(InvalidArgument, match=r"^statements\[1\]: .* the standing measurement does not tell"):
+            bench.rounds.submissions.submit("ann", round_id, "1", own, SALT)
+    kept = workload_to_bytes((COLOUR == "red", Marginal(("size",))))
+    assert bench.rounds.submissions.submit("ann", round_id, "1", kept, SALT).statements == 2

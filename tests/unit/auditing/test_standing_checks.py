@@ -1,0 +1,64 @@
+"""The auditor's check of rounds that answer from a measurement: on record, released, and of the same dataset."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from harness.custodian import Custodian
+
+from equipoise.auditing.verify import Outcome, verify
+
+NOISE = {"ordered": [], "parameters": [3], "sets": [[0]], "sizes": [2, 4]}
+DIGEST = "07" * 32
+NAMED = {"round": "bb", "digest": DIGEST, "noise": NOISE}
+
+
+def measured_custodian(released: bool = True) -> Custodian:
+    """A custodian whose round bb is a measurement."""
+    custodian = Custodian()
+    custodian.register()
+    custodian.unprotected.add("bb")
+    custodian.open("bb", analysts=())
+    custodian.change_last("round", mechanism="measurement")
+    custodian.change_last("plan", plan={"mechanism": "measurement", "parameters": json.dumps({"noise": NOISE})})
+    custodian.reserve("bb")
+    custodian.seal("bb")
+    custodian.run("bb")
+    if released:
+        custodian.settle("bb")
+        custodian.release("bb")
+        custodian.change_last("release", measurement=DIGEST, synopsis=None)
+    return custodian
+
+
+def answered(custodian: Custodian, named: object) -> str:
+    """What A9 says of a round that answers from what it names; empty where it is in order."""
+    custodian.open("aa")
+    custodian.change_last("plan", terms={"options": {"standing": named}})
+    for step in (custodian.reserve, custodian.seal, custodian.run, custodian.settle, custodian.release):
+        step("aa")
+    checks = verify(custodian.archive(), custodian.trusted).checks
+    return next((check.detail for check in checks if check.outcome is Outcome.FAILED), "")
+
+
+def test_a_measurement_without_analysts_and_a_round_that_answers_from_it_are_in_order() -> None:
+    assert answered(measured_custodian(), NAMED) == ""
+
+
+@pytest.mark.parametrize(
+    ("custodian", "named", "found"),
+    [
+        (measured_custodian, {**NAMED, "digest": "08" * 32}, "other numbers than"),
+        (measured_custodian, {**NAMED, "noise": {**NOISE, "parameters": [2]}}, "other numbers than"),
+        (measured_custodian, {**NAMED, "round": "cc"}, "no measurement of its dataset"),
+        (measured_custodian, "bb", "does not say which measurement"),
+        (lambda: measured_custodian(released=False), NAMED, "not released before"),
+    ],
+    ids=["digest", "noise", "round", "form", "not released"],
+)
+def test_what_is_named_must_be_what_was_released(
+    custodian: Callable[[], Custodian], named: object, found: str
+) -> None:
+    assert found in answered(custodian(), named)

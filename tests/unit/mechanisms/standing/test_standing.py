@@ -1,0 +1,235 @@
+"""`measurement` and `standing`: what is planned and refused, measured once, and answered from it at no cost."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from hashlib import sha256
+
+import numpy as np
+import pytest
+from harness.answers import to_bytes
+from numpy.typing import NDArray
+
+from equipoise.accounting import Cost
+from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import MechanismPlan, Share
+from equipoise.queries.predicates import AllOf, Among, attribute
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Marginal, Statement
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise_server.conversion import epsilon_for
+from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.interface import Outcome, PublicParameters
+from equipoise_server.mechanisms.registry import check_workload, mechanism
+from equipoise_server.mechanisms.residuals.family import ResidualFamily
+from equipoise_server.mechanisms.standing.family import planned_noise
+from equipoise_server.mechanisms.standing.measurement import MeasurementParameters, as_options
+from equipoise_server.mechanisms.standing.reach import code_lengths
+from equipoise_server.mechanisms.standing.released import OPTION, ReleasedMeasurement
+
+SCHEMA = Schema.from_json('{"a": 4, "b": 3, "c": 2, "one": 1, "d": 5}')
+RECORDS, UNIVERSE = 20_000, 120
+DATA = Budget(1.0, 1e-9)
+SEED = b"\x08" * 32
+a, b, c, d = (attribute(name) for name in "abcd")
+INSIDE: list[Statement] = [
+    Marginal(("d", "a")),
+    a == "1",
+    (a == "1") & Among("b", ("0", "2")),
+    (b == "1") | (d == "3"),
+    ~(d == "3"),
+    attribute("one") == "0",
+]
+OUTSIDE: list[Statement] = [(a == "0") & (b == "1") & (d == "2"), Marginal(("a", "b", "c"))]
+
+
+def counts() -> NDArray[np.int64]:
+    weights = np.arange(UNIVERSE) ** 2 * (np.arange(UNIVERSE) % 7 > 0)
+    cells: NDArray[np.int64] = weights * RECORDS // weights.sum()
+    cells[-1] += RECORDS - cells.sum()
+    return cells
+
+
+def nothing(step: str, done: int, total: int) -> None:
+    pass
+
+
+def measuring(options: Mapping[str, object] | None = None, budget: Budget = DATA) -> PublicParameters:
+    noise = planned_noise(options or {}, SCHEMA, budget)
+    nobody = Budget(math.inf, 0.0)
+    return PublicParameters(RECORDS, UNIVERSE, (), "query", budget, nobody, 0.05, as_options(noise), SCHEMA.sizes)
+
+
+@cache
+def measured(seed: bytes = SEED) -> tuple[MechanismPlan, Outcome]:
+    setting = measuring()
+    plan = mechanism("measurement").plan(setting)
+    return plan, mechanism("measurement").run(setting, plan, DenseCounts(counts(), SCHEMA.sizes), {}, seed, nothing)
+
+
+def asking(statements: int = 6, queries: int = 25, beta: float = 0.05) -> PublicParameters:
+    plan, outcome = measured()
+    noise = MeasurementParameters.from_json(plan.parameters).noise
+    named = ReleasedMeasurement("f" * 32, sha256(outcome.measured).digest(), noise)
+    shares = (Share("AA", statements, queries), Share("BB", statements, queries))
+    options = {OPTION: named.as_option()}
+    setting = PublicParameters(RECORDS, UNIVERSE, shares, "query", DATA, Budget(1.0, 1e-6), beta, options)
+    return replace(setting, attributes=SCHEMA.sizes, measured=outcome.measured)
+
+
+class Unreadable(DenseCounts):
+    """A table that fails whoever reads it."""
+
+    def __init__(self) -> None:
+        super().__init__(counts(), SCHEMA.sizes)
+
+    def __getattribute__(self, name: str) -> object:
+        if name in ("count", "marginals", "occupied", "dense"):
+            raise AssertionError("the table was read")
+        return super().__getattribute__(name)
+
+
+def test_a_measurement_costs_what_its_noise_does_and_nearly_all_of_its_budget() -> None:
+    plan, outcome = measured()
+    noise = MeasurementParameters.from_json(plan.parameters).noise
+    assert plan.data_cost.rho == math.ceil(noise.rho() * 10**12)
+    assert 0.995 < epsilon_for(plan.data_cost, DATA.delta) <= 1
+    assert (plan.analyst_cost, outcome.answers, len(outcome.synopsis)) == (None, {}, 0)
+    assert measured(bytes(32))[1].measured != outcome.measured
+
+
+def test_a_round_from_a_measurement_costs_nothing_and_reads_no_table() -> None:
+    setting, workload = asking(), compile_workload(INSIDE, SCHEMA)
+    plan = mechanism("standing").plan(setting)
+    assert (plan.data_cost, plan.analyst_cost) == (Cost(), Cost())
+    assert (plan.max_uncertified, json.loads(plan.data_events)["events"]) == (0, [])
+    outcome = mechanism("standing").run(setting, plan, Unreadable(), {"AA": workload}, SEED, nothing)
+    answers, truths = outcome.answers["AA"], workload.counts(counts()) / RECORDS
+    answers.check()
+    assert set(answers.methods.tolist()) == {AnswerMethod.GAUSSIAN}
+    assert not answers.misses(truths).any()
+    assert (answers.highs - answers.lows).max() / 2 <= plan.max_half_width * 2**40
+    assert answers.values[-1] == 2**40
+    assert answers.standard_errors[-1] == 0
+    assert answers.standard_errors[:-1].all()
+    # The synthetic table has what was measured, and another seed changes nothing.
+    synthetic = workload.record_counts(outcome.synopsis.cells) / len(outcome.synopsis)
+    assert np.abs(synthetic - truths).max() < 0.02
+    again = mechanism("standing").run(setting, plan, Unreadable(), {"AA": workload}, bytes(32), nothing)
+    assert to_bytes(again.answers["AA"]) == to_bytes(answers)
+    assert np.array_equal(again.synopsis.cells, outcome.synopsis.cells)
+
+
+def test_answers_of_all_rounds_agree_with_one_another() -> None:
+    setting, plan = asking(), mechanism("standing").plan(asking())
+    asked = {
+        "AA": compile_workload([Marginal(("a", "d"))], SCHEMA),
+        "BB": compile_workload([Marginal(("a",))], SCHEMA),
+    }
+    answers = mechanism("standing").run(setting, plan, Unreadable(), asked, SEED, nothing).answers
+    sums = answers["AA"].values.reshape(4, 5).sum(axis=1)
+    assert np.abs(sums - answers["BB"].values).max() <= 5
+    assert abs(int(answers["BB"].values.sum()) - 2**40) <= 4
+
+
+@pytest.mark.parametrize("statement", OUTSIDE, ids=["condition", "marginal"])
+def test_a_statement_outside_of_the_family_is_refused_by_its_name(statement: Statement) -> None:
+    setting = asking()
+    plan, workload = mechanism("standing").plan(setting), compile_workload([a == "1", statement], SCHEMA)
+    with pytest.raises(InvalidArgument, match=r"^statements\[1\]: .*does not tell"):
+        check_workload(plan, workload)
+    with pytest.raises(InvalidArgument, match=r"^statements\[1\]"):
+        mechanism("standing").run(setting, plan, Unreadable(), {"AA": workload}, SEED, nothing)
+    check_workload(plan, compile_workload(INSIDE, SCHEMA))
+
+
+def test_other_numbers_than_those_of_the_plan_are_not_answered_from() -> None:
+    setting = asking()
+    plan = mechanism("standing").plan(setting)
+    changed = replace(setting, measured=measured(bytes(32))[1].measured)
+    with pytest.raises(ValueError, match="not those of the measurement"):
+        mechanism("standing").run(changed, plan, Unreadable(), {}, SEED, nothing)
+
+
+@pytest.mark.parametrize(
+    ("options", "refusal"),
+    [
+        ({"family": "everything"}, "options.family: must be pairs or triples"),
+        ({"family": []}, "options.family: must be pairs or triples"),
+        ({"family": [3]}, "options.family: must be pairs or triples"),
+        ({"family": ["ab"]}, r"options.family\[0\]: must be a list"),
+        ({"family": [["a"], []]}, r"options.family\[1\]: must be a list"),
+        ({"family": [["a", "b"], ["b", "z"]]}, r"options.family\[1\]: names 'z'"),
+        ({"family": [["a", "b", "a"]]}, r"options.family\[0\]: names the attribute 'a' twice"),
+        ({"family": [["one"]]}, "options.family: has no attribute with two"),
+        ({"familiy": "pairs"}, "options.familiy: unknown"),
+    ],
+)
+def test_families_that_cannot_be_measured_are_refused_by_the_field(
+    options: dict[str, object], refusal: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=f"^{refusal}"):
+        measuring(options)
+
+
+def test_families_that_are_too_large_are_refused() -> None:
+    wide = Schema.from_json(json.dumps({f"x{number}": 2000 for number in range(3)}))
+    with pytest.raises(InvalidArgument, match=r"^options.family: is too large: .*cells"):
+        planned_noise({"family": "pairs"}, wide, DATA)
+    many = Schema.from_json(json.dumps({f"x{number}": 2 for number in range(50)}))
+    with pytest.raises(InvalidArgument, match=r"^options.family: is too large: "):
+        planned_noise({"family": "triples"}, many, DATA)
+
+
+def test_budgets_and_settings_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(BudgetExhausted, match=r"^data_budget"):
+        measuring(budget=Budget(1e-9, 1e-15))
+    setting = measuring()
+    with pytest.raises(BudgetExhausted, match=r"^data_budget"):
+        mechanism("measurement").plan(replace(setting, data_budget=Budget(0.9, 1e-9)))
+    with pytest.raises(InvalidArgument, match=r"^shares: must be empty"):
+        mechanism("measurement").plan(replace(setting, shares=asking().shares))
+    with pytest.raises(InvalidArgument, match=r"^options.noise: is for other attributes"):
+        mechanism("measurement").plan(replace(setting, attributes=(4, 3, 2, 5)))
+    with pytest.raises(InvalidArgument, match=r"^options.standing: must name"):
+        mechanism("standing").plan(replace(asking(), options={}))
+    with pytest.raises(InvalidArgument, match=r"^options.standing: does not name"):
+        mechanism("standing").plan(replace(asking(), options={OPTION: "f" * 32}))
+    with pytest.raises(InvalidArgument, match=r"^options.standing: names a measurement of other attributes"):
+        mechanism("standing").plan(replace(asking(), attributes=(4, 3, 2, 5)))
+
+
+def test_code_words_of_all_statements_share_one_at_most() -> None:
+    """Kraft's inequality: all boxes, and all cells, of a tiny family."""
+    schema = Schema.from_json('{"a": 3, "b": 2}')
+    family = ResidualFamily.closed(schema.sizes, [(0, 1)])
+    choices = [
+        [
+            Among(name, tuple(map(str, kept)))
+            for number in range(1, size)
+            for kept in itertools.combinations(range(size), number)
+        ]
+        for name, size in (("a", 3), ("b", 2))
+    ]
+    boxes: list[Statement] = [*choices[0], *choices[1], *map(AllOf, itertools.product(*choices))]
+    cells: list[Statement] = [Marginal(("a", "b")), Marginal(("a",)), Marginal(("b",))]
+    workload = compile_workload([*boxes, *cells], schema)
+    lengths = code_lengths(workload, family)
+    assert (2.0**-lengths).sum() <= 1
+    single, pair = lengths[: len(choices[0])], lengths[8 : len(boxes)]
+    assert single.max() < pair.max()
+
+
+def test_negations_are_as_simple_as_what_they_negate_and_alternatives_are_not() -> None:
+    family = ResidualFamily.closed(SCHEMA.sizes, [(0, 1), (0, 4), (1, 4)])
+    asked: list[Statement] = [(a == "1") & (b == "2"), ~((a == "1") & (b == "2")), (a == "1") | (b == "2")]
+    simple, negated, either = code_lengths(compile_workload(asked, SCHEMA), family).tolist()
+    assert simple == negated
+    assert either >= simple
