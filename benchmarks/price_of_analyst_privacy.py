@@ -2,9 +2,10 @@
 
     python benchmarks/price_of_analyst_privacy.py adult7.csv adult7-domain.json [--many 1000000]
 
-Three workloads on one table: all three-way marginals, dense predicates, and many more of them. The whole data
-budget (epsilon 1, delta 1/n^2) goes to the game. The uniform guess stands beside it, and independent Gaussian noise
-on every query: an expectation, which protects analysts from one another, too, where their shares are fixed.
+The game as printed, from the uniform distribution. Three workloads on one table: all three-way marginals, dense
+predicates, and many more of them. The whole data budget (epsilon 1, delta 1/n^2) goes to the game. The uniform
+guess stands beside it, and independent Gaussian noise on every query: an expectation, which protects analysts from
+one another, too, where their shares are fixed.
 """
 
 from __future__ import annotations
@@ -84,6 +85,7 @@ def row(name: str, epsilon: float, task: Task, repeat: int) -> list[str]:
         guarantees=Guarantees(eps_analyst=epsilon),
         repeat=repeat,
         budget_split="game=1",
+        prior="none",
     )
     try:
         return [

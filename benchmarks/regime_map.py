@@ -6,7 +6,7 @@ Everything comes from the planner: no table is read and nothing is run. Four rou
 structured, shares of three-way marginals of six attributes of 12 categories, 1,728 cells each; two are
 unstructured, shares of predicates over 2^26 possible records, the most that a table may have. Few analysts are
 20, many 1,000; what is protected is one statement. Both epsilons are 1, delta is 1/n^2 for the people and 10^-6
-for the analysts, beta 0.05. Limits of time and memory are left out, as the question is who could promise most.
+for the analysts, beta 0.05. Limits of time and memory are left out: the question is who is expected to err least.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
-from equipoise_server.mechanisms.choice import Candidate, by_promise, choose, said
+from equipoise_server.mechanisms.choice import by_expected_error, choose
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.planner import compare
 from equipoise_server.mechanisms.registry import MECHANISMS
@@ -41,6 +41,7 @@ COLOURS = {
     "small_db": "#7c5c44",
 }
 NOTHING = "#e6e6e6"
+USEFUL, USELESS = 0.01, 0.1  # mean errors
 SIDE, LEFT, TOP, GAP = 44, 74, 52, 60
 
 
@@ -83,14 +84,12 @@ PANELS = (
 
 @dataclass(frozen=True)
 class Place:
-    """The choice at one place of a panel; `says` is whether it promises anything to anybody."""
+    """The choice at one place of a panel, and the mean error that is expected of it."""
 
     records: int
     queries: int
     mechanism: str
-    alpha: float
-    promise: float
-    says: bool
+    expected: float
 
 
 def main() -> None:
@@ -99,7 +98,7 @@ def main() -> None:
     arguments.add_argument("chart", type=Path)
     options = arguments.parse_args()
     charts = []
-    print("| round | records | queries | chosen | alpha | promise | next without it | its alpha |")
+    print("| round | records | queries | chosen | expected | promise | next | it expects |")
     print("|---|---|---|---|---|---|---|---|")
     for panel in PANELS:
         shown = {(records, queries): chosen(panel, records, queries) for records in RECORDS for queries in QUERIES}
@@ -115,28 +114,23 @@ def chosen(panel: Panel, records: int, queries: int) -> tuple[Place, str]:
     """The planner's choice without its limits of time and memory, and a row of figures about it."""
     # Shares are whole tables, so that the smallest sizes of many analysts are all the same round.
     asked = panel.setting(records, queries).queries
-    mechanism, alpha, promise, some, row = figures_of(panel, records, asked)
-    return Place(records, queries, mechanism, alpha, promise, some), row
+    mechanism, expected, row = figures_of(panel, records, asked)
+    return Place(records, queries, mechanism, expected), row
 
 
 @cache
-def figures_of(panel: Panel, records: int, queries: int) -> tuple[str, float, float, bool, str]:
-    """The chosen mechanism, its alpha and promise, whether it says anything, and the row."""
+def figures_of(panel: Panel, records: int, queries: int) -> tuple[str, float, str]:
+    """The chosen mechanism, what it is expected to err by, and the row."""
     setting = panel.setting(records, queries)
     candidates = [replace(each, beyond="") for each in compare(setting, MECHANISMS).candidates]
-    best = choose(candidates, by_promise)
+    best = choose(candidates, by_expected_error)
     if best is None or best.plan is None:
         raise SystemExit(f"{panel.title}: no mechanism has a plan for {records:,} records and {queries:,} queries")
-    promise = best.plan.max_half_width
-    other = choose([each for each in candidates if each is not best], by_promise)
-    figures = (panel.title, f"{records:,}", f"{setting.queries:,}", best.mechanism, told(best.alpha), told(promise))
-    row = f"| {' | '.join((*figures, *((other.mechanism, told(other.alpha)) if other else ('none', ''))))} |"
-    return best.mechanism, best.alpha, promise, says(best), row
-
-
-def says(best: Candidate) -> bool:
-    """Whether the plan promises anything to anybody."""
-    return best.plan is not None and said(best.plan.max_half_width) < 1
+    expected, promise = best.plan.expected_error, best.plan.max_half_width
+    other = choose([each for each in candidates if each is not best], by_expected_error)
+    figures = (panel.title, f"{records:,}", f"{setting.queries:,}", best.mechanism, told(expected), told(promise))
+    after = (other.mechanism, told(other.plan.expected_error)) if other and other.plan else ("none", "")
+    return best.mechanism, expected, f"| {' | '.join((*figures, *after))} |"
 
 
 def told(error: float) -> str:
@@ -145,7 +139,7 @@ def told(error: float) -> str:
 
 
 def drawn(charts: list[list[Place]]) -> Iterator[str]:
-    """The lines of an SVG file: four panels, one square a place, paler where not all answers are certified."""
+    """The lines of an SVG file: four panels, one square a place, paler where more than 0.01 is expected."""
     wide, high = SIDE * len(RECORDS), SIDE * len(QUERIES)
     whole_wide, whole_high = 2 * (LEFT + wide) + GAP, 2 * (TOP + high + GAP) + 40
     yield (
@@ -158,14 +152,15 @@ def drawn(charts: list[list[Place]]) -> Iterator[str]:
         yield f'<text x="{x}" y="{y - 12}" font-size="14" font-weight="bold">{panel.title}</text>'
         for place in places:
             column, row = RECORDS.index(place.records), len(QUERIES) - 1 - QUERIES.index(place.queries)
-            colour = COLOURS[place.mechanism] if place.says else NOTHING
-            paler = ' fill-opacity="0.55"' if place.says and place.alpha > 0.5 else ""
+            colour = COLOURS[place.mechanism] if place.expected < USELESS else NOTHING
+            paler = ' fill-opacity="0.55"' if USEFUL < place.expected < USELESS else ""
             yield (
                 f'<rect x="{x + column * SIDE}" y="{y + row * SIDE}" width="{SIDE}" height="{SIDE}" '
                 f'fill="{colour}"{paler} stroke="white" stroke-width="0.5"/>'
             )
         yield from axes(x, y, wide, high)
-    yield from legend({place.mechanism for places in charts for place in places if place.says}, whole_high - 16)
+    shown = {place.mechanism for places in charts for place in places if place.expected < USELESS}
+    yield from legend(shown, whole_high - 16)
     yield "</svg>"
 
 
@@ -188,7 +183,7 @@ def axes(x: int, y: int, wide: int, high: int) -> Iterator[str]:
 def legend(names: set[str], y: int) -> Iterator[str]:
     """What the colours mean."""
     x = LEFT
-    for name in [*(name for name in COLOURS if name in names), "nothing can be promised"]:
+    for name in [*(name for name in COLOURS if name in names), f"{USELESS} or more"]:
         colour = COLOURS.get(name, NOTHING)
         yield f'<rect x="{x}" y="{y - 11}" width="13" height="13" fill="{colour}"/>'
         yield f'<text x="{x + 18}" y="{y}">{name}</text>'

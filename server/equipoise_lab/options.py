@@ -38,6 +38,15 @@ Play = Annotated[
     str | None,
     typer.Option(help="How the game is played: mixed, sampled, or hru (as published). [default: planned]"),
 ]
+FromPrior = Annotated[
+    str | None,
+    typer.Option(
+        "--prior",
+        help="What equilibrium starts from: own measures pairs of attributes first; none is the game as published. "
+        "[default: planned]",
+        show_default=False,
+    ),
+]
 EpsData = Annotated[float, typer.Option(help="Epsilon of the people in the table.")]
 DeltaAnalyst = Annotated[float, typer.Option(help="Delta of the analysts.")]
 Beta = Annotated[float, typer.Option(help="All intervals hold with at least one less this probability.")]

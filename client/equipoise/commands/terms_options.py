@@ -72,6 +72,14 @@ class RoundOptions:
         typer.Option(help="A mechanism's name, or auto, which chooses one."),
     ] = "auto"
     choose_by: ChooseByOption = ChooseBy.EXPECTED
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            help="What equilibrium starts from: own measures pairs of attributes first; none is the game as "
+            "published. [default: planned]",
+            show_default=False,
+        ),
+    ] = None
     options: Annotated[str, typer.Option(help='Options of the mechanism, a JSON object: {"play": "sampled"}.')] = ""
     close: Annotated[
         datetime | None,
@@ -87,8 +95,12 @@ class RoundOptions:
 
     def terms(self) -> Terms:
         """Make the terms of a round. Raises `InvalidArgument` naming the option."""
-        analysts = Budget(self.analyst_epsilon, self.analyst_delta)
-        return _terms(self, self.choose_by.mechanism(self.mechanism), analysts, parse_options(self.options), None)
+        analysts, options = Budget(self.analyst_epsilon, self.analyst_delta), parse_options(self.options)
+        if self.prior is not None:
+            if "prior" in options:
+                raise InvalidArgument("--options", "prior is also what --prior says")
+            options["prior"] = self.prior
+        return _terms(self, self.choose_by.mechanism(self.mechanism), analysts, options, None)
 
 
 @dataclass(frozen=True, kw_only=True)

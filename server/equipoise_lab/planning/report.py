@@ -12,6 +12,8 @@ from equipoise.commands.planners import explained, print_candidates
 from equipoise_lab.planning.acceptance import Acceptance
 from equipoise_lab.planning.request import in_words
 from equipoise_server.mechanisms.choice import Candidate
+from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
+from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
 from equipoise_server.mechanisms.forecasts import analyst_pair, data_pair, shown_candidates
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.planner import Comparison, why
@@ -109,6 +111,8 @@ def _choice(comparison: Comparison) -> Iterator[tuple[str, str]]:
     yield "chosen", comparison.chosen.mechanism
     if because := why(comparison):
         yield "because", because
+    if comparison.chosen.mechanism == Equilibrium.name:
+        yield "starts from", EquilibriumParameters.from_json(comparison.chosen.plan.parameters).in_words()
     yield "parameters", parameters
 
 

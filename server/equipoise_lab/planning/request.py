@@ -12,7 +12,16 @@ import typer
 from equipoise.commands.planners import ChooseBy, ChooseByOption
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.rounds import AUTO, AUTO_BY_PROMISE, Share
-from equipoise_lab.options import MAX_SHOWN, Forced, Guarantees, Unit, forced_options, in_words_of_options
+from equipoise_lab.options import (
+    MAX_SHOWN,
+    Forced,
+    FromPrior,
+    Guarantees,
+    Unit,
+    add_option,
+    forced_options,
+    in_words_of_options,
+)
 from equipoise_lab.simulation.session_simulate import of_session
 from equipoise_server.mechanisms.choice import by_expected_error, by_promise
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -96,6 +105,7 @@ class PlanRequest:
             show_default=False,
         ),
     ] = None
+    prior: FromPrior = None
     forced: Forced = None
     data_cap: Annotated[
         str | None,
@@ -126,13 +136,15 @@ class PlanRequest:
         if 0 in sizes:
             raise InvalidArgument("--universe", "must be at least 1, and so must every attribute's size")
         universe = math.prod(sizes)
+        options = forced_options(self.forced)
+        add_option(options, "prior", "--prior", self.prior)
         setting = self.guarantees.parameters(
             records,
             universe,
             sizes if len(sizes) > 1 else (),
             self.shares(universe),
             self.unit,
-            forced_options(self.forced),
+            options,
         )
         if self.session is not None:
             return of_session(setting, self.session.slotted, self.length)

@@ -15,6 +15,8 @@ from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan
 from equipoise_lab.simulation.measure import Errors, Run, mean_errors
 from equipoise_lab.simulation.simulate import Report
+from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
+from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
 
 METHOD_NAMES = {"uncertified": "left uncertified", "synopsis": "from the synopsis"}
 
@@ -138,6 +140,8 @@ def _lines(report: Report) -> Iterator[tuple[str, str]]:
     seconds = sum(run.seconds for run in runs) / len(runs)
     predicted = f"{plan.seconds:.3g} s predicted for full shares"
     yield "took", f"{seconds:.3g} s a run ({predicted}), {report.peak_memory_bytes / 2**20:,.0f} MB at most"
+    if plan.mechanism == Equilibrium.name:
+        yield "starts from", EquilibriumParameters.from_json(plan.parameters).in_words()
     yield "parameters", plan.parameters
 
 

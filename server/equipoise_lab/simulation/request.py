@@ -10,7 +10,7 @@ import typer
 
 from equipoise.commands.planners import ChooseBy, ChooseByOption
 from equipoise.errors import InvalidArgument
-from equipoise_lab.options import Forced, Guarantees, Play, Unit, add_option, forced_options, number
+from equipoise_lab.options import Forced, FromPrior, Guarantees, Play, Unit, add_option, forced_options, number
 from equipoise_lab.simulation.session_task import SessionTask
 from equipoise_lab.simulation.task import Task
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -40,6 +40,7 @@ class Request:
         ),
     ] = None
     play: Play = None
+    prior: FromPrior = None
     unit: Unit = "query"
     analysts: Annotated[
         int | None,
@@ -75,7 +76,11 @@ class Request:
     @property
     def option_of_field(self) -> Mapping[str, str]:
         """What each field of a refusal was written as, where it is not the option of the same name."""
-        typed = {"play": ("--play", self.play), "game_share": ("--budget-split", self.budget_split)}
+        typed = {
+            "play": ("--play", self.play),
+            "prior": ("--prior", self.prior),
+            "game_share": ("--budget-split", self.budget_split),
+        }
         return OPTION_OF_FIELD | {f"options.{name}": option for name, (option, given) in typed.items() if given}
 
     def setting(self, task: Task | SessionTask) -> PublicParameters:
@@ -83,6 +88,7 @@ class Request:
         self.check()
         options = forced_options(self.forced)
         add_option(options, "play", "--play", self.play)
+        add_option(options, "prior", "--prior", self.prior)
         add_option(options, "game_share", "--budget-split", self._game_share())
         schema = task.schema
         return self.guarantees.parameters(

@@ -23,9 +23,12 @@ FIT = 0.34
 TABLES_POWER = -0.15
 CELLS_POWER = -0.29
 RESIDUAL_FIT = 0.3  # of a fit to residuals, on the tables of Adult and of the binary attributes
-# Of a fit to k predicates: (k / FEW)^PREDICATES_POWER, from 200 to 100,000 predicates on Adult.
+# Of a fit to k predicates: (k / FEW)^PREDICATES_POWER, from 200 to 100,000 predicates on Adult. More are not
+# expected to help: nothing was measured there, and the noise on each grows.
 FEW = 60.0
+MANY = 100_000
 PREDICATES_POWER = -0.35
+UNIFORM = 0.15  # what the uniform distribution errs by, of predicates on Adult
 # A predicate is taken to cover a quarter of what it is asked of: a half of the categories of two attributes.
 COVERED = 0.25
 
@@ -66,6 +69,11 @@ def only_predicates(share: Share) -> bool:
     return share.queries == share.statements
 
 
+def at_most(error: float, most: float) -> float:
+    """Return about `error` where it is far below `most`, which the fit's start errs by and noise never exceeds."""
+    return error / (1 + error / most)
+
+
 def holds_conditions(share: Share) -> bool:
     """Return whether a share has fewer queries than two a statement: some of its statements must be conditions."""
     return share.queries < 2 * share.statements
@@ -91,7 +99,7 @@ def fitted_error(deviation: float, share: Share) -> float:
 def fitted_part(deviation: float, statements: float, queries: float) -> float:
     """Return the part of the noise that a fit leaves; above 1 where the fit stops before it reaches the noise."""
     if queries <= statements:
-        return min(1.0, math.pow(queries / FEW, PREDICATES_POWER))
+        return min(1.0, math.pow(min(queries, MANY) / FEW, PREDICATES_POWER))
     cells = queries / statements
     return FIT * math.pow(statements, TABLES_POWER) * math.pow(cells * deviation, CELLS_POWER)
 

@@ -72,3 +72,16 @@ class EquilibriumParameters(Parameters):
         if self.game is None:
             raise ValueError("nothing is played")
         return self.game
+
+    def in_words(self) -> str:
+        """Say what the round starts from, and whether anything is played."""
+        if self.start is None:
+            return "the uniform distribution; the game is played as published"
+        tables = len(self.start.prior.noise.largest)
+        prior = f"a prior, fitted to {tables} table{'' if tables == 1 else 's'} of the round's own"
+        played = (
+            "play goes on from there"
+            if self.game
+            else "nothing is played, as play is not expected to improve on it"
+        )
+        return f"{prior}; {played}"

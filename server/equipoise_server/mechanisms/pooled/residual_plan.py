@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from equipoise.queries.marginal_tables import Axes
 from equipoise_server.mechanisms.expected_error import (
+    UNIFORM,
+    at_most,
     gaussian_mean,
     holds_conditions,
     mean_over_queries,
@@ -34,7 +36,7 @@ from equipoise_server.mechanisms.residuals.variances import (
     product_variances,
 )
 
-CONDITION_PART = 0.75  # of the estimate's error that the fit leaves of conditions, measured on Adult
+CONDITION_PART = 0.85  # of the estimate's error that the fit leaves of conditions, measured on Adult
 
 
 def plan_residuals(setting: PublicParameters, family: Family, rho: Fraction) -> ResidualNoise:
@@ -75,16 +77,23 @@ def residuals_expected_error(setting: PublicParameters, noise: ResidualNoise, fa
     deviation = total / max(1, every) / setting.records
     cell = gaussian_mean(deviation**2) * residual_fit_part(deviation, every / max(1, len(cells)))
     pairs: list[Axes] = [axes for axes in family.sets if len(axes) == 2]
-    condition = CONDITION_PART * _box_error(noise, pairs or family.largest) / setting.records
+    condition = at_most(CONDITION_PART * _box_error(noise, pairs or family.largest) / setting.records, UNIFORM)
 
     return mean_over_queries(setting, lambda share: min(1.0, mixed_error(share, condition, cell)))
 
 
 def _box_error(noise: ResidualNoise, sets: Sequence[Axes]) -> float:
-    """Return the mean error of the estimates of boxes of half of the categories of each attribute of these sets."""
+    """Return the mean error of the estimates of boxes of half of the categories of each attribute of these sets.
+
+    The half in the middle: along ordered attributes it is a range, which few levels tell.
+    """
     variances = []
     for axes in sets:
-        halves = [np.arange(noise.sizes[axis])[None] < (noise.sizes[axis] + 1) // 2 for axis in axes]
+        sizes = [noise.sizes[axis] for axis in axes]
+        places = [np.arange(size)[None] for size in sizes]
+        halves = [
+            (size // 4 <= at) & (at < size // 4 + (size + 1) // 2) for size, at in zip(sizes, places, strict=True)
+        ]
         variances += product_variances(noise, axes, [half.astype(np.float64) for half in halves]).tolist()
     return math.fsum(map(gaussian_mean, variances)) / max(1, len(variances))
 

@@ -9,6 +9,8 @@ from equipoise.errors import BudgetExhausted
 from equipoise.queries.marginal_tables import Axes
 from equipoise_server.mechanisms.expected_error import (
     COVERED,
+    UNIFORM,
+    at_most,
     fitted_part,
     gaussian_mean,
     mean_over_queries,
@@ -19,6 +21,9 @@ from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, GaussianNoi
 from equipoise_server.mechanisms.pooled.family import Family, table_cells
 from equipoise_server.mechanisms.pooled.measured import estimated_variance, reach
 
+# Of what `fitted_part` says, of tables of c cells: CELL_PART c^CELLS_POWER; from Adult (2,000 to 2,000,000 records)
+# and from binary attributes.
+CELL_PART, CELLS_POWER = 1.2, -0.075
 PREDICATE_PART = 0.5  # of the direct estimate's error that the fit to all tables leaves, measured on Adult
 
 
@@ -34,10 +39,15 @@ def tables_expected_error(setting: PublicParameters, family: Family, rho: Fracti
         for axes in pairs or family.largest
         for cells in (table_cells(family.sizes, axes),)
     ]
-    predicate = PREDICATE_PART * sum(boxes) / len(boxes) / setting.records
+    predicate = at_most(PREDICATE_PART * sum(boxes) / len(boxes) / setting.records, UNIFORM)
     deviation = math.sqrt(variance) / setting.records
     cells = sum(table_cells(family.sizes, axes) for axes in family.largest)
-    cell = gaussian_mean(deviation**2) * fitted_part(deviation, len(family.largest), cells)
+    cell = (
+        CELL_PART
+        * math.pow(cells / len(family.largest), CELLS_POWER)
+        * gaussian_mean(deviation**2)
+        * fitted_part(deviation, len(family.largest), cells)
+    )
     return mean_over_queries(setting, lambda share: min(1.0, mixed_error(share, predicate, cell)))
 
 

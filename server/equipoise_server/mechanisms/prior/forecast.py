@@ -15,16 +15,21 @@ import math
 import numpy as np
 
 from equipoise.model.rounds import Share
-from equipoise_server.mechanisms.expected_error import gaussian_mean, mean_over_queries, only_predicates
+from equipoise_server.mechanisms.expected_error import (
+    UNIFORM,
+    at_most,
+    gaussian_mean,
+    mean_over_queries,
+    only_predicates,
+)
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.prior.plan import PriorParameters
 from equipoise_server.mechanisms.residuals.variances import product_variances
 
 FITTED_PART = 0.9  # of the noise that a predicate has in the measured tables, which the fit leaves
 UNTOLD = 6e-4  # of predicates, by what pairs do not tell
-UNIFORM = 0.15  # what the uniform distribution errs by, which noise never exceeds by much
 COVERED = 0.25  # of the universe: a dense predicate on two attributes
-CELL_PART, UNTOLD_OF_CELL, UNIFORM_OF_CELL = 0.8, 0.03, 1.4  # of tables, the last two in mean cells
+CELL_PART, UNTOLD_OF_CELL, UNIFORM_OF_CELL = 1.1, 0.04, 1.4  # of tables, the last two in mean cells
 LARGEST = 1.25  # times `sqrt(2 log 2k)` mean errors: the largest of k
 
 
@@ -45,16 +50,12 @@ def _mean_of(noise: float, share: Share) -> float:
         return of_predicates(noise)
     cells = share.queries / share.statements
     left = CELL_PART * noise * math.sqrt(1 / (COVERED * cells))
-    return math.hypot(_at_most(left, UNIFORM_OF_CELL / cells), UNTOLD_OF_CELL / cells)
+    return math.hypot(at_most(left, UNIFORM_OF_CELL / cells), UNTOLD_OF_CELL / cells)
 
 
 def of_predicates(noise: float) -> float:
     """Return the mean error of predicates whose answers in the measured tables err by `noise` in the mean."""
-    return math.hypot(_at_most(FITTED_PART * noise, UNIFORM), UNTOLD)
-
-
-def _at_most(error: float, most: float) -> float:
-    return error / (1 + error / most)
+    return math.hypot(at_most(FITTED_PART * noise, UNIFORM), UNTOLD)
 
 
 def dense_variance(parameters: PriorParameters) -> float:

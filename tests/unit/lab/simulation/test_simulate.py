@@ -150,6 +150,16 @@ def test_options_reach_the_plan(
     assert found["mean_over_runs"]["certified"] is not None
 
 
+def test_a_prior_is_asked_for_or_declined(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    unplayed = report(capsys, place, "--prior", "own")
+    assert unplayed["parameters"]["game"] is None
+    assert report(capsys, place, *FREE, "--prior", "own")["parameters"]["game"]["rounds"] == 30
+    assert report(capsys, place, *FREE, "--prior", "none")["parameters"]["prior"] is None
+    with pytest.raises(SystemExit):
+        main(arguments(place, "--prior", "own"))
+    assert "nothing is played" in " ".join(capsys.readouterr().out.split())
+
+
 def test_people_read_a_table(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments(place, *FREE, "--repeat", "2"))
@@ -165,6 +175,7 @@ def test_people_read_a_table(place: Path, capsys: pytest.CaptureFixture[str]) ->
     [
         (("--mechanism", "oracle"), "--mechanism: unknown"),
         (("--play", "chess"), "--play: must be"),
+        (("--prior", "chess"), "--prior: must be own or none"),
         (("--unit", "dataset"), "--unit: must be"),
         (("--analysts", "0"), "--analysts: must lie between 1 and the 3"),
         (
@@ -229,11 +240,11 @@ def test_people_read_a_table(place: Path, capsys: pytest.CaptureFixture[str]) ->
         (("--seed", "99999999999999999999"), "--seed: must"),
         (("--repeat", "1001"), "--repeat: must"),
         (
-            ("--mechanism", "equilibrium", "--unit", "analyst", "--analysts", "1"),
+            ("--mechanism", "equilibrium", "--unit", "analyst", "--analysts", "1", "--prior", "none"),
             "--workload, --analysts: the game needs at least 2 analysts",
         ),
         (
-            ("--mechanism", "equilibrium", "--workload", "marginals:3"),
+            ("--mechanism", "equilibrium", "--workload", "marginals:3", "--prior", "none"),
             "--workload, --analysts: the game needs at least 2 statements",
         ),
         *(
