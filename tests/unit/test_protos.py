@@ -10,7 +10,7 @@ import pytest
 from equipoise.clients.connection import REASON_KEY, RETRY_KEY
 from equipoise.errors import BY_REASON
 from equipoise_server.identity.names import check_name
-from equipoise_server.mechanisms.registry import MECHANISMS, PLANNERS, SESSION_MECHANISMS
+from equipoise_server.mechanisms.registry import MECHANISMS, PLANNERS, SESSION_MECHANISMS, STANDING_MECHANISMS
 from equipoise_server.storage.idempotency import MAX_ID
 
 ROOT = Path(__file__).parents[2]
@@ -34,11 +34,11 @@ def test_what_a_client_needs_is_said(said: str) -> None:
 
 
 def test_all_mechanisms_are_named_and_no_others() -> None:
-    of_rounds, of_sessions = (
-        HEAD.split("Mechanisms of rounds: ")[1].split("Their options")[0].split("of sessions: ")
-    )
+    of_rounds, others = HEAD.split("Mechanisms of rounds: ")[1].split("Their options")[0].split("of sessions: ")
+    of_sessions, standing = others.split("measurements that stand: ")
     assert set(re.findall(r'"(\w+)"', of_rounds)) == {*PLANNERS, *MECHANISMS}
     assert set(re.findall(r'"(\w+)"', of_sessions)) == set(SESSION_MECHANISMS)
+    assert set(re.findall(r'"(\w+)"', standing)) == set(STANDING_MECHANISMS)
 
 
 def test_names_are_as_said() -> None:
