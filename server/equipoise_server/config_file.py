@@ -22,11 +22,13 @@ def load_config(state: Path) -> Config:
         raise InvalidArgument(str(path), "does not exist; make a state directory with: equipoise-server init")
 
     try:
-        return Config.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:  # also of bytes that are not UTF-8, and of whole numbers of thousands of digits
         raise InvalidArgument(str(path), f"is not TOML: {error}") from None
     except RecursionError:
         raise InvalidArgument(str(path), "is not TOML: it is nested too deeply") from None
+    try:
+        return Config.model_validate(values)
     except ValidationError as error:
         key, problem = _first(error)
         raise InvalidArgument(f"{path}: {key}", problem) from None

@@ -407,7 +407,7 @@ def test_a_cap_that_is_too_small_is_named(
         shown = capsys.readouterr().out
         if form:
             planned = json.loads(shown)
-            data, analyst = planned["charges"]
+            data, analyst = planned["plan"]["charges"]
             assert (data["account"], analyst["account"]) == ("data/shop", "analyst/shop/query/ann")
             assert data["refusal"] in told
             assert analyst["refusal"] == ""

@@ -78,14 +78,14 @@ def test_who_is_deleted_while_a_round_is_planned_is_not_in_it(
 ) -> None:
     """Between the plan, which takes long, and the transaction that opens the round."""
     opening = bench.rounds.opening
-    planned = type(opening).plan
+    compared = type(opening)._compared
 
     def plan_then_delete(own: Any, terms: Any) -> Any:
-        plan = planned(own, terms)
+        found = compared(own, terms)
         delete_analyst(bench.rounds.operations, "ann", "d1")
-        return plan
+        return found
 
-    monkeypatch.setattr(type(opening), "plan", plan_then_delete)
+    monkeypatch.setattr(type(opening), "_compared", plan_then_delete)
     with pytest.raises(InvalidArgument, match="'ann' is not a registered analyst"):
         opening.open(TERMS, "open")
     assert bench.rounds.views.page() == ([], "")

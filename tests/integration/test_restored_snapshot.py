@@ -96,7 +96,7 @@ def test_another_workload_draws_other_noise_and_the_same_one_gets_the_same_answe
 
 def test_another_statement_of_a_session_draws_other_noise(tmp_path: Path) -> None:
     snapshot = Snapshot(tmp_path)
-    terms = replace(ONLINE, data_budget=Budget(1.0, 1e-4), options={"updates": 4, "threshold": 0})
+    terms = replace(ONLINE, data_budget=Budget(1.0, 1e-4), options={"updates": 4, "threshold": 0, "prior": "none"})
     session_id = snapshot.bench.sessions.open(terms, "open", "olga").id
     told = [ask(attached(snapshot.bench, "ann", session_id), 1, ONE[0])]
     snapshot.take()

@@ -309,6 +309,6 @@ def test_another_seed_and_another_draw_are_found(
     found = spoilt(sessions, tmp_path / "seed", "online", change)
     assert differs(found, "seed", "the round's seed is not the one that was committed to"), found
     draw = DiscreteGaussian.draw
-    monkeypatch.setattr(DiscreteGaussian, "draw", lambda noise, count, stream: draw(noise, count, stream) + 1)
+    monkeypatch.setattr(DiscreteGaussian, "draw", lambda noise, count, stream: 2 * draw(noise, count, stream))
     found = sessions.replay("online_private")
     assert differs(found, "answers", "analyst "), found

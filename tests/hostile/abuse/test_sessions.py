@@ -281,7 +281,10 @@ NO_SESSIONS: dict[str, tuple[Terms, str]] = {
     "a length among the options": (session_terms("mal", options={"length": 3}), "INVALID"),
     "an unknown option": (session_terms("mal", options={"none": 3}), "INVALID"),
     "no budget": (session_terms("mal", data_budget=Budget(0.0, 1e-5)), "INVALID"),
-    "more than is left": (session_terms("mal", data_budget=Budget(49.9, 1e-3)), "BUDGET"),
+    "more than is left": (
+        session_terms("mal", data_budget=Budget(49.9, 1e-3), options={"prior": "none"}),
+        "BUDGET",
+    ),
     "nobody": (session_terms(), "INVALID"),
     "an empty list of candidates": (
         session_terms(

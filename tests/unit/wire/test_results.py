@@ -81,7 +81,7 @@ def test_the_damaged_message_has_these_methods() -> None:
         lambda m: setattr(m, "first_query", 1),
         lambda m: setattr(m, "methods", m.methods[:-1]),
         lambda m: setattr(m, "methods", b"\0" * ANSWERS_IN_CHUNK),
-        lambda m: setattr(m, "methods", b"\x0b" * ANSWERS_IN_CHUNK),
+        lambda m: setattr(m, "methods", bytes([len(AnswerMethod) + 1]) * ANSWERS_IN_CHUNK),
         lambda m: m.values.pop(),
         lambda m: m.lows.append(1),
         lambda m: m.standard_errors.pop(),

@@ -72,7 +72,7 @@ FREE = ("--eps-analyst", "inf", "--set", "rounds=30")
 
 
 def test_json_keys_and_budgets_with_the_analysts_protected(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    game = ("--mechanism", "equilibrium", "--eps-data", "4", "--eps-analyst", "8")
+    game = ("--prior", "none", "--eps-data", "4", "--eps-analyst", "8")
     found = report(capsys, place, *game, workload=str(place / "workload.json"))
     assert found.keys() == {
         *("records", "universe_size", "analysts", "statements", "queries", "unit", "beta", "mechanism"),
@@ -99,7 +99,9 @@ def test_json_keys_and_budgets_with_the_analysts_protected(place: Path, capsys: 
 def test_without_protection_the_whole_budget_goes_to_the_game_and_nothing_is_certified(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = report(capsys, place, "--eps-analyst", "inf", "--budget-split", "game=1", "--repeat", "2")
+    found = report(
+        capsys, place, "--prior", "none", "--eps-analyst", "inf", "--budget-split", "game=1", "--repeat", "2"
+    )
     assert found["analyst_cost"] is None
     assert found["parameters"]["repair"] is None
     assert found["parameters"]["game"]["play"] == "sampled"
