@@ -45,6 +45,7 @@ def terms() -> types_pb2.RoundTerms:
         analyst_budget=budget,
         beta=0.05,
         mechanism="equilibrium",
+        options='{"prior": "none"}',  # the game as printed, which charges every analyst
         shares=[
             types_pb2.Share(analyst=name, statements=4, queries=12, sensitivity=4, support=4) for name in WORKLOADS
         ],

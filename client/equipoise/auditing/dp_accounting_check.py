@@ -120,6 +120,8 @@ def _epsilon(library: Library, parts: Iterable[PrivacyEvent], lost: Iterable[Cos
 def compose(library: Library, accountant: Any, part: PrivacyEvent, times: int, order: float | None) -> Fraction:
     """Compose a part `times` times. Return the delta that each adds beside the divergence."""
     match part:
+        case ZcdpEvent() | PureDpEvent() if not part.times:
+            return Fraction(0)  # a session settled it unused; the library refuses to compose 0 times
         case ZcdpEvent():
             accountant.compose(library.event.ZCDpEvent(float(part.rho)), times * part.times)
             return Fraction(0)

@@ -145,6 +145,15 @@ def test_a_charge_that_counts_too_little_is_found_by_the_library(composition: st
         dp_accounting_check.check_totals({held.name: held})
 
 
+@pytest.mark.parametrize("part", [ZcdpEvent("updates", Fraction(1, 8), 0), PureDpEvent("tests", Fraction(1, 8), 0)])
+def test_the_library_counts_nothing_for_what_was_never_used(part: PrivacyEvent) -> None:
+    """A session that ends early settles parts of which no mechanism was run; an audit of it failed."""
+    library = dp_accounting_check.Library()
+    accountant = library.accountant(2.0)
+    assert dp_accounting_check.compose(library, accountant, part, 1, 2.0) == 0
+    assert accountant.get_epsilon(1e-9) == library.accountant(2.0).get_epsilon(1e-9)
+
+
 def test_without_the_library_the_report_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine of an auditor's who has only the client."""
     for name in ("dp_accounting", "dp_accounting.rdp"):
