@@ -30,8 +30,9 @@ Names of analysts: 1 to 63 letters, digits, `.`, `_` and `-` of ASCII, a letter 
 differ in case only. Identifiers of rounds and sessions are 32 hexadecimal digits.
 
 Mechanisms of rounds: "auto", "auto_by_promise", or "equilibrium", "pooled", "laplace", "gaussian", "histogram",
-"small_db", "projection", "multiplicative_weights"; of sessions: "online", "online_private", "low_sensitivity". Their options
-are described in docs/mechanisms/README.md and docs/session-mechanisms.md.
+"small_db", "projection", "multiplicative_weights"; of sessions: "online", "online_private", "low_sensitivity"; of
+measurements that stand: "measurement", which measures a dataset once, and "standing", whose rounds answer from it.
+Their options are described in docs/mechanisms/README.md and docs/session-mechanisms.md.
 
 Limits. One message has at most 4 MiB, a workload 64 MiB, a statement of a workload 1 MiB and of a session 64
 KiB; a caller may have 32 calls open, of which 2 are uploads. Those are the defaults: docs/limits.md has all of
