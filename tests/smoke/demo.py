@@ -7,18 +7,18 @@ import sys
 from pathlib import Path
 
 report = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8").splitlines()[-1])
+noise = next(row["measured"] for row in report["mechanisms"] if row["mechanism"] == "gaussian")
 promises = {
     "at least 20,000 queries of at least 8 analysts": report["queries"] >= 20_000 and report["analysts"] >= 8,
     "every query was answered": report["answered"] + report["uncertified"] == report["queries"],
     "every certified answer is within its bound": report["outside_interval"] == 0,
-    "the synopsis is at most half as wrong as the uniform guess": report["synopsis_max_error"]
-    <= report["uniform_max_error"] / 2,
+    "no answer errs by half as much as independent noise": report["max_error"] <= noise["errors"]["max"] / 2,
     "the data budget is kept": report["epsilon_data"] <= 1 and report["delta_data"] <= 1 / report["records"] ** 2,
     "the analysts' budget is kept": report["epsilon_analyst"] <= 1 and report["delta_analyst"] <= 1e-6,
     "every airline verified its part offline": report["bundles_verified"] == report["analysts"],
     "the records stand an audit": report["audited"],
     "the round computed again is the round delivered": report["replayed"],
-    "the round took at most a minute": report["seconds"] <= 60,
+    "the round took at most half a minute": report["seconds"] <= 30,
     "the worker took at most 2 GB": report["peak_memory_bytes"] <= 2 * 10**9,
 }
 broken = [promise for promise, kept in promises.items() if not kept]
