@@ -146,7 +146,7 @@ class _Verification:
             check()
         except VerificationFailed as error:
             return Check(number, Outcome.FAILED, error.message)
-        except (ValueError, TypeError, ArithmeticError, RecursionError):
+        except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError):
             # The custodian wrote the records, and nothing that it writes may end the audit without a report.
             return Check(number, Outcome.FAILED, "what is on record is not of its form")
         except _NotMade as reason:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.hazmat.primitives import serialization
 
 from equipoise.errors import InvalidArgument, NotFound, VerificationFailed
 from equipoise.profile.certificates import issued_by, read_certificate
@@ -36,6 +37,10 @@ def follow_authority(directory: Path, authority: bytes, link: bytes, certificate
     """
     kept = read_file(directory / AUTHORITY)
     old, new = _certificate(kept, AUTHORITY), _certificate(authority, "the authority")
+    # A profile trusts all that is in its file, so nothing but the one certificate that is checked here gets there.
+    if authority.count(b"-----BEGIN") != 1:
+        raise VerificationFailed("the server shows more than one authority; nothing was changed")
+    authority = new.public_bytes(serialization.Encoding.PEM)
     if old == new and kept == authority:
         return False
     if old != new:

@@ -54,6 +54,8 @@ def rotate_authority(state: Path, clock: Clock = system_clock) -> Exchanged:
         digest = _digest(authority.certificate)
         if authority.predecessor is not None and change == (AuthorityEvent.ROTATED, digest):
             raise WrongState("the old authority is not retired yet; retire it first: equipoise-server ca retire")
+        if authority.predecessor is not None and change == (AuthorityEvent.RETIRED, digest):
+            raise WrongState("the retirement was cut off; complete it first: equipoise-server ca retire")
         if authority.predecessor is None:
             authority = authority.succeeded(now)
             authority.save(state / "ca")

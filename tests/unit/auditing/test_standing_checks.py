@@ -15,14 +15,14 @@ DIGEST = "07" * 32
 NAMED = {"round": "bb", "digest": DIGEST, "noise": NOISE}
 
 
-def measured_custodian(released: bool = True) -> Custodian:
+def measured_custodian(released: bool = True, parameters: str = json.dumps({"noise": NOISE})) -> Custodian:
     """A custodian whose round bb is a measurement."""
     custodian = Custodian()
     custodian.register()
     custodian.unprotected.add("bb")
     custodian.open("bb", analysts=())
     custodian.change_last("round", mechanism="measurement")
-    custodian.change_last("plan", plan={"mechanism": "measurement", "parameters": json.dumps({"noise": NOISE})})
+    custodian.change_last("plan", plan={"mechanism": "measurement", "parameters": parameters})
     custodian.reserve("bb")
     custodian.seal("bb")
     custodian.run("bb")
@@ -31,6 +31,10 @@ def measured_custodian(released: bool = True) -> Custodian:
         custodian.release("bb")
         custodian.change_last("release", measurement=DIGEST, synopsis=None)
     return custodian
+
+
+def test_a_measurement_without_its_noise_on_record_ends_no_audit() -> None:
+    assert "is not of its form" in answered(measured_custodian(parameters="{}"), NAMED)
 
 
 def answered(custodian: Custodian, named: object) -> str:

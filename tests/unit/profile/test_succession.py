@@ -58,6 +58,8 @@ def strangers() -> dict[str, tuple[bytes, bytes]]:
     past = OLD.succeeded(NOW - timedelta(days=4000))
     return {
         "no word of the old one": (stranger.pem, b""),
+        "more than one authority": (OLD.pem + stranger.pem, b""),
+        "shows more than one": (NEW.pem + stranger.pem, NEW.link_pem),
         "has not signed it": (after.pem, after.link_pem),
         "signed another key": (stranger.pem, NEW.link_pem),
         "the old one has signed another key": (after.pem, leaf),

@@ -19,7 +19,9 @@ from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.residuals.variances import cell_variances
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 
-MAX_TABLE_CELLS = 1 << 16  # of a pair that is measured; a larger one spreads its noise over cells that say nothing
+# Of an attribute that is measured. Telling a statement about it takes time and memory of their square, and the
+# noise of a pair of larger ones is spread over cells that say nothing.
+MAX_CATEGORIES = 256
 VARIANCE_BITS = 10  # cells' variances are recorded in units of 2^-10 records squared
 
 # Measured on one ordinary core.
@@ -109,16 +111,13 @@ def plan_prior(setting: PublicParameters, rho: float | Fraction) -> PriorParamet
         raise BudgetExhausted("data_budget: leaves nothing for a prior; raise it, or set prior to none")
     tables = tables_of(setting.attributes)
     if not tables:
-        problem = f"needs an attribute of 2 to {MAX_TABLE_CELLS:,} categories; set it to none"
+        problem = f"needs an attribute of 2 to {MAX_CATEGORIES:,} categories; set it to none"
         raise InvalidArgument("options.prior", problem)
     family = ResidualFamily.closed(setting.attributes, tables)
     return PriorParameters.of(least_summed(family, rho).noise)
 
 
 def tables_of(sizes: tuple[int, ...]) -> list[Axes]:
-    """Return the tables of a prior: all pairs of attributes that are not too large, and all single attributes."""
-    axes = [axis for axis, size in enumerate(sizes) if 1 < size <= MAX_TABLE_CELLS]
-    pairs = itertools.combinations(axes, 2)
-    return [(axis,) for axis in axes] + [
-        (one, other) for one, other in pairs if sizes[one] * sizes[other] <= MAX_TABLE_CELLS
-    ]
+    """Return the tables of a prior: all pairs of attributes that are not too large, and all these alone."""
+    axes = [axis for axis, size in enumerate(sizes) if 1 < size <= MAX_CATEGORIES]
+    return [(axis,) for axis in axes] + list(itertools.combinations(axes, 2))

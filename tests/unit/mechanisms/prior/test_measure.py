@@ -21,7 +21,7 @@ from equipoise.records.codec import codec_of
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.prior.measure import fitted_prior, measure_prior
-from equipoise_server.mechanisms.prior.plan import MAX_TABLE_CELLS, PriorParameters, plan_prior, tables_of
+from equipoise_server.mechanisms.prior.plan import MAX_CATEGORIES, PriorParameters, plan_prior, tables_of
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import measure
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
@@ -100,9 +100,10 @@ def test_parameters_travel_and_refuse_variances_of_other_tables() -> None:
         codec.from_text(text, "the prior")
 
 
-def test_pairs_that_are_too_large_leave_their_attributes() -> None:
-    assert tables_of((200, 400, 3, 1)) == [(0,), (1,), (2,), (0, 2), (1, 2)]
-    assert tables_of((MAX_TABLE_CELLS, MAX_TABLE_CELLS + 1)) == [(0,)]
+def test_attributes_that_are_too_large_are_not_measured() -> None:
+    """A statement about 65,536 categories would take tens of gigabytes to tell, and make a turn late."""
+    assert tables_of((200, 400, 3, 1)) == [(0,), (2,), (0, 2)]
+    assert tables_of((MAX_CATEGORIES, MAX_CATEGORIES + 1)) == [(0,)]
 
 
 def test_what_no_prior_can_be_measured_of_is_refused() -> None:
