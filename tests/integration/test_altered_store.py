@@ -124,7 +124,7 @@ def test_an_altered_workload_is_not_given_as_evidence(bench: Bench, sealed: bool
     "change",
     [
         "UPDATE rounds SET plan = replace(plan, 'gaussian', 'laplace')",
-        r"UPDATE rounds SET plan = replace(plan, 'l1_sensitivity\"' || char(58), 'l1_sensitivity\"' || char(58) || '1')",
+        r"UPDATE rounds SET plan = replace(plan, 'y\"' || char(58), 'y\"' || char(58) || '1')",
         "UPDATE rounds SET terms = replace(terms, '0.', '0.1')",
         "UPDATE rounds SET records = records + 1",
         "UPDATE rounds SET universe_size = universe_size + 1",
