@@ -32,7 +32,7 @@ from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 
 UNIVERSE = 2
 NOISE = ResidualNoise.of(ResidualFamily.closed((UNIVERSE,), [(0,)]), [8 << 10])
-NO_TESTS = FinalTestParameters(0, 0, 0, 0, 1)
+NO_TESTS = FinalTestParameters(0, 0, 0, 0, 1, None)
 PRIOR = PriorParameters.of(NOISE)
 WIDEST = 24  # noisy differences beyond it are left out: nearly 5 standard deviations
 PLAN = MechanismPlan("equilibrium", "{}", None, None, 1, 0, 0, 0, 0)  # type: ignore[arg-type]  # costs are unused

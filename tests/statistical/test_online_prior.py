@@ -30,6 +30,7 @@ from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online import prior_plan
 from equipoise_server.mechanisms.online.mechanism import Online, OnlineSession
 from equipoise_server.mechanisms.online.prior_plan import PriorOnlineParameters, plan_from_prior, prior_events
+from equipoise_server.mechanisms.prior.choice import OWN
 from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
 from equipoise_server.mechanisms.prior.measure import fitted_prior
 from equipoise_server.mechanisms.prior.plan import PriorParameters
@@ -69,7 +70,7 @@ class Instance:
         """The planned stages after a measurement of one attribute."""
         family = ResidualFamily.closed(SCHEMA.sizes, [(0,)])
         noise = ResidualNoise.of(family, (int(self.variance * 2**PARAMETER_BITS),))
-        planned = plan_from_prior(SETTING)
+        planned = plan_from_prior(SETTING, OWN)
         return PriorOnlineParameters(
             PriorParameters.of(noise), planned.chance, planned.told_half_width, planned.stages
         )

@@ -25,7 +25,7 @@ from equipoise_server.mechanisms.equilibrium import mechanism as equilibrium
 from equipoise_server.mechanisms.equilibrium import start as start_module
 from equipoise_server.mechanisms.equilibrium.cost_model import analyst_mixture, analyst_rho, data_rho
 from equipoise_server.mechanisms.equilibrium.parameters import PriorStart
-from equipoise_server.mechanisms.interface import OnStep
+from equipoise_server.mechanisms.interface import OnStep, PublicParameters
 
 MIXED = parameters("mixed", 3, 1, 1, 1.5, 1.0, 0.6, 3)
 SAMPLED = parameters("sampled", 3, 1, 1, 1.5, 0.6, 0.8, 3)
@@ -55,7 +55,7 @@ def charged(game: GameParameters) -> float:
 
 @pytest.mark.parametrize("game", GAMES)
 def test_neighbouring_tables_leak_at_most_the_sum_of_both_charges(game: GameParameters) -> None:
-    assert charge_of([PRIOR.event()]).rho / 1e12 == pytest.approx(PRIOR.noise.rho())
+    assert charge_of(PRIOR.events()).rho / 1e12 == pytest.approx(PRIOR.noise.rho())
     assert 0.6 < data_part(game, charged(game)) <= 1 + FAR
 
 
@@ -97,8 +97,10 @@ def test_a_prior_that_depends_on_a_workload_is_caught(monkeypatch: pytest.Monkey
         joined[:] = present
         return present[0]
 
-    def begin(start: PriorStart, data: Counts, seed: bytes, progress: OnStep) -> start_module.Begun:
-        begun = right(start, data, seed, progress)
+    def begin(
+        start: PriorStart, setting: PublicParameters, data: Counts, seed: bytes, progress: OnStep
+    ) -> start_module.Begun:
+        begun = right(start, setting, data, seed, progress)
         pull: NDArray[np.int64] = joined[0].transpose(np.ones(3, dtype=np.int64))
         return replace(begun, prior=replace(begun.prior, potential=begun.prior.potential + (pull << 48)))
 
