@@ -49,13 +49,13 @@ class Online:
 
     Formal guarantees. For the people in the table: `c (e_0^2 / 2 + rho_a)` in zCDP for c updates, or the sum over
     stages that differ, and what a measurement of its own costs before them; up to the truncation of the noise,
-    however many statements are asked, and whoever chooses them having seen all earlier answers. A statement's score is the
-    largest error of its cells under the hypothesis, in units of 2^-16 records,
-    and moves by at most 2^16 when a record is replaced. Between two updates the hypothesis is a function of what
-    was published, and the tests are one AboveThreshold (`accounting.sparse_vector_rho`); the statement that ends it
-    is answered whole with fresh noise (`accounting.gaussian_rho`). Such costs add up where each mechanism is chosen
-    by what the earlier ones published (Bun & Steinke 2016, Lemma 2.3). All c are charged, whether or not they are
-    used, and after the c-th nothing is read from the table at all.
+    however many statements are asked, and whoever chooses them having seen all earlier answers. A statement's score
+    is the largest error of its cells under the hypothesis, in units of 2^-16 records, and moves by at most 2^16
+    when a record is replaced. Between two updates the hypothesis is a function of what was published, and the tests
+    are one AboveThreshold (`accounting.sparse_vector_rho`); the statement that ends it is answered whole with fresh
+    noise (`accounting.gaussian_rho`). Such costs add up where each mechanism is chosen by what the earlier ones
+    published (Bun & Steinke 2016, Lemma 2.3). All c are charged, whether or not they are used, and after the c-th
+    nothing is read from the table at all.
 
     For the analysts: **none**. What one analyst asks uses up the updates of all, and moves the hypothesis from
     which all are answered: nothing hides an analyst's statements from the others of its session. With one share
