@@ -1,4 +1,4 @@
-"""A dataset that is measured once, and what answers or starts from it: charges, records, crashes, refusals, replay."""
+"""A dataset that is measured once, and what uses that later: charges, records, crashes, refusals, replay."""
 
 from __future__ import annotations
 
