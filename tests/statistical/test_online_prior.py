@@ -156,7 +156,7 @@ def told_used(charged: float) -> float:
         laws = [told_law(each, numbers) for each in KEPT]
         if laws[0].keys() != laws[1].keys():
             return math.inf
-        for one, other in (laws, laws[::-1]):
+        for one, other in ((laws[0], laws[1]), (laws[1], laws[0])):
             for order in ORDERS:
                 moment = math.fsum(one[key] ** order * other[key] ** (1 - order) for key in one)
                 worst = max(worst, math.log(moment) / (order - 1) / order)
