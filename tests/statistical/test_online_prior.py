@@ -171,7 +171,7 @@ def test_after_a_standing_measurement_a_moved_record_shows_no_more_than_the_sess
 
 
 def test_a_standing_measurement_that_is_quietly_made_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def again(prior: PriorParameters, _: PublicParameters, data: Counts, seed: bytes) -> Measured:  # noqa: ARG001
+    def again(prior: PriorParameters, setting: PublicParameters, data: Counts, seed: bytes) -> Measured:  # noqa: ARG001
         ((_, table),) = data.marginals([(0,)])
         return Measured(prior.noise, data.records, {(0,): 2 * table - data.records})
 
