@@ -4,8 +4,8 @@
 
 Ten analysts, unit = query, both epsilons 1, delta 1/n^2. Tables of two attributes determine the answers of some
 workloads: conjunctions of two attributes. They do not determine those of the others: conjunctions, half-spaces and
-parities over all attributes. Statements cannot express half-spaces and parities. These are computed from the synopsis,
-as any analyst can do.
+parities over all attributes. Statements cannot express half-spaces and parities. These are computed from the
+synopsis, as any analyst can do.
 """
 
 from __future__ import annotations

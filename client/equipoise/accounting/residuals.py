@@ -1,6 +1,6 @@
 """The privacy cost of measuring residuals of marginals: the exact maximum over all pairs of neighbouring tables.
 
-The universe has axes of sizes `m_i`. Each axis has level 0, the sum over the axis, and one or more levels from 1 on.
+The universe has axes of sizes `m_i`. Each axis has level 0, the sum over the axis, and one or more levels above it.
 A *residual* names one level above 0 for each of some axes: `((0, 1), (3, 2))` is level 1 of axis 0 and
 level 2 of axis 3. It is measured once, in integers, on the marginal table over its axes:
 
@@ -10,8 +10,8 @@ level 2 of axis 3. It is measured once, in integers, on the marginal table over 
   less the sum over its second half.
 
 The products of these maps, applied to the table, give the residual's numbers. Each number gets independent discrete
-Gaussian noise. Its variance `t` is the same for all numbers of a residual, and is recorded as an integer in units of
-2^-10.
+Gaussian noise. Its variance `t` is the same for all numbers of a residual, and is recorded as an integer in units
+of 2^-10.
 """
 
 from __future__ import annotations

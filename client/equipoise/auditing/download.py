@@ -4,8 +4,8 @@
 2. The log. Each entry of the journal that it commits to is in the journal already.
 3. The journal again, for the entries that the log gained in between.
 
-The journal may have gained entries that the log does not commit to yet. They are left to the next download, as their
-rounds may not be recorded yet.
+The journal may have gained entries that the log does not commit to yet. They are left to the next download, as
+their rounds may not be recorded yet.
 """
 
 from __future__ import annotations
