@@ -69,6 +69,8 @@ class Custodian:
         start = {"journal": self.head(), "time": to_microseconds(self.time)}
         self._record(Kind.LOG_STARTED, [("start", start), ("key", self.key_fields(self.keys[0], "log"))])
         self.certificates: dict[str, list[dict[str, object]]] = {}  # in force
+        self.old: dict[str, list[dict[str, object]]] = {}  # by the authority before
+        self.authorities = 0  # how many have come after the first
         self.admit("auditor", "auditor")
         for analyst in ("ann", "bob"):
             self.admit(analyst)
@@ -105,6 +107,38 @@ class Custodian:
             "by": "operator/olga",
         }
         self._record(Kind.IDENTITY_CHANGED, [("identity", told | {"time": to_microseconds(self.time)})])
+
+    def rotate(self) -> None:
+        """A new authority signs what is in force anew."""
+        self.old = {name: list(held) for name, held in self.certificates.items()}
+        self.exchange("rotated", self.successors(self.old))
+        self.authorities += 1
+
+    def retire(self) -> None:
+        """The old authority's certificates end."""
+        self.exchange("retired", [{"name": name, **each} for name, held in self.old.items() for each in held])
+        for name, held in self.old.items():
+            self.certificates[name] = [each for each in self.certificates[name] if each not in held]
+
+    def successors(self, held: Mapping[str, Sequence[Mapping[str, object]]]) -> list[dict[str, object]]:
+        """The certificates that a new authority signs in the place of others."""
+        made: list[dict[str, object]] = []
+        for name, each in [(name, each) for name, several in held.items() for each in several]:
+            issued = {**each, "digest": _hash(f"{each['digest']} by {self.authorities + 1}")}
+            self.certificates[name].append(issued)
+            made.append({"name": name, **issued})
+        return made
+
+    def exchange(self, event: str, certificates: Sequence[Mapping[str, object]], **told: object) -> None:
+        """An exchange of the authority, with the fields of its record that are not as they should be."""
+        number = self.authorities + (event == "rotated")
+        fields = {
+            "authority": _hash(f"authority {number}"),
+            "predecessor": _hash(f"authority {number - 1}"),
+            **told,
+        }
+        fields |= {"event": event, "certificates": list(certificates), "time": to_microseconds(self.time)}
+        self._record(Kind.AUTHORITY_CHANGED, [("authority", fields)])
 
     def add_key(self) -> SigningKey:
         key = SigningKey(ORIGIN, Ed25519PrivateKey.generate())

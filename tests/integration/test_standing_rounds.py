@@ -136,6 +136,8 @@ def test_numbers_that_were_changed_are_not_answered_from(bench: Bench) -> None:
         connection.execute(text("UPDATE measurements SET numbers = :other"), {"other": bytes(8)})
     with pytest.raises(DataLoss, match="not those that were released"):
         bench.rounds.lifecycle.run(round_id, "run")
+    with pytest.raises(DataLoss, match=r"the numbers of the round .* what is stored is not what is on record"):
+        bench.opened(STANDING)
     with bench.store.read() as connection, pytest.raises(DataLoss, match="numbers"):
         check_all(connection)
 

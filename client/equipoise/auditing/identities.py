@@ -1,62 +1,25 @@
-"""What the log says of who was admitted, and A12: who took part had been admitted, and had a certificate in force.
-
-Times are the server's: where its clock was set back by more than certificates tolerate, this check says so, too.
-"""
+"""What the log says of who was admitted, and until when: its changes of identities and of the authority in turn."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
 
-from equipoise.auditing.log_checks import check_root, check_signatures
-from equipoise.auditing.rounds import Recorded, RecordedRound
-from equipoise.auditing.steps import Step, open_steps
+from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
 from equipoise.model.identities import Role
-from equipoise.model.log import RecordOpening
-from equipoise.model.times import from_microseconds
-from equipoise.records.envelopes import claimed_type, open_envelope
 from equipoise.records.identity_items import AuthorityEvent, AuthorityItem, IdentityEvent, IdentityItem
-from equipoise.records.items import AccessItem, WorkloadItem
-from equipoise.records.receipts import (
-    RECEIPT_TYPE,
-    SESSION_RECEIPT_TYPE,
-    ReceiptPayload,
-    SessionReceiptPayload,
-)
-from equipoise.records.signed_notes import VerifierKey
 
 EARLY = 5 * 60 * 1_000_000  # microseconds by which a certificate begins before it is issued
 LATE = 60 * 1_000_000  # microseconds after its end within which open calls are ended
-REPLAY = "replay by the key "  # instead of an auditor's name: no name has a space
-
-
-@dataclass(frozen=True)
-class KnownCertificate:
-    """A certificate on record: the SHA-256 of its DER encoding, and the last moment of its validity."""
-
-    digest: bytes
-    expire_time: datetime
-
-
-@dataclass(frozen=True)
-class IdentityChange:
-    """What entry `index` of the log says of who gets in (`records.identity_items.IdentityItem`)."""
-
-    index: int
-    time: datetime
-    event: IdentityEvent
-    name: str
-    role: Role
-    by: str
-    certificates: tuple[KnownCertificate, ...]
 
 
 @dataclass
 class _Validity:
     begin: int
     end: int
+    authorities: int  # how many there had been when it was issued; the last of them signed it
     revoked: bool = False
 
 
@@ -74,167 +37,130 @@ class KnownIdentity:
         return any(each.begin - EARLY <= last and first <= each.end + LATE for each in self.certificates.values())
 
 
-def identity_changes(
-    checkpoint: bytes, leaves: tuple[bytes, ...], records: Iterable[RecordOpening], trusted: Sequence[VerifierKey]
-) -> list[IdentityChange]:
-    """Returns every change of the registry in a log, once its checkpoint, root and records are verified.
-
-    Raises `VerificationFailed` as checks A1, A2 and A4, and for a change that cannot follow those before it.
-    """
-    steps = open_steps(records, leaves)
-    verified, _ = check_signatures(checkpoint, trusted, steps)
-    check_root(verified, leaves)
-    read_identities(steps)
-    return [_shown(step, step.one(IdentityItem)) for step in steps if step.record.has(IdentityItem)]
-
-
-def _shown(step: Step, item: IdentityItem) -> IdentityChange:
-    try:
-        time = from_microseconds(item.time)
-        known = tuple(
-            KnownCertificate(each.digest, from_microseconds(each.expire_time)) for each in item.certificates
-        )
-    except OverflowError:
-        raise VerificationFailed(f"{step}: says a time that is none") from None
-    return IdentityChange(step.index, time, item.event, item.name, item.role, item.by, known)
-
-
 def read_identities(steps: Iterable[Step]) -> dict[str, KnownIdentity]:
     """Returns everybody who was ever admitted, by name.
 
     Raises `VerificationFailed` naming the first change that cannot follow those before it.
     """
-    known: dict[str, KnownIdentity] = {}
-    digests: set[bytes] = set()
+    found = _Reading()
     for step in steps:
         if step.record.has(AuthorityItem):
-            _exchange(known, digests, step, step.one(AuthorityItem))
-        if not step.record.has(IdentityItem):
-            continue
-        change = step.one(IdentityItem)
-        _take(known, step, change)
-        if change.event in (IdentityEvent.ADDED, IdentityEvent.RENEWED):
-            (issued,) = change.certificates
-            if issued.digest in digests:
-                raise VerificationFailed(f"{step}: the certificate of {change.name!a} is issued twice")
-            digests.add(issued.digest)
-    return known
+            found.exchange(step, step.one(AuthorityItem))
+        if step.record.has(IdentityItem):
+            found.take(step, step.one(IdentityItem))
+    return found.known
 
 
-def check_identities(recorded: Recorded, known: Mapping[str, KnownIdentity]) -> None:
-    """A12: of every round the analysts with shares, whose workloads were used, and who has read the seed."""
-    for history in recorded.rounds.values():
-        for analyst in history.analysts:
-            _check_admitted(history, analyst, known.get(analyst))
-        _check_workloads(history, known)
-        for access in history.reads:
-            auditor = known.get(access.auditor)
-            if access.auditor.startswith(REPLAY):
-                continue
-            if (
-                auditor is None
-                or auditor.role is not Role.AUDITOR
-                or not auditor.certified(access.time, access.time)
-            ):
-                raise VerificationFailed(
-                    f"{history.opened}: its seed was read by {access.auditor!a}, who had no auditor's certificate "
-                    "in force"
-                )
+class _Reading:
+    """The registry as the records so far make it up."""
 
+    def __init__(self) -> None:
+        self.known: dict[str, KnownIdentity] = {}
+        self._digests: set[bytes] = set()  # of all certificates ever
+        self._newest: AuthorityItem | None = None
+        self._authorities = 0
 
-def check_receipt_times(
-    known: Mapping[str, KnownIdentity],
-    receipts: Iterable[bytes],
-    trusted: Sequence[VerifierKey],
-    signers: Sequence[VerifierKey],
-) -> None:
-    """A12: whoever got a receipt had a certificate in force at that time."""
-    for envelope in receipts:
-        if claimed_type(envelope) == SESSION_RECEIPT_TYPE:
-            answer = SessionReceiptPayload.from_bytes(
-                open_envelope(envelope, SESSION_RECEIPT_TYPE, trusted, signers)
-            )
-            name, time = answer.analyst, answer.time
-        else:
-            taken = ReceiptPayload.from_bytes(open_envelope(envelope, RECEIPT_TYPE, trusted, signers))
-            name, time = taken.analyst, taken.accept_time
-        holder = known.get(name)
-        if holder is None or not holder.certified(time, time):
-            when = f"{from_microseconds(time):%Y-%m-%d %H:%M:%S}"
-            raise VerificationFailed(
-                f"a receipt is for {name!a} at {when} UTC, who had no certificate in force then: somebody else was "
-                "let in, or the log leaves something out"
-            )
-
-
-def _take(known: dict[str, KnownIdentity], step: Step, change: IdentityItem) -> None:
-    name, there = change.name, known.get(change.name)
-    if change.event is IdentityEvent.ADDED:
-        if any(other.lower() == name.lower() for other in known):
-            raise VerificationFailed(f"{step}: {name!a} is admitted twice")
-        there = known[name] = KnownIdentity(change.role, step.index)
-    if there is None or there.deleted is not None:
-        state = "was deleted" if there is not None else "is not admitted"
-        raise VerificationFailed(f"{step}: {name!a} is {change.event}, but {state} before")
-    if there.role is not change.role:
-        raise VerificationFailed(f"{step}: {name!a} has the role {change.role}, and was admitted as {there.role}")
-    if change.event in (IdentityEvent.ADDED, IdentityEvent.RENEWED):
-        if len(change.certificates) != 1:
-            raise VerificationFailed(
-                f"{step}: {name!a} is {change.event} with {len(change.certificates)} certificates"
-            )
-        (issued,) = change.certificates
-        there.certificates[issued.digest] = _Validity(change.time, issued.expire_time)
-        return
-    left = {digest for digest, each in there.certificates.items() if not each.revoked}
-    if left != {each.digest for each in change.certificates}:
-        raise VerificationFailed(f"{step}: the certificates that {name!a} has lost are not all that were in force")
-    for digest in left:
-        there.certificates[digest].revoked = True
-        there.certificates[digest].end = min(there.certificates[digest].end, change.time)
-    if change.event is IdentityEvent.DELETED:
-        there.deleted = step.index
-
-
-def _exchange(known: dict[str, KnownIdentity], digests: set[bytes], step: Step, change: AuthorityItem) -> None:
-    for each in change.certificates:
-        there = known.get(each.name)
+    def take(self, step: Step, change: IdentityItem) -> None:
+        name, there = change.name, self.known.get(change.name)
+        if change.event is IdentityEvent.ADDED:
+            if any(other.lower() == name.lower() for other in self.known):
+                raise VerificationFailed(f"{step}: {name!a} is admitted twice")
+            there = self.known[name] = KnownIdentity(change.role, step.index)
         if there is None or there.deleted is not None:
-            raise VerificationFailed(f"{step}: {each.name!a} has a certificate, but is not admitted")
-        if change.event is AuthorityEvent.ROTATED:
-            if each.digest in digests:
-                raise VerificationFailed(f"{step}: the certificate of {each.name!a} is issued twice")
-            digests.add(each.digest)
-            there.certificates[each.digest] = _Validity(change.time, each.expire_time)
-            continue
-        lost = there.certificates.get(each.digest)
-        if lost is None or lost.revoked:
-            raise VerificationFailed(f"{step}: a certificate of {each.name!a} is revoked that was not in force")
-        lost.revoked, lost.end = True, min(lost.end, change.time)
-
-
-def _check_admitted(history: RecordedRound, analyst: str, known: KnownIdentity | None) -> None:
-    opened = history.opened.index
-    if known is None or known.role is not Role.ANALYST or known.since > opened:
-        raise VerificationFailed(f"{history.opened}: {analyst!a} has a share, but is not admitted before")
-    if known.deleted is not None and known.deleted < opened:
-        raise VerificationFailed(f"{history.opened}: {analyst!a} has a share, but was deleted before")
-
-
-def _check_reader(history: RecordedRound, access: AccessItem, known: KnownIdentity | None) -> None:
-    if known is None or known.role is not Role.AUDITOR or not known.certified(access.time, access.time):
-        raise VerificationFailed(
-            f"{history.opened}: its seed was read by {access.auditor!a}, who had no auditor's certificate in force"
-        )
-
-
-def _check_workloads(history: RecordedRound, known: Mapping[str, KnownIdentity]) -> None:
-    if history.sealed is None or history.seal_time is None:
-        return
-    first, last = sorted((history.terms.open_time, history.seal_time))
-    for item in history.sealed.record.each(WorkloadItem):
-        if item is not None and item.commitment is not None and not known[item.analyst].certified(first, last):
+            state = "was deleted" if there is not None else "is not admitted"
+            raise VerificationFailed(f"{step}: {name!a} is {change.event}, but {state} before")
+        if there.role is not change.role:
             raise VerificationFailed(
-                f"{history.sealed}: a workload of {item.analyst!a} was used, who had no certificate in force while "
-                "the round was open"
+                f"{step}: {name!a} has the role {change.role}, and was admitted as {there.role}"
             )
+        if change.event in (IdentityEvent.ADDED, IdentityEvent.RENEWED):
+            if len(change.certificates) != 1:
+                raise VerificationFailed(
+                    f"{step}: {name!a} is {change.event} with {len(change.certificates)} certificates"
+                )
+            (issued,) = change.certificates
+            self._issue(step, name, issued.digest, change.time, issued.expire_time)
+            return
+        left = {digest: each for digest, each in there.certificates.items() if not each.revoked}
+        if left.keys() != {each.digest for each in change.certificates}:
+            raise VerificationFailed(
+                f"{step}: the certificates that {name!a} has lost are not all that were in force"
+            )
+        _revoke(left.values(), change.time)
+        if change.event is IdentityEvent.DELETED:
+            there.deleted = step.index
+
+    def exchange(self, step: Step, change: AuthorityItem) -> None:
+        for each in change.certificates:
+            there = self.known.get(each.name)
+            if there is None or there.deleted is not None:
+                raise VerificationFailed(f"{step}: {each.name!a} has a certificate, but is not admitted")
+        if change.event is AuthorityEvent.ROTATED:
+            self._rotate(step, change)
+        else:
+            self._retire(step, change)
+        self._newest = change
+
+    def _rotate(self, step: Step, change: AuthorityItem) -> None:
+        before = self._newest
+        if before is not None and (
+            before.event is not AuthorityEvent.RETIRED or change.predecessor != before.authority
+        ):
+            raise VerificationFailed(
+                f"{step}: its predecessor is not the authority that was left alone in force before"
+            )
+        held: dict[str, list[int]] = defaultdict(list)
+        for name, _, validity in self._in_force(change.time):
+            held[name].append(validity.end)
+        signed: dict[str, list[int]] = defaultdict(list)
+        for each in change.certificates:
+            signed[each.name].append(each.expire_time)
+        for name in sorted(held.keys() | signed.keys()):
+            if len(signed[name]) != len(held[name]):
+                raise VerificationFailed(
+                    f"{step}: {name!a} has {len(signed[name])} certificates signed anew, for "
+                    f"{len(held[name])} in force"
+                )
+            # A record does not say which certificate each succeeds: compare the latest with the latest, and so on.
+            if any(new > old for new, old in zip(sorted(signed[name]), sorted(held[name]), strict=True)):
+                raise VerificationFailed(
+                    f"{step}: a certificate of {name!a} ends later than the one in whose place it is"
+                )
+        self._authorities += 1
+        for each in change.certificates:
+            self._issue(step, each.name, each.digest, change.time, each.expire_time)
+
+    def _retire(self, step: Step, change: AuthorityItem) -> None:
+        before = self._newest
+        if (
+            before is None
+            or before.event is not AuthorityEvent.ROTATED
+            or (change.authority, change.predecessor) != (before.authority, before.predecessor)
+        ):
+            raise VerificationFailed(f"{step}: it ends no exchange of authorities that was begun")
+        old = [each for each in self._in_force(change.time) if each[2].authorities < self._authorities]
+        due, lost = {each[:2] for each in old}, {(each.name, each.digest) for each in change.certificates}
+        for name, _ in sorted(lost - due):
+            raise VerificationFailed(f"{step}: a certificate of {name!a} is revoked that was not in force")
+        for name, _ in sorted(due - lost):
+            raise VerificationFailed(f"{step}: a certificate of {name!a} by the old authority is left in force")
+        _revoke((each[2] for each in old), change.time)
+
+    def _in_force(self, time: int) -> list[tuple[str, bytes, _Validity]]:
+        return [
+            (name, digest, validity)
+            for name, each in self.known.items()
+            for digest, validity in each.certificates.items()
+            if not validity.revoked and validity.end > time
+        ]
+
+    def _issue(self, step: Step, name: str, digest: bytes, begin: int, end: int) -> None:
+        if digest in self._digests:
+            raise VerificationFailed(f"{step}: the certificate of {name!a} is issued twice")
+        self._digests.add(digest)
+        self.known[name].certificates[digest] = _Validity(begin, end, self._authorities)
+
+
+def _revoke(lost: Iterable[_Validity], time: int) -> None:
+    for each in lost:
+        each.revoked, each.end = True, min(each.end, time)

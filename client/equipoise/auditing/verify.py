@@ -15,7 +15,8 @@ from equipoise.auditing.archive import Archive
 from equipoise.auditing.budget_checks import check_caps, check_charges, check_journal
 from equipoise.auditing.dataset_checks import check_data_accounts, counted_twice
 from equipoise.auditing.dp_accounting_check import NotInstalled, check_totals
-from equipoise.auditing.identities import check_identities, check_receipt_times, read_identities
+from equipoise.auditing.identities import read_identities
+from equipoise.auditing.identity_checks import check_identities, check_receipt_times
 from equipoise.auditing.log_checks import check_continuation, check_root, check_signatures
 from equipoise.auditing.plan_checks import check_budgets
 from equipoise.auditing.questions import QUESTIONS

@@ -13,7 +13,7 @@ import typer
 from equipoise.auditing.archive import read_archive, write_archive
 from equipoise.auditing.auditor_log import note_read, offered_nonce, own_acts
 from equipoise.auditing.download import download, read_log
-from equipoise.auditing.identities import IdentityChange, identity_changes
+from equipoise.auditing.identity_list import AuthorityChange, IdentityChange, NamedCertificate, registry_changes
 from equipoise.auditing.ledger_export import exported
 from equipoise.auditing.opened_seeds import open_recorded, recorded_seed
 from equipoise.auditing.replay_checks import read_replay_report
@@ -37,14 +37,19 @@ audit_app = typer.Typer(
     no_args_is_help=True,
 )
 
-IDENTITY_CHANGES: Columns[IdentityChange] = {
+REGISTRY_CHANGES: Columns[IdentityChange | AuthorityChange] = {
     "entry": lambda each: each.index,
     "time (UTC)": lambda each: f"{each.time:%Y-%m-%d %H:%M:%S}",
-    "name": lambda each: each.name,
-    "role": lambda each: each.role.value,
+    "name": lambda each: each.name if isinstance(each, IdentityChange) else "(the authority)",
+    "role": lambda each: each.role.value if isinstance(each, IdentityChange) else "",
     "event": lambda each: each.event.value,
-    "by": lambda each: each.by,
-    "certificates": lambda each: " ".join(known.digest.hex()[:16] for known in each.certificates),
+    "by": lambda each: each.by if isinstance(each, IdentityChange) else "holder",
+    "certificates": lambda each: " ".join(
+        f"{known.name}:{known.digest.hex()[:16]}"
+        if isinstance(known, NamedCertificate)
+        else known.digest.hex()[:16]
+        for known in each.certificates
+    ),
 }
 
 
@@ -71,16 +76,17 @@ def identities(
 ) -> None:
     """List who was admitted, renewed, revoked and deleted, by whom, with the SHA-256 of each certificate.
 
-    The list is what the signed log says: its checkpoint and every record are verified first. Keep it from analysts.
+    Exchanges of the authority are listed, too, with the certificates that were signed anew or have ended. The list
+    is what the signed log says: its checkpoint and every record are verified first. Keep it from analysts.
     """
     trusted = read_log_keys(profile / LOG_KEYS if key is None else key)
     if archive is None:
         with Auditor.from_profile(profile) as auditor:
-            changes = identity_changes(*read_log(auditor), trusted)
+            changes = registry_changes(*read_log(auditor), trusted)
     else:
         kept = read_archive(archive)
-        changes = identity_changes(kept.checkpoint, kept.leaves, kept.records, trusted)
-    print_list("changes", changes, IDENTITY_CHANGES, as_json)
+        changes = registry_changes(kept.checkpoint, kept.leaves, kept.records, trusted)
+    print_list("changes", changes, REGISTRY_CHANGES, as_json)
 
 
 @audit_app.command("export")

@@ -87,14 +87,15 @@ def retire_authority(state: Path, *, lock_out: bool = False, clock: Clock = syst
             change = newest_authority_change(connection)
             if change not in ((AuthorityEvent.ROTATED, digest), (AuthorityEvent.RETIRED, digest)):
                 raise WrongState("the exchange was cut off; complete it first: equipoise-server ca rotate")
-            behind = left_behind(connection, authority, now)
-            if behind and not lock_out:
-                raise WrongState(
-                    f"not all have used a certificate of the new authority yet: {', '.join(behind)}; each fetches "
-                    "its own with: equipoise authority. To lock them out, say --lock-out"
-                )
-            revoked = revoke_predecessor(connection, authority, now)
+            revoked: tuple[HeldCertificate, ...] = ()
             if change != (AuthorityEvent.RETIRED, digest):
+                behind = left_behind(connection, authority, now)
+                if behind and not lock_out:
+                    raise WrongState(
+                        f"not all have used a certificate of the new authority yet: {', '.join(behind)}; each "
+                        "fetches its own with: equipoise authority. To lock them out, say --lock-out"
+                    )
+                revoked = revoke_predecessor(connection, authority, now)
                 _record(connection, AuthorityEvent.RETIRED, authority, revoked, now)
         authority.without_predecessor().save(state / "ca")
         return Exchanged(authority, len(revoked))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import func, select
 
-from equipoise.errors import InvalidArgument
+from equipoise.errors import InvalidArgument, WrongState
 from equipoise.queries.schema import Schema
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.clock import Clock, system_clock
@@ -19,6 +19,8 @@ from equipoise_server.rounds.store.committed_content import check_all
 from equipoise_server.storage.failures import damage_is_told
 from equipoise_server.storage.tables.identity import identities
 from equipoise_server.storage.tables.round import datasets, rounds
+from equipoise_server.transparency.identity_check import check_identities
+from equipoise_server.transparency.identity_records import authority_is_recorded
 from equipoise_server.transparency.log import check_log
 from equipoise_server.transparency.record_writer import check_records
 
@@ -36,7 +38,8 @@ class TableCounts:
 def check_state(state: Path, clock: Clock = system_clock) -> dict[str, str | int]:
     """Reads everything that a server reads at its start, and the whole journal, and returns the facts found.
 
-    Raises `InvalidArgument` naming the file and `DataLoss` for a damaged store, journal or log, or an older copy.
+    Raises `InvalidArgument` naming the file, `WrongState` for an exchange of the authority that was cut off, and
+    `DataLoss` for a damaged store, journal or log, an older copy, or certificates that are not those on record.
     """
     deployment = open_deployment(state, clock())
     store = deployment.open_store()
@@ -48,6 +51,12 @@ def check_state(state: Path, clock: Clock = system_clock) -> dict[str, str | int
             check_records(connection)
             check_all(connection)
             check_seeds(connection, deployment.storage_key)
+            check_identities(connection)
+            if not authority_is_recorded(connection, deployment.authority):
+                raise WrongState(
+                    "the authority in ca is not the one on record: its exchange was cut off; complete it with: "
+                    "equipoise-server ca rotate"
+                )
             deployment.signer.check(connection)
             deployment.signer.check_checkpoints(connection)
             report = {

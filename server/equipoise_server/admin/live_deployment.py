@@ -13,31 +13,38 @@ import structlog
 
 from equipoise.errors import EquipoiseError
 from equipoise_server.admin.state_directory import Deployment, open_deployment
-from equipoise_server.clock import Clock
+from equipoise_server.clock import Clock, Elapsed, seconds_since_boot
 from equipoise_server.identity.authority import certificate_to_pem
 
 FILES = ("ca/authority.pem", "ca/authority.key", "keys/server.pem", "keys/server.key")
+RETRY_SECONDS = 1.0  # between attempts at files that cannot be read
 _log = structlog.get_logger("equipoise.app")
 
 
 class LiveDeployment:
     """The authority and the server's certificate of a running server. Safe to use from several threads."""
 
-    def __init__(self, deployment: Deployment, clock: Clock) -> None:
+    def __init__(self, deployment: Deployment, clock: Clock, elapsed: Elapsed = seconds_since_boot) -> None:
         self._deployment = deployment
         self._clock = clock
-        self._stamp = _stamp(deployment.state)
+        self._elapsed = elapsed
+        self._stamp = _stamp(deployment.state)  # of the files as they were last read
+        self._not_before = 0.0  # when they are read again after they could not be
         self._lock = threading.Lock()
 
     def now(self) -> Deployment:
-        """Return the deployment with its present keys; with those before where the files cannot be read."""
+        """Return the deployment with its present keys.
+
+        Where the files cannot be read it has the keys before, and the files are read again in a second.
+        """
         with self._lock:
             stamp = _stamp(self._deployment.state)
-            if stamp != self._stamp:
+            if stamp != self._stamp and self._elapsed() >= self._not_before:
                 try:
                     found = open_deployment(self._deployment.state, self._clock())
                 except EquipoiseError as error:
                     _log.error("keys_not_read", problem=error.message)
+                    self._not_before = self._elapsed() + RETRY_SECONDS
                 else:
                     self._deployment = replace(
                         self._deployment,
@@ -45,7 +52,7 @@ class LiveDeployment:
                         server_certificate=found.server_certificate,
                         server_key_pem=found.server_key_pem,
                     )
-                self._stamp = stamp
+                    self._stamp = stamp
             return self._deployment
 
     def credentials(self) -> grpc.ServerCredentials:

@@ -37,7 +37,7 @@ from equipoise_server.storage.durable import sync_directory, sync_tree
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import Store, open_store
 from equipoise_server.storage.tables.identity import identities
-from equipoise_server.transparency.identity_records import recorded_registry
+from equipoise_server.transparency.identity_records import authority_is_recorded, recorded_registry
 from equipoise_server.transparency.keys import PublicKey, Purpose, start_log
 from equipoise_server.transparency.signing import private_pem
 
@@ -107,7 +107,9 @@ def _fill(state: Path, config: Config, host_names: Sequence[str], now: datetime)
         guard = Guard(state / GUARD_FILE)
         guard.set(store)
         operations = Operations(store, lambda: now, lambda: guard.advance(store))
-        admission = Admission(recorded_registry(operations), lambda: authority, config.certificate_days)
+        admission = Admission(
+            recorded_registry(operations), lambda: authority, authority_is_recorded, config.certificate_days
+        )
         target = default_target(config, host_names)
         for role in (Role.OPERATOR, Role.AUDITOR):
             _admit_first(state, admission, role, target, log_keys)

@@ -41,7 +41,7 @@ from equipoise_server.identity.keyfiles import (
 from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import Store, hold, hold_exclusively, open_store
-from equipoise_server.transparency.identity_records import recorded_registry
+from equipoise_server.transparency.identity_records import authority_is_recorded, recorded_registry
 from equipoise_server.transparency.signing import Signer
 
 SOON = timedelta(days=30)
@@ -91,7 +91,12 @@ class Deployment:
     def admission(self, store: Store, clock: Clock) -> Admission:
         """Return the admission of identities on this deployment's store."""
         operations = Operations(store, clock, lambda: self.guard.advance(store))
-        return Admission(recorded_registry(operations), lambda: self.authority, self.config.certificate_days)
+        return Admission(
+            recorded_registry(operations),
+            lambda: self.authority,
+            authority_is_recorded,
+            self.config.certificate_days,
+        )
 
     def open_store(self) -> Store:
         """Return the store, migrated if need be."""

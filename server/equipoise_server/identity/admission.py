@@ -6,9 +6,14 @@ Operators admit analysts over the network. The holder of the state directory adm
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
+from sqlalchemy import Connection
+
+from equipoise.errors import Unavailable
 from equipoise.model.identities import Role
+from equipoise.records.identity_items import IdentityItem
 from equipoise_server.identity.authority import Authority
 from equipoise_server.identity.credential import Credential, credential_of
 from equipoise_server.identity.enrolment import requested_key
@@ -23,32 +28,38 @@ HOLDER = "holder"  # the caller's name for requests by the holder of the state d
 class Admission:
     """Admits, renews and revokes identities of one deployment.
 
-    `authority` returns the present one, which may be exchanged while a server runs. `caller` in the methods is the
-    identity that makes the request; its `request_id`s are its own.
+    `authority` returns the present one, which may be exchanged while a server runs; `in_force` returns whether one
+    is in force by the store. `caller` in the methods is the identity that makes the request; its `request_id`s are
+    its own.
     """
 
     registry: Registry
     authority: Callable[[], Authority]
+    in_force: Callable[[Connection, Authority], bool]
     certificate_days: int
 
     def admit(self, name: str, role: Role, signing_request: bytes, request_id: str, caller: str) -> bytes:
         """Admit a new identity: sign the key of a PEM signing request under a name, and return the PEM certificate.
 
-        The same request again gets the same certificate. Raises `InvalidArgument`, `AlreadyExists` for a name that
-        is taken.
+        The same request again gets the same certificate, or its successor by a new authority. Raises
+        `InvalidArgument`, `AlreadyExists` for a name that is taken, and `Unavailable` amid an exchange of the
+        authority.
         """
         request = make_request(caller, request_id, "add_identity", name, role.value, signing_request)
-        return self.registry.add(name, role, self._issue(name, signing_request), request)
+        authority = self.authority()
+        return self._registry(authority).add(name, role, self._issue(authority, name, signing_request), request)
 
     def renew(
         self, name: str, roles: Collection[Role], signing_request: bytes, request_id: str, caller: str
     ) -> bytes:
         """Sign a further certificate for an identity with one of `roles`, and return it in PEM.
 
-        Raises `NotFound`; `InvalidArgument`, also for the key of a revoked certificate.
+        Raises `NotFound`; `InvalidArgument`, also for the key of a revoked certificate; `Unavailable` amid an
+        exchange of the authority.
         """
         request = make_request(caller, request_id, "renew_identity", name, signing_request)
-        return self.registry.renew(name, roles, self._issue(name, signing_request), request)
+        authority = self.authority()
+        return self._registry(authority).renew(name, roles, self._issue(authority, name, signing_request), request)
 
     def revoke(self, name: str, roles: Collection[Role], request_id: str, caller: str) -> None:
         """Revoke every certificate of an identity with one of `roles`. Its open calls end within a minute.
@@ -57,9 +68,22 @@ class Admission:
         """
         self.registry.revoke(name, roles, make_request(caller, request_id, "revoke_identity", name))
 
-    def _issue(self, name: str, signing_request: bytes) -> Credential:
+    def _registry(self, authority: Authority) -> Registry:
+        """The registry, in whose transactions nothing is registered that an authority signed which is not in force.
+
+        The authority signs before the transaction, and may be exchanged in between.
+        """
+
+        def record(connection: Connection, change: IdentityItem, now: datetime) -> None:
+            if not self.in_force(connection, authority):
+                raise Unavailable("the authority is being exchanged; try again in a moment")
+            self.registry.recorder(connection, change, now)
+
+        return replace(self.registry, recorder=record)
+
+    def _issue(self, authority: Authority, name: str, signing_request: bytes) -> Credential:
         """Issue a certificate. It has no effect until it is in the registry."""
         check_name(name)
         key = requested_key(signing_request)
         now = self.registry.operations.clock()
-        return credential_of(self.authority().issue_identity(name, key, now, self.certificate_days))
+        return credential_of(authority.issue_identity(name, key, now, self.certificate_days))

@@ -16,8 +16,9 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, and_, func, select
+from sqlalchemy import Connection, Row, and_, func, select
 
 from equipoise.errors import (
     AlreadyExists,
@@ -55,9 +56,9 @@ class Registry:
     def add(self, name: str, role: Role, credential: Credential, request: Request) -> bytes:
         """Register a new identity with its first certificate, and return the certificate in force, in PEM.
 
-        The same `request` again changes nothing and returns the first certificate, or raises `InvalidArgument` if
-        that was revoked since. Raises `AlreadyExists` for a name that is taken, also by a deleted identity or in
-        another case, and for another request with the same id.
+        The same `request` again changes nothing and returns the first certificate, or the one that a new authority
+        has signed in its place, or raises `InvalidArgument` if it was revoked since. Raises `AlreadyExists` for a
+        name that is taken, also by a deleted identity or in another case, and for another request with the same id.
         """
         check_name(name)
 
@@ -72,7 +73,7 @@ class Registry:
             self._recorded(connection, IdentityEvent.ADDED, name, role, [credential], request.caller, now)
             return _insert_credential(connection, name, credential, now)
 
-        return self.operations.carry_out(request, work, _first_certificate)
+        return self.operations.carry_out(request, work, _issued_certificate)
 
     def renew(self, name: str, roles: Collection[Role], credential: Credential, request: Request) -> bytes:
         """Add a certificate to an identity with one of `roles`, and return the certificate in force, in PEM.
@@ -84,16 +85,14 @@ class Registry:
 
         def work(connection: Connection, now: datetime) -> str:
             role = check_there(connection, name, roles)
-            revoked = select(certificates.c.certificate).where(
-                certificates.c.name == name, certificates.c.revoked.is_not(None)
-            )
-            keys = [stored_credential(content).key for content in connection.execute(revoked).scalars()]
-            if credential.key in keys:
+            own = _with_key(connection, name, credential)
+            # A certificate also ends with the authority that signed it, and its key then has another.
+            if own and all(row.revoked is not None for row in own):
                 raise _revoked_key()
             self._recorded(connection, IdentityEvent.RENEWED, name, role, [credential], request.caller, now)
             return _insert_credential(connection, name, credential, now)
 
-        return self.operations.carry_out(request, work, _first_certificate)
+        return self.operations.carry_out(request, work, _issued_certificate)
 
     def revoke(self, name: str, roles: Collection[Role], request: Request) -> None:
         """Revoke every certificate of an identity with one of `roles`; none may be left. Raises `NotFound`."""
@@ -205,15 +204,27 @@ def _insert_credential(connection: Connection, name: str, credential: Credential
     return credential.id
 
 
-def _first_certificate(connection: Connection, serial: str) -> bytes:
-    query = select(certificates.c.certificate, certificates.c.revoked).where(certificates.c.serial == serial)
-    row = connection.execute(query).first()
-    if row is None:
+def _issued_certificate(connection: Connection, serial: str) -> bytes:
+    """Return the certificate with this number, or what a new authority signed in its place: same key, same end."""
+    first = connection.execute(select(certificates).where(certificates.c.serial == serial)).first()
+    if first is None:
         raise DataLoss("the store lacks a certificate that was issued")
-    if row.revoked is not None:
-        # Returning it would look like a success, although the server refuses this certificate.
+    issued = stored_credential(first.certificate)
+    alike = [
+        row
+        for row in _with_key(connection, first.name, issued)
+        if row.revoked is None and stored_credential(row.certificate).expiry == issued.expiry
+    ]
+    if not alike:
+        # Returning the first one would look like a success, although the server refuses this certificate.
         raise _revoked_key()
-    return bytes(row.certificate)
+    return bytes(max(alike, key=lambda row: (row.created, row.serial != serial)).certificate)
+
+
+def _with_key(connection: Connection, name: str, credential: Credential) -> list[Row[Any]]:
+    """Return the certificates that somebody ever had for the key of a credential."""
+    query = select(certificates).where(certificates.c.name == name)
+    return [row for row in connection.execute(query) if stored_credential(row.certificate).key == credential.key]
 
 
 def _revoked_key() -> InvalidArgument:

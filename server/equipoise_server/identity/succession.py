@@ -6,11 +6,13 @@ nobody has to be admitted again, and nobody is admitted for longer. Its holder f
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from sqlalchemy import Connection, Row, select
 
 from equipoise.model.times import to_microseconds
@@ -33,14 +35,23 @@ def reissue(connection: Connection, authority: Authority, now: datetime) -> tupl
 
 
 def left_behind(connection: Connection, authority: Authority, now: datetime) -> list[str]:
-    """Return who has a certificate of the predecessor and has never called with one of this authority."""
-    old, new = set(), set()
+    """Return who has a key that the predecessor certified, and has never called with this authority's certificate.
+
+    Somebody may have several keys, each on another device. Where not all are left behind, a name says how many are.
+    """
+    old: dict[str, set[bytes]] = defaultdict(set)
+    new: dict[str, set[bytes]] = defaultdict(set)
     for row, certificate in _in_force(connection, now):
+        key = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
         if not authority.issued(certificate):
-            old.add(row.name)
+            old[row.name].add(key)
         elif row.used is not None:
-            new.add(row.name)
-    return sorted(old - new)
+            new[row.name].add(key)
+    behind = {name: len(keys - new[name]) for name, keys in sorted(old.items()) if keys - new[name]}
+    return [
+        name if keys == len(old[name]) else f"{name} ({keys} of {len(old[name])} keys)"
+        for name, keys in behind.items()
+    ]
 
 
 def revoke_predecessor(connection: Connection, authority: Authority, now: datetime) -> tuple[HeldCertificate, ...]:

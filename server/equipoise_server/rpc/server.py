@@ -28,7 +28,7 @@ from equipoise_server.rpc.services.synopsis_stream import Synopses
 from equipoise_server.rpc.services.uploads import Uploads
 from equipoise_server.rpc.threads import SharedThreads, Threads
 from equipoise_server.sessions.service import Sessions
-from equipoise_server.transparency.identity_records import recorded_registry
+from equipoise_server.transparency.identity_records import authority_is_recorded, recorded_registry
 from equipoise_server.transparency.views import LogViews
 
 SERVICES = (
@@ -63,7 +63,9 @@ def make_server(
         metrics: Counts the calls.
     """
     store, clock = rounds.operations.store, rounds.operations.clock
-    admission = Admission(recorded_registry(rounds.operations), authority, config.certificate_days)
+    admission = Admission(
+        recorded_registry(rounds.operations), authority, authority_is_recorded, config.certificate_days
+    )
     registry = admission.registry
     guards = (
         hide_errors,

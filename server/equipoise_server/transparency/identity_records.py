@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from cryptography.hazmat.primitives import hashes
 from sqlalchemy import Connection, select
 
 from equipoise.records.identity_items import AuthorityEvent, AuthorityItem, IdentityItem
 from equipoise.records.record import Audience, Kind
 from equipoise.records.record_layouts import make_item, read_item
+from equipoise_server.identity.authority import Authority
 from equipoise_server.identity.registry import Registry
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.tables.transparency import record_items, records
@@ -40,3 +42,15 @@ def newest_authority_change(connection: Connection) -> tuple[AuthorityEvent, byt
         return None
     item = read_item(content, AuthorityItem)
     return item.event, item.authority
+
+
+def authority_is_recorded(connection: Connection, authority: Authority) -> bool:
+    """Return whether an authority is the one in force on record.
+
+    It is not where it was read before an exchange, or is new and its exchange is not complete. What it signed then
+    would be no part of the exchange, and so end without a successor.
+    """
+    change = newest_authority_change(connection)
+    if change is None:
+        return authority.predecessor is None
+    return change[1] == authority.certificate.fingerprint(hashes.SHA256())

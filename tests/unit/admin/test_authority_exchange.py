@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,18 +11,21 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from harness.server_process import make_state
-from sqlalchemy import select, update
+from sqlalchemy import Executable, select, update
 
-from equipoise.errors import WrongState
+from equipoise.errors import DataLoss, InvalidArgument, Unavailable, WrongState
+from equipoise.model.identities import Role
 from equipoise.profile.certificates import issued_by, read_certificate
+from equipoise.profile.enrolment import begin
 from equipoise.records.identity_items import AuthorityEvent, AuthorityItem
 from equipoise.records.record_layouts import read_item
 from equipoise_server.admin.authority_exchange import retire_authority, rotate_authority
 from equipoise_server.admin.checks import check_state
-from equipoise_server.admin.live_deployment import LiveDeployment
+from equipoise_server.admin.identities import add_identity, renew_identity, revoke_identity
+from equipoise_server.admin.live_deployment import RETRY_SECONDS, LiveDeployment
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.storage.crash_points import CrashPoint, install_hook
-from equipoise_server.storage.tables.identity import certificates
+from equipoise_server.storage.tables.identity import certificates, identities
 from equipoise_server.storage.tables.transparency import record_items, records
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -190,3 +194,118 @@ def test_a_server_that_runs_takes_up_new_keys_and_keeps_its_own_where_they_canno
     assert second.server_certificate != first.server_certificate
     (state / "keys" / "server.pem").write_text("nothing")
     assert live.now() is second
+
+
+def test_a_server_that_could_not_read_new_keys_reads_them_again_after_a_pause(state: Path) -> None:
+    now = [0.0]
+    live = LiveDeployment(open_deployment(state, NOW), clock, lambda: now[0])
+    first = live.now()
+    rotate_authority(state, clock)
+    key = state / "ca" / "authority.key"
+    key.chmod(0o644)  # refused, and none of the files is changed when this is mended
+    assert live.now() is first
+    key.chmod(0o600)
+    now[0] += RETRY_SECONDS / 2
+    assert live.now() is first
+    now[0] += RETRY_SECONDS / 2
+    second = live.now()
+    assert second.authority.predecessor == first.authority.certificate
+    assert live.now() is second
+
+
+def test_a_second_key_of_one_person_is_not_locked_out_without_a_word(state: Path, tmp_path: Path) -> None:
+    renew_identity(state, "operator", begin(tmp_path / "laptop"), clock=clock)
+    rotate_authority(state, clock)
+    deployment = open_deployment(state, NOW)
+    store = deployment.open_store()
+    with store.write() as connection:
+        rows = connection.execute(select(certificates).order_by(certificates.c.created)).all()
+        new = [row for row in rows if deployment.authority.issued(read_certificate(row.certificate))]
+        calling = [row.serial for row in new if row.name == "auditor"] + [
+            next(row.serial for row in new if row.name == "operator")
+        ]
+        connection.execute(update(certificates).where(certificates.c.serial.in_(calling)).values(used=1))
+    store.close()
+    with pytest.raises(WrongState, match=r"authority yet: operator \(1 of 2 keys\); "):
+        retire_authority(state, clock=clock)
+    used(state)
+    assert retire_authority(state, clock=clock).certificates == 3
+
+
+def test_an_enrolment_that_is_sent_again_gets_a_certificate_of_the_present_authority(
+    state: Path, tmp_path: Path
+) -> None:
+    request = begin(tmp_path / "ann")
+    first = add_identity(state, "ann", Role.ANALYST, request, clock=clock)
+    assert add_identity(state, "ann", Role.ANALYST, request, clock=clock) == first
+    rotate_authority(state, clock)
+    again = add_identity(state, "ann", Role.ANALYST, request, clock=clock)
+    assert again.authority != first.authority
+    before, after, signer = map(read_certificate, (first.certificate, again.certificate, again.authority))
+    assert issued_by(after, signer)
+    assert (key_of(after), after.not_valid_after_utc) == (key_of(before), before.not_valid_after_utc)
+    retire_authority(state, lock_out=True, clock=clock)
+    assert add_identity(state, "ann", Role.ANALYST, request, clock=clock) == again
+    assert issued_by(read_certificate(renew_identity(state, "ann", request, clock=clock).certificate), signer)
+    revoke_identity(state, "ann", clock)
+    with pytest.raises(InvalidArgument, match="its key belongs to a revoked certificate"):
+        add_identity(state, "ann", Role.ANALYST, request, clock=clock)
+    with pytest.raises(InvalidArgument, match="its key belongs to a revoked certificate"):
+        renew_identity(state, "ann", request, clock=clock)
+
+
+def test_nobody_is_admitted_by_an_authority_that_is_not_in_force_any_more(state: Path, tmp_path: Path) -> None:
+    """A server that has signed just before an exchange, and registers just after it."""
+    late = open_deployment(state, NOW)
+    rotate_authority(state, clock)
+    store = late.open_store()
+    with pytest.raises(Unavailable, match="the authority is being exchanged"):
+        late.admission(store, clock).admit("ann", Role.ANALYST, begin(tmp_path / "ann"), "a", "operator/olga")
+    with pytest.raises(Unavailable, match="the authority is being exchanged"):
+        late.admission(store, clock).renew("auditor", set(Role), begin(tmp_path / "late"), "b", "operator/olga")
+    store.close()
+    assert len(certified(state)) == 4
+    add_identity(state, "ann", Role.ANALYST, begin(tmp_path / "again"), clock=clock)
+
+
+def test_nobody_is_admitted_amid_an_exchange_that_was_cut_off(state: Path, tmp_path: Path) -> None:
+    request = begin(tmp_path / "ann")
+    killed_at(CrashPoint.PAIR_EXCHANGED, 1, lambda: rotate_authority(state, clock))
+    with pytest.raises(Unavailable, match="the authority is being exchanged"):
+        add_identity(state, "ann", Role.ANALYST, request, clock=clock)
+    with pytest.raises(WrongState, match="the authority in ca is not the one on record"):
+        check_state(state, clock)
+    rotate_authority(state, clock)
+    add_identity(state, "ann", Role.ANALYST, request, clock=clock)
+    check_state(state, clock)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (update(certificates).values(revoked=None), "is not revoked in the store, and revoked on record"),
+        (update(certificates).values(revoked=1), "is revoked in the store, and not revoked on record"),
+        (update(certificates).values(name="auditor"), "is not there in the store, and "),
+        (update(identities).where(identities.c.name == "ann").values(role="operator"), "'ann' is operator in the "),
+        (
+            update(identities).where(identities.c.name == "ann").values(deleted=1),
+            "'ann' is analyst, deleted in the ",
+        ),
+        (identities.insert().values(name="zoe", role="operator", created=1), "'zoe' is in the store, and its"),
+        (certificates.delete().where(certificates.c.name == "operator"), "is not there in the store, and "),
+    ],
+)
+def test_a_store_whose_certificates_are_not_those_on_record_is_found(
+    state: Path, tmp_path: Path, change: Executable, told: str
+) -> None:
+    add_identity(state, "ann", Role.ANALYST, begin(tmp_path / "ann"), clock=clock)
+    rotate_authority(state, clock)
+    retire_authority(state, lock_out=True, clock=clock)
+    revoke_identity(state, "ann", clock)
+    check_state(state, clock)
+    store = open_deployment(state, NOW).open_store()
+    with store.write() as connection:
+        connection.execute(change)
+    store.close()
+    with pytest.raises(DataLoss, match=re.escape(told)):
+        check_state(state, clock)

@@ -8,7 +8,8 @@ from datetime import timedelta
 import pytest
 from harness.custodian import Custodian
 
-from equipoise.auditing.identities import EARLY, LATE, identity_changes
+from equipoise.auditing.identities import EARLY, LATE
+from equipoise.auditing.identity_list import AuthorityChange, IdentityChange, registry_changes
 from equipoise.auditing.verify import Outcome, verify
 from equipoise.errors import VerificationFailed
 from equipoise.model.times import to_microseconds
@@ -39,15 +40,27 @@ def test_everything_that_may_become_of_people_is_in_order(custodian: Custodian) 
     custodian.admit("ann", event="renewed")
     custodian.play(OTHER)
     custodian.read_seed(ROUND)
+    custodian.rotate()
+    custodian.play("cc")
     custodian.revoke("bob", "deleted")
+    custodian.admit("cyd")
+    custodian.old.pop("bob")
+    custodian.retire()
+    custodian.rotate()
+    custodian.read_seed(OTHER)
     assert problem(custodian) == ""
 
 
 def test_the_changes_are_listed_in_their_order(custodian: Custodian) -> None:
     custodian.revoke("ann")
     archive = custodian.archive()
-    changes = identity_changes(archive.checkpoint, archive.leaves, archive.records, custodian.trusted)
-    told = [(each.event.value, each.role.value, each.name, each.by, len(each.certificates)) for each in changes]
+    changes = registry_changes(archive.checkpoint, archive.leaves, archive.records, custodian.trusted)
+    assert all(isinstance(each, IdentityChange) for each in changes)
+    told = [
+        (each.event.value, each.role.value, each.name, each.by, len(each.certificates))
+        for each in changes
+        if isinstance(each, IdentityChange)
+    ]
     assert told == [
         ("added", "auditor", "auditor", "operator/olga", 1),
         ("added", "analyst", "ann", "operator/olga", 1),
@@ -58,12 +71,30 @@ def test_the_changes_are_listed_in_their_order(custodian: Custodian) -> None:
     assert [each.index for each in changes] == [1, 2, 3, 8]
 
 
+def test_exchanges_of_the_authority_are_listed_with_the_certificates_that_came_and_went(
+    custodian: Custodian,
+) -> None:
+    custodian.rotate()
+    custodian.retire()
+    archive = custodian.archive()
+    changes = registry_changes(archive.checkpoint, archive.leaves, archive.records, custodian.trusted)
+    rotated, retired = (each for each in changes if isinstance(each, AuthorityChange))
+    assert (rotated.event.value, retired.event.value) == ("rotated", "retired")
+    assert (rotated.authority, rotated.predecessor) == (retired.authority, retired.predecessor)
+    for exchange in (rotated, retired):
+        assert [each.name for each in exchange.certificates] == ["auditor", "ann", "bob"]
+    first = [each.certificates[0] for each in changes if isinstance(each, IdentityChange)]
+    assert [each.digest for each in retired.certificates] == [each.digest for each in first]
+    assert [each.expire_time for each in rotated.certificates] == [each.expire_time for each in first]
+    assert {each.digest for each in rotated.certificates}.isdisjoint(each.digest for each in first)
+
+
 def test_of_a_log_that_nobody_has_signed_nothing_is_listed(custodian: Custodian) -> None:
     archive, stranger = custodian.archive(), Custodian()
     with pytest.raises(VerificationFailed):
-        identity_changes(archive.checkpoint, archive.leaves, archive.records, stranger.trusted)
+        registry_changes(archive.checkpoint, archive.leaves, archive.records, stranger.trusted)
     with pytest.raises(VerificationFailed):
-        identity_changes(archive.checkpoint, archive.leaves[:-1], archive.records[:-1], custodian.trusted)
+        registry_changes(archive.checkpoint, archive.leaves[:-1], archive.records[:-1], custodian.trusted)
 
 
 def without(custodian: Custodian, name: str) -> None:
@@ -145,6 +176,64 @@ def one_certificate_kept_in_force(custodian: Custodian) -> None:
     custodian.change("ann", "revoked", custodian.certificates["ann"][:1])
 
 
+def signed_for_longer(custodian: Custodian) -> None:
+    ann, *others = custodian.successors({"ann": custodian.certificates["ann"][:1], **rest(custodian)})
+    assert isinstance(ann["expire_time"], int)
+    custodian.exchange("rotated", [ann | {"expire_time": ann["expire_time"] + 1}, *others])
+
+
+def signed_for_a_second_time(custodian: Custodian) -> None:
+    ann = custodian.certificates["ann"][0]
+    again = {"name": "ann", **ann, "digest": "00" * 32}
+    custodian.exchange("rotated", [*custodian.successors({"ann": [ann], **rest(custodian)}), again])
+
+
+def not_signed_anew(custodian: Custodian) -> None:
+    custodian.exchange("rotated", custodian.successors(rest(custodian)))
+
+
+def signed_after_expiry(custodian: Custodian) -> None:
+    custodian.time += timedelta(days=398)
+    custodian.rotate()
+
+
+def rest(custodian: Custodian) -> dict[str, list[dict[str, object]]]:
+    """Everybody's certificates but ann's."""
+    return {name: list(held) for name, held in custodian.certificates.items() if name != "ann"}
+
+
+def exchanged_twice(custodian: Custodian) -> None:
+    custodian.rotate()
+    custodian.rotate()
+
+
+def exchanged_for_a_stranger(custodian: Custodian) -> None:
+    custodian.rotate()
+    custodian.retire()
+    custodian.exchange("rotated", custodian.successors(dict(custodian.certificates)), predecessor="00" * 32)
+
+
+def retired_without_exchange(custodian: Custodian) -> None:
+    custodian.retire()
+
+
+def retired_for_a_stranger(custodian: Custodian) -> None:
+    custodian.rotate()
+    custodian.exchange("retired", [], authority="00" * 32)
+
+
+def kept_after_the_retirement(custodian: Custodian) -> None:
+    custodian.rotate()
+    del custodian.old["bob"]
+    custodian.retire()
+
+
+def new_one_revoked_with_the_old(custodian: Custodian) -> None:
+    custodian.rotate()
+    custodian.old["bob"] = custodian.certificates["bob"]
+    custodian.retire()
+
+
 @pytest.mark.parametrize(
     ("lie", "words"),
     [
@@ -163,6 +252,16 @@ def one_certificate_kept_in_force(custodian: Custodian) -> None:
         (one_certificate_twice, "the certificate of 'ann' is issued twice"),
         (renewed_without_a_certificate, "'ann' is renewed with 0 certificates"),
         (one_certificate_kept_in_force, "that 'ann' has lost are not all that were in force"),
+        (signed_for_longer, "a certificate of 'ann' ends later than the one in whose place it is"),
+        (signed_for_a_second_time, "'ann' has 2 certificates signed anew, for 1 in force"),
+        (not_signed_anew, "'ann' has 0 certificates signed anew, for 1 in force"),
+        (signed_after_expiry, " has 1 certificates signed anew, for 0 in force"),
+        (exchanged_twice, "its predecessor is not the authority that was left alone in force before"),
+        (exchanged_for_a_stranger, "its predecessor is not the authority that was left alone in force before"),
+        (retired_without_exchange, "it ends no exchange of authorities that was begun"),
+        (retired_for_a_stranger, "it ends no exchange of authorities that was begun"),
+        (kept_after_the_retirement, "a certificate of 'bob' by the old authority is left in force"),
+        (new_one_revoked_with_the_old, "a certificate of 'bob' is revoked that was not in force"),
     ],
 )
 def test_what_does_not_go_with_who_was_admitted_is_found(
@@ -188,8 +287,8 @@ def test_a_receipt_is_not_older_than_its_holder_s_certificate(
     custodian: Custodian, microseconds: int, holds: bool
 ) -> None:
     archive = custodian.archive()
-    changes = identity_changes(archive.checkpoint, archive.leaves, archive.records, custodian.trusted)
-    admitted = next(each.time for each in changes if each.name == "ann")
+    changes = registry_changes(archive.checkpoint, archive.leaves, archive.records, custodian.trusted)
+    admitted = next(each.time for each in changes if isinstance(each, IdentityChange) and each.name == "ann")
     custodian.time = admitted - timedelta(microseconds=microseconds)
     assert to_microseconds(custodian.time) > 0
     receipt = custodian.receipt(ROUND, "ann", custodian.commitment(ROUND, "ann"))

@@ -107,12 +107,16 @@ def check_synopsis(connection: Connection, round_id: str) -> None:
         damaged(round_id, "synopsis")
 
 
-def check_measured(connection: Connection, round_id: str) -> None:
-    """Raise `DataLoss` unless the stored numbers of a released measurement are those that were released."""
+def checked_measured(connection: Connection, round_id: str) -> bytes:
+    """Return the numbers that a released measurement has measured; empty of any other round.
+
+    Raises `DataLoss` unless they are those that were released.
+    """
     numbers = read_measured(connection, round_id)
     released = read_record(connection, Kind.ROUND_RELEASED, round_id).one(ReleaseItem).measurement
     if (hashlib.sha256(numbers).digest() if numbers else None) != released:
         damaged(round_id, "numbers")
+    return numbers
 
 
 def check_workloads(connection: Connection, round_id: str) -> None:
@@ -184,7 +188,7 @@ def check_all(connection: Connection) -> int:
         if row.run_id is None:
             continue
         check_synopsis(connection, row.id)
-        check_measured(connection, row.id)
+        checked_measured(connection, row.id)
         having = select(result_chunks.c.analyst).where(result_chunks.c.run_id == row.run_id).distinct()
         for item in read_record(connection, Kind.ROUND_RELEASED, row.id).each(ResultItem):
             if item is not None and item.stream is not None:

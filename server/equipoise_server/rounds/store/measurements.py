@@ -19,6 +19,7 @@ from equipoise_server.mechanisms.standing.measurement import MeasurementParamete
 from equipoise_server.mechanisms.standing.released import OPTION, ReleasedMeasurement, named_measurement
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rounds.state_machine import streams_open
+from equipoise_server.rounds.store.committed_content import checked_measured
 from equipoise_server.rounds.store.results import read_measured
 from equipoise_server.rounds.store.rounds import read_round, round_records
 from equipoise_server.rounds.terms.checks import setting_of
@@ -44,6 +45,7 @@ def chosen_measurement(
 
     Raises:
         InvalidArgument: there is none, or it is not a released measurement of this very dataset.
+        DataLoss: its stored numbers are not those that were released.
     """
     if named is None:
         newest = newest_measurement(connection, dataset.name, now)
@@ -116,4 +118,4 @@ def run_setting(connection: Connection, record: RoundRecord, dataset: DatasetRec
 
 def _released(connection: Connection, record: RoundRecord) -> ReleasedMeasurement:
     noise = MeasurementParameters.from_json(record.plan.parameters).noise
-    return ReleasedMeasurement(record.id, sha256(read_measured(connection, record.id)).digest(), noise)
+    return ReleasedMeasurement(record.id, sha256(checked_measured(connection, record.id)).digest(), noise)

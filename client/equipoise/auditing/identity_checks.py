@@ -1,0 +1,94 @@
+"""A12: who took part had been admitted, and had a certificate in force.
+
+Times are the server's: where its clock was set back by more than certificates tolerate, this check says so, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from equipoise.auditing.identities import KnownIdentity
+from equipoise.auditing.rounds import Recorded, RecordedRound
+from equipoise.errors import VerificationFailed
+from equipoise.model.identities import Role
+from equipoise.model.times import from_microseconds
+from equipoise.records.envelopes import claimed_type, open_envelope
+from equipoise.records.items import AccessItem, WorkloadItem
+from equipoise.records.receipts import (
+    RECEIPT_TYPE,
+    SESSION_RECEIPT_TYPE,
+    ReceiptPayload,
+    SessionReceiptPayload,
+)
+from equipoise.records.signed_notes import VerifierKey
+
+REPLAY = "replay by the key "  # instead of an auditor's name: no name has a space
+
+
+def check_identities(recorded: Recorded, known: Mapping[str, KnownIdentity]) -> None:
+    """Checks everybody who took part in a recorded round: its analysts, and who has read its seed.
+
+    Raises `VerificationFailed` naming the first who had not been admitted, or had no certificate in force.
+    """
+    for history in recorded.rounds.values():
+        for analyst in history.analysts:
+            _check_admitted(history, analyst, known.get(analyst))
+        _check_workloads(history, known)
+        for access in history.reads:
+            if not access.auditor.startswith(REPLAY):
+                _check_reader(history, access, known.get(access.auditor))
+
+
+def check_receipt_times(
+    known: Mapping[str, KnownIdentity],
+    receipts: Iterable[bytes],
+    trusted: Sequence[VerifierKey],
+    signers: Sequence[VerifierKey],
+) -> None:
+    """Checks that the analyst of each receipt had a certificate in force at the receipt's time.
+
+    Raises `VerificationFailed` naming the first who had none.
+    """
+    for envelope in receipts:
+        if claimed_type(envelope) == SESSION_RECEIPT_TYPE:
+            answer = SessionReceiptPayload.from_bytes(
+                open_envelope(envelope, SESSION_RECEIPT_TYPE, trusted, signers)
+            )
+            name, time = answer.analyst, answer.time
+        else:
+            taken = ReceiptPayload.from_bytes(open_envelope(envelope, RECEIPT_TYPE, trusted, signers))
+            name, time = taken.analyst, taken.accept_time
+        holder = known.get(name)
+        if holder is None or not holder.certified(time, time):
+            when = f"{from_microseconds(time):%Y-%m-%d %H:%M:%S}"
+            raise VerificationFailed(
+                f"a receipt is for {name!a} at {when} UTC, who had no certificate in force then: somebody else was "
+                "let in, or the log leaves something out"
+            )
+
+
+def _check_admitted(history: RecordedRound, analyst: str, known: KnownIdentity | None) -> None:
+    opened = history.opened.index
+    if known is None or known.role is not Role.ANALYST or known.since > opened:
+        raise VerificationFailed(f"{history.opened}: {analyst!a} has a share, but is not admitted before")
+    if known.deleted is not None and known.deleted < opened:
+        raise VerificationFailed(f"{history.opened}: {analyst!a} has a share, but was deleted before")
+
+
+def _check_reader(history: RecordedRound, access: AccessItem, known: KnownIdentity | None) -> None:
+    if known is None or known.role is not Role.AUDITOR or not known.certified(access.time, access.time):
+        raise VerificationFailed(
+            f"{history.opened}: its seed was read by {access.auditor!a}, who had no auditor's certificate in force"
+        )
+
+
+def _check_workloads(history: RecordedRound, known: Mapping[str, KnownIdentity]) -> None:
+    if history.sealed is None or history.seal_time is None:
+        return
+    first, last = sorted((history.terms.open_time, history.seal_time))
+    for item in history.sealed.record.each(WorkloadItem):
+        if item is not None and item.commitment is not None and not known[item.analyst].certified(first, last):
+            raise VerificationFailed(
+                f"{history.sealed}: a workload of {item.analyst!a} was used, who had no certificate in force while "
+                "the round was open"
+            )

@@ -1,0 +1,99 @@
+"""Compares the store's identities and certificates with what the log says of them, change by change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, select
+
+from equipoise.errors import DataLoss, VerificationFailed
+from equipoise.records.identity_items import AuthorityEvent, AuthorityItem, IdentityEvent, IdentityItem
+from equipoise.records.record import Kind
+from equipoise.records.record_layouts import read_item
+from equipoise_server.identity.listing import stored_credential
+from equipoise_server.storage.tables.identity import certificates, identities
+from equipoise_server.storage.tables.transparency import record_items, records
+
+_KINDS = {Kind.IDENTITY_CHANGED.value: IdentityItem, Kind.AUTHORITY_CHANGED.value: AuthorityItem}
+
+
+@dataclass
+class _Known:
+    """An identity. `in_force`: of each certificate's digest, whether it is; an expired one counts as in force."""
+
+    role: str
+    deleted: bool = False
+    in_force: dict[bytes, bool] = field(default_factory=dict)
+
+
+def check_identities(connection: Connection) -> int:
+    """Return the number of certificates. Raises `DataLoss` naming whose differ from what is on record, and how."""
+    recorded, stored = _recorded(connection), _stored(connection)
+    for name in sorted(recorded.keys() | stored.keys()):
+        there, told = stored.get(name), recorded.get(name)
+        if told is None or there is None:
+            where = "in the store, and its admission is not on record" if told is None else "on record alone"
+            raise DataLoss(f"identities: {name!a} is {where}")
+        if (there.role, there.deleted) != (told.role, told.deleted):
+            raise DataLoss(
+                f"identities: {name!a} is {_standing(there)} in the store, and {_standing(told)} on record"
+            )
+        for digest in sorted(there.in_force.keys() | told.in_force.keys()):
+            states = _state(there.in_force.get(digest)), _state(told.in_force.get(digest))
+            if states[0] != states[1]:
+                raise DataLoss(
+                    f"certificates: the one of {name!a} with the SHA-256 {digest.hex()[:16]}... is {states[0]} in "
+                    f"the store, and {states[1]} on record"
+                )
+    return sum(len(each.in_force) for each in stored.values())
+
+
+def _recorded(connection: Connection) -> dict[str, _Known]:
+    known: dict[str, _Known] = {}
+    for item in _changes(connection):
+        if isinstance(item, IdentityItem):
+            there = known.setdefault(item.name, _Known(item.role.value))
+            issued = item.event in (IdentityEvent.ADDED, IdentityEvent.RENEWED)
+            there.in_force.update((each.digest, issued) for each in item.certificates)
+            there.deleted |= item.event is IdentityEvent.DELETED
+            continue
+        for each in item.certificates:
+            if each.name not in known:
+                raise DataLoss(f"identities: {each.name!a} has a certificate on record, and no admission")
+            known[each.name].in_force[each.digest] = item.event is AuthorityEvent.ROTATED
+    return known
+
+
+def _changes(connection: Connection) -> Iterator[IdentityItem | AuthorityItem]:
+    query = (
+        select(records.c.position, records.c.kind, record_items.c.content)
+        .join(record_items, record_items.c.record == records.c.position)
+        .where(records.c.kind.in_(_KINDS), record_items.c.content.is_not(None))
+        .order_by(records.c.position)
+    )
+    for row in connection.execute(query):
+        try:
+            yield read_item(row.content, _KINDS[row.kind])
+        except VerificationFailed as error:
+            raise DataLoss(f"record {row.position}, {row.kind}: {error.message}") from None
+
+
+def _stored(connection: Connection) -> dict[str, _Known]:
+    known = {
+        row.name: _Known(row.role, row.deleted is not None) for row in connection.execute(select(identities)).all()
+    }
+    query = select(certificates.c.name, certificates.c.certificate, certificates.c.revoked)
+    for row in connection.execute(query):
+        if row.name not in known:
+            raise DataLoss(f"certificates: one is of {row.name!a}, who is not among the identities")
+        known[row.name].in_force[stored_credential(row.certificate).digest] = row.revoked is None
+    return known
+
+
+def _standing(known: _Known) -> str:
+    return f"{known.role}, deleted" if known.deleted else known.role
+
+
+def _state(in_force: bool | None) -> str:
+    return {None: "not there", True: "not revoked", False: "revoked"}[in_force]
