@@ -53,7 +53,8 @@ class Question(Protocol):
     def told(self, expected: NDArray[np.int64]) -> Answers | None:
         """Return the answers that follow from what was published before the session; None where they do not.
 
-        That depends on the statement alone, so others see no more of it than of one that is never positive.
+        That depends on the statement and on what was published before, and on no other statement. So others see no
+        more of it than of one that is never positive.
 
         `expected`: int64[cells], what the hypothesis answers, in units of 2^-40.
         """

@@ -1,7 +1,8 @@
 """A prior together with its measurement, which answers some statements by itself, with intervals.
 
 Everything here is a function of the released measurement, so it costs nothing, however many statements are
-answered and whoever chooses them. What a statement is answered by depends on the statement and the family alone.
+answered and whoever chooses them. What a statement is answered by depends on the statement and on what was released
+before the session: intervals are cut at 0 and all records, so the released numbers have a part in their widths.
 """
 
 from __future__ import annotations
