@@ -16,7 +16,7 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key
 from equipoise_server.conversion import largest_rho
-from equipoise_server.mechanisms.budget_rounding import usable_delta
+from equipoise_server.mechanisms.budget_rounding import usable_delta, with_samplers
 from equipoise_server.mechanisms.epochs import cost
 from equipoise_server.mechanisms.epochs.cost import Session
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters
@@ -95,4 +95,6 @@ def data_events(
     setting: PublicParameters, session: Session, parameters: PriorEpochParameters
 ) -> list[PrivacyEvent]:
     """Return what a session costs the people in the table: the measurement, and the tests and answers after it."""
-    return [parameters.prior.event(), *cost.data_parts(tested_setting(setting), session, parameters.epochs)]
+    prior = parameters.prior
+    measured = with_samplers([prior.event()], prior.truncation(), setting.data_budget.epsilon)
+    return [*measured, *cost.data_parts(tested_setting(setting), session, parameters.epochs)]
