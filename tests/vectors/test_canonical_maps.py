@@ -165,7 +165,7 @@ ITEM_VALUES: list[Any] = [
         identity_items.AuthorityEvent.ROTATED,
         ROOT,
         DIGEST,
-        (identity_items.HeldCertificate("ann", NONCE, 9),),
+        (identity_items.HeldCertificate(NONCE, 9, "ann"),),
         5,
     ),
     items.DatasetItem("flights", {"attributes": [], "version": 1}, 100, 5),

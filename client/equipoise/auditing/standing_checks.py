@@ -27,9 +27,7 @@ def check_measurement(history: RecordedRound, recorded: Recorded) -> None:
     planned = set(_named_in(json.loads(history.plan.plan.parameters)))
     if named is None:
         if planned:
-            raise VerificationFailed(
-                f"{history.opened}: the plan starts from a measurement that the terms do not name"
-            )
+            raise VerificationFailed(f"{history.opened}: the plan uses a measurement that the terms do not name")
         return
     if not isinstance(named, dict) or named.keys() != {"round", "digest", "noise"}:
         raise VerificationFailed(f"{history.opened}: does not say which measurement it answers from")
@@ -45,9 +43,7 @@ def check_measurement(history: RecordedRound, recorded: Recorded) -> None:
     if (named["digest"], named["noise"]) != (digest, noise):
         raise VerificationFailed(f"{history.opened}: answers from other numbers than {measured.ended} commits to")
     if planned != {(named["round"], named["digest"])}:
-        raise VerificationFailed(
-            f"{history.opened}: the plan does not start from the measurement that the terms name"
-        )
+        raise VerificationFailed(f"{history.opened}: the plan does not use the measurement that the terms name")
 
 
 def _named_in(value: Any) -> Iterator[tuple[str, str]]:

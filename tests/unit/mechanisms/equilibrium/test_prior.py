@@ -189,8 +189,8 @@ def test_what_one_analyst_gets_depends_on_no_other() -> None:
 
 
 def test_what_cannot_be_served_is_refused_by_name() -> None:
-    with pytest.raises(InvalidArgument, match=r"options\.prior: must be own or none"):
-        Equilibrium().plan(setting_of({"prior": "standing"}))
+    with pytest.raises(InvalidArgument, match=r"options\.prior: must be own, standing or none"):
+        Equilibrium().plan(setting_of({"prior": "pairs"}))
     with pytest.raises(InvalidArgument, match=r"options\.prior: needs the sizes"):
         Equilibrium().plan(setting_of({"prior": "own"}, attributes=()))
     for name in ("threshold", "cut_off"):
