@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -84,12 +84,16 @@ class Released:
             ).run()
 
 
-def release(place: Path, names: Iterable[str]) -> Released:
-    """Live and release a round of each mechanism, that of the equilibrium with an auditor's nonce."""
+def release(place: Path, names: Iterable[str], options: Mapping[str, object] | None = None) -> Released:
+    """Live and release a round of each mechanism, that of the equilibrium with an auditor's nonce.
+
+    `options`: of all of them; None: the usual ones of each.
+    """
     rounds = {}
     with state_directory(place) as (bench, key):
         for name in names:
-            terms = replace(TERMS, mechanism=name, options=OPTIONS[name], data_budget=Budget(2.0, 1e-4))
+            own = OPTIONS[name] if options is None else options
+            terms = replace(TERMS, mechanism=name, options=own, data_budget=Budget(2.0, 1e-4))
             rounds[name] = bench.opened(terms)
             if name == "equilibrium":
                 bench.rounds.seeds.set_nonce(rounds[name], NONCE, "nonce")

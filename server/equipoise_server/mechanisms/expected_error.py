@@ -69,6 +69,16 @@ def only_predicates(share: Share) -> bool:
     return share.queries == share.statements
 
 
+def hypothesis_error(setting: PublicParameters, error: float) -> float:
+    """Return the mean error over all declared queries of a hypothesis that errs by `error` on predicates.
+
+    Of tables it is at most what their mean cell holds, as a hypothesis learns what errs most in counts.
+    """
+    return mean_over_queries(
+        setting, lambda share: error if only_predicates(share) else min(error, share.statements / share.queries)
+    )
+
+
 def at_most(error: float, most: float) -> float:
     """Return about `error` where it is far below `most`, which the fit's start errs by and noise never exceeds."""
     return error / (1 + error / most)

@@ -1,9 +1,9 @@
 """Fits one distribution over the universe to noisy answers, and so makes the answers consistent.
 
-Minimises `L(p) = sum_i (q_i(p) - y_i)^2 / (2 v_i)` over the distributions p on X, from the uniform one, by
-accelerated entropic mirror descent with a line search (Auslender & Teboulle 2006; Tseng 2008, in the form that
-lets the step size change). Every step is one pass of all queries over X and one back, along the partial sums that
-tables share; no query is ever held as a vector over X.
+Minimises `L(p) = sum_i (q_i(p) - y_i)^2 / (2 v_i)` over the distributions p on X, from the uniform one or another
+that is public, by accelerated entropic mirror descent with a line search (Auslender & Teboulle 2006; Tseng 2008, in
+the form that lets the step size change). Every step is one pass of all queries over X and one back, along the
+partial sums that tables share; no query is ever held as a vector over X.
 
 The fit sees noisy answers only, so it is post-processing and costs no privacy. It uses floating point: one machine
 gives the same bits for the same input. Another machine may round sums differently, by some 2^-45 of an answer;
@@ -79,6 +79,7 @@ def fit(
     variances: NDArray[np.float64],
     within: float = math.inf,
     most_steps: int = MAX_STEPS,
+    start: NDArray[np.float64] | None = None,
 ) -> Fitted:
     """Fit a distribution to noisy answers. Needs about `6 x 8 |X|` bytes besides the result.
 
@@ -88,6 +89,7 @@ def fit(
         variances: of the noise in these units, float64[k], above 0; infinite where nothing was measured.
         within: the fit goes on while an answer is further than this from the measured one.
         most_steps: the largest number of steps.
+        start: the distribution that it starts from, float64[|X|], above 0, of any sum; None: the uniform one.
 
     Raises:
         ValueError: an array has another shape, or a number out of range.
@@ -99,7 +101,7 @@ def fit(
     """
     _check(workload, measured, variances)
     size = math.prod(workload.schema_sizes)
-    logs = np.full(size, -math.log(size))  # of z
+    logs = np.full(size, -math.log(size)) if start is None else np.log(start / start.sum())  # of z
     mean = np.exp(logs)  # x
     at_mean = workload.expectations(mean)
     at_point = at_mean  # q(z)

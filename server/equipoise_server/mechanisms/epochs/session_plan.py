@@ -6,6 +6,7 @@ from equipoise.model.rounds import MechanismPlan
 from equipoise_server.mechanisms.epochs.cost import Session, analyst_parts, data_parts
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters
 from equipoise_server.mechanisms.epochs.plan import promised, uncertified_cells
+from equipoise_server.mechanisms.expected_error import hypothesis_error
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.running_time import (
@@ -36,7 +37,7 @@ def session_plan(
         data_parts(setting, session, parameters),
         analyst_parts(setting, session, parameters) if setting.protects_analysts else (),
         max_half_width=promised(parameters),
-        expected_error=EXPECTED_PART * promised(parameters),
+        expected_error=hypothesis_error(setting, EXPECTED_PART * promised(parameters)),
         max_uncertified=uncertified_cells(setting, session, parameters),
         seconds=tested + parameters.epochs * drawn + counted,
         memory_bytes=PROCESS_BYTES + 3 * CELL_BYTES * session.universe + QUERY_BYTES * session.cells,

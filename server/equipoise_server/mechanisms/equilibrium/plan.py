@@ -24,7 +24,7 @@ from equipoise_server.mechanisms.equilibrium.options import check_options, force
 from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
 from equipoise_server.mechanisms.equilibrium.prior_plan import plan_from_prior
 from equipoise_server.mechanisms.equilibrium.selection import choose
-from equipoise_server.mechanisms.expected_error import mean_over_queries, only_predicates
+from equipoise_server.mechanisms.expected_error import hypothesis_error
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.prior.choice import NONE, OWN, PRIOR, STANDING, Start, starts_of
@@ -104,13 +104,9 @@ def plan_printed(name: str, setting: PublicParameters) -> MechanismPlan:
 def expected_mean_error(game: GameParameters, setting: PublicParameters) -> float:
     """Return the mean error that is expected of the synopsis, from the largest that is.
 
-    On Adult the mean is an eighth to a fifth of the expected largest error for dense predicates; of tables it is
-    about what the cells hold, as the game learns what errs most in counts.
+    On Adult the mean is an eighth to a fifth of the expected largest error for dense predicates.
     """
-    largest = MEAN_PART * expected_game_error(game, Size.of(setting))
-    return mean_over_queries(
-        setting, lambda share: largest if only_predicates(share) else min(largest, share.statements / share.queries)
-    )
+    return hypothesis_error(setting, MEAN_PART * expected_game_error(game, Size.of(setting)))
 
 
 def check_units(setting: PublicParameters) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.model.results import Answers
+from equipoise.model.results import AnswerMethod, Answers
+from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.equilibrium.parameters import PriorStart
@@ -18,6 +19,7 @@ from equipoise_server.mechanisms.prior.measure import fitted_prior, measured_for
 from equipoise_server.mechanisms.repair.final_tests import certify
 from equipoise_server.mechanisms.repair.statement_repair import SynopsisCounts
 from equipoise_server.mechanisms.residuals.measurement import Measured
+from equipoise_server.randomness.stream import KeyedStream
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,18 +58,18 @@ def certify_all(
     """
     # Told once, before anything, as in repair.
     progress("repairing", 0, 1)
+    values = on_grid(synopsis.counts, synopsis.size)
     answers, first = {}, 0
     for analyst, workload in workloads.items():
         own = slice(first, first + workload.query_count)
         first = own.stop
         answers[analyst] = certify(
             begun.parameters.tests,
-            analyst,
             workload,
             counts[own],
-            begun.measured.records,
-            replace(synopsis, counts=synopsis.counts[own]),
+            values[own],
             begun.measured,
-            seed,
+            AnswerMethod.SYNOPSIS,
+            KeyedStream.derive(seed, "repair/final test", analyst),
         )
     return answers

@@ -7,7 +7,7 @@ answers are fitted to all measurements at once, and a noisy test says how large 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -17,24 +17,29 @@ from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.answers import answers_within
 from equipoise_server.mechanisms.checking import check_enumerable, check_setting, planned_workloads
-from equipoise_server.mechanisms.fitting import fit
-from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.multiplicative_weights.plan import (
     WeightsParameters,
+    check_options,
     data_parts,
     expected_error,
     plan_weights,
 )
-from equipoise_server.mechanisms.own_stream import own_stream
-from equipoise_server.mechanisms.repair.private_weights import (
-    answer_scores,
-    rounding_error,
-    selection_exponents,
-    selection_step,
-    tested_half_width,
+from equipoise_server.mechanisms.multiplicative_weights.prior_plan import (
+    PriorWeightsParameters,
+    expected_from_prior,
+    plan_from_prior,
+    prior_events,
 )
+from equipoise_server.mechanisms.multiplicative_weights.turns import learn_in_turns
+from equipoise_server.mechanisms.own_stream import own_stream
+from equipoise_server.mechanisms.prior.choice import NONE, OWN, STANDING, Start, starts_of
+from equipoise_server.mechanisms.prior.distribution import Prior
+from equipoise_server.mechanisms.prior.measure import fitted_prior, measured_for
+from equipoise_server.mechanisms.repair.final_tests import certify
+from equipoise_server.mechanisms.repair.private_weights import answer_scores, tested_half_width
+from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.mechanisms.running_time import (
     counting_bytes,
     counting_seconds,
@@ -42,7 +47,6 @@ from equipoise_server.mechanisms.running_time import (
     weights_seconds,
 )
 from equipoise_server.randomness.stream import KeyedStream
-from equipoise_server.randomness.weighted import draw_exponential
 
 METHOD = AnswerMethod.MULTIPLICATIVE_WEIGHTS
 
@@ -63,15 +67,39 @@ class MultiplicativeWeights:
     by at most `sqrt(log|X| / 2T) + 2 v + s`: the promise. The fitted answers are delivered where their own test
     certifies no more than that, with what it certifies; otherwise the mean is, with the promise, as it
     is where the test is seen to have failed (`tested_half_width`).
+
+    From a prior: a measurement of the round's own is charged once for all analysts, and costs them nothing, as no
+    workload has a part in it. The charge of turns never used what the hypothesis starts from. What the
+    measurement tells, and a test of all other answers, give the intervals (`repair.final_tests`); nothing is
+    promised before.
     """
 
     name = "multiplicative_weights"
     fitted = True
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
-        """Plan rounds and noise from the shares and the budget. The option `rounds` forces the number of rounds."""
+        """Plan rounds and noise from the shares and the budget.
+
+        Options: `prior`, "own", "standing" or "none", says whether hypotheses start from a measurement, and which
+        one; without it, the planner takes what is expected to err least. `rounds` forces the number of rounds.
+        """
+        return self.starts(setting)[0].plan
+
+    def starts(self, setting: PublicParameters) -> list[Start]:
+        """Plan a round from every prior that it may start from, best first."""
         check_setting(setting)
         check_enumerable(setting)
+        check_options(setting.options)
+        return starts_of(
+            setting,
+            {
+                NONE: lambda: self._from_nothing(setting),
+                OWN: lambda: self._from_prior(setting, OWN),
+                STANDING: lambda: self._from_prior(setting, STANDING),
+            },
+        )
+
+    def _from_nothing(self, setting: PublicParameters) -> MechanismPlan:
         parameters = plan_weights(setting)
         return make_plan(
             self.name,
@@ -82,6 +110,22 @@ class MultiplicativeWeights:
             expected_error=expected_error(setting),
             seconds=counting_seconds(setting) + weights_seconds(setting, parameters.rounds),
             memory_bytes=counting_bytes(setting) + fitting_bytes(setting),
+        )
+
+    def _from_prior(self, setting: PublicParameters, prior: str) -> MechanismPlan:
+        parameters = plan_from_prior(setting, prior)
+        return make_plan(
+            self.name,
+            setting,
+            parameters,
+            prior_events(setting, parameters),
+            max_half_width=parameters.tests.limit / 2**GRID_BITS,
+            expected_error=expected_from_prior(setting, parameters),
+            max_uncertified=setting.queries,
+            seconds=counting_seconds(setting)
+            + weights_seconds(setting, parameters.rounds)
+            + parameters.prior.seconds(),
+            memory_bytes=counting_bytes(setting) + fitting_bytes(setting) + parameters.prior.memory_bytes(),
         )
 
     def run(
@@ -95,14 +139,27 @@ class MultiplicativeWeights:
     ) -> Outcome:
         """Answer each analyst separately, with the analyst's own random stream."""
         present = planned_workloads(setting, data, workloads)
-        parameters = WeightsParameters.from_json(plan.parameters)
+        answer = self._answering(setting, plan, data, seed, progress)
         answers = {}
         progress("learning", 0, max(1, len(present)))
         for done, (analyst, workload) in enumerate(present.items(), 1):
-            stream = own_stream(seed, workload, "weights/learning", analyst)
-            answers[analyst] = learn(parameters, workload, data, setting.records, stream)
+            answers[analyst] = answer(workload, own_stream(seed, workload, "weights/learning", analyst))
             progress("learning", done, len(present))
         return Outcome(answers)
+
+    def _answering(
+        self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes, progress: OnStep
+    ) -> Callable[[CompiledWorkload, KeyedStream], Answers]:
+        """Return what answers one workload. A prior is measured or read here, once; no workload is an argument."""
+        if '"tests"' not in plan.parameters:
+            parameters = WeightsParameters.from_json(plan.parameters)
+            return lambda workload, stream: learn(parameters, workload, data, setting.records, stream)
+        from_prior = PriorWeightsParameters.from_json(plan.parameters)
+        progress("measuring", 0, 1)
+        measured = measured_for(from_prior.prior, setting, data, seed)
+        prior = fitted_prior(from_prior.prior, measured)
+        progress("measuring", 1, 1)
+        return lambda workload, stream: learn_from_prior(from_prior, prior, measured, workload, data, stream)
 
 
 def learn(
@@ -115,33 +172,41 @@ def learn(
     """Compute one analyst's answers: T rounds, then a fit, then the test of the fit."""
     if workload.empty:
         return NO_ANSWERS
-    counts, starts = data.count(workload), workload.statement_offsets
-    slack = gain_slack(rounding_error(records, data.universe_size))
-    hypothesis = Hypothesis(np.zeros(data.universe_size, dtype=np.int64), slack)
-    # For each query: the sum of 1 / variance, and the sum of the measured fractions with these weights.
-    precision, weighted = np.zeros(len(counts)), np.zeros(len(counts))
-    total = np.zeros(len(counts), dtype=np.int64)
-    step = selection_step(parameters.select_epsilon)
-    for _ in range(parameters.rounds):
-        expected = hypothesis.answers(workload)
-        total += expected
-        scores = np.maximum.reduceat(answer_scores(counts, records, expected), starts[:-1])
-        chosen = int(draw_exponential(selection_exponents(scores, step), 1, stream)[0])
-        cells = slice(int(starts[chosen]), int(starts[chosen + 1]))
-        law = parameters.noise.law(workload.statement_sensitivity(chosen))
-        noisy = (counts[cells] + law.draw(cells.stop - cells.start, stream)) / records
-        hypothesis.measured(workload, chosen, noisy, parameters.reach / 2.0**GRID_BITS)
-        weight = records**2 / float(parameters.noise.variance * workload.statement_sensitivity(chosen))
-        precision[cells] += weight
-        weighted[cells] += weight * noisy
-    variances = np.divide(1.0, precision, out=np.full(len(counts), np.inf), where=precision > 0)
-    measured = np.divide(weighted, precision, out=np.zeros(len(counts)), where=precision > 0)
-    fitted = np.rint(np.clip(fit(workload, measured, variances).answers, 0, 1) * 2.0**GRID_BITS).astype(np.int64)
+    counts = data.count(workload)
+    uniform = np.zeros(data.universe_size, dtype=np.int64)
+    learnt = learn_in_turns(parameters, workload, counts, records, uniform, stream)
+    fitted = learnt.fitted(workload)
     largest = int(answer_scores(counts, records, fitted).max())
     noisy_largest = largest + int(parameters.certify_noise.draw(1, stream)[0])
     tested = tested_half_width(noisy_largest, parameters.margin, fitted, records)
     # What is proven is so of the mean over all rounds; the fit is nearly always far better.
     values, half_width = fitted, tested
     if tested > parameters.proven:
-        values, half_width = total // parameters.rounds, parameters.proven
+        values, half_width = learnt.total // parameters.rounds, parameters.proven
     return answers_within(values, METHOD, half_width)
+
+
+def learn_from_prior(
+    parameters: PriorWeightsParameters,
+    prior: Prior,
+    measured: Measured,
+    workload: CompiledWorkload,
+    data: Counts,
+    stream: KeyedStream,
+) -> Answers:
+    """Compute one analyst's answers from a prior: the turns, a fit that starts from the prior, and its intervals.
+
+    Args:
+        parameters: of the plan.
+        prior: the distribution that was fitted to the measurement.
+        measured: the released measurement, which gives what it tells an interval, and is what values keep to.
+        workload: the analyst's.
+        data: the private table.
+        stream: the analyst's own.
+    """
+    if workload.empty:
+        return NO_ANSWERS
+    counts = data.count(workload)
+    learnt = learn_in_turns(parameters, workload, counts, measured.records, prior.potential, stream)
+    fitted = learnt.fitted(workload, prior.weights.astype(np.float64))
+    return certify(parameters.tests, workload, counts, fitted, measured, METHOD, stream)

@@ -13,11 +13,13 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, key
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, usable_rho, with_samplers
 from equipoise_server.mechanisms.calibration import least_gaussian, noise_distribution
+from equipoise_server.mechanisms.equilibrium.options import whole
 from equipoise_server.mechanisms.expected_error import fitted_error, mean_over_queries
 from equipoise_server.mechanisms.hypothesis import gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GAUSSIAN_NOISE, MAX_MOVED, GaussianNoise
 from equipoise_server.mechanisms.parameters import Parameters
+from equipoise_server.mechanisms.prior.choice import OF_PRIOR
 from equipoise_server.mechanisms.repair.private_weights import rounding_error, selection_step
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
@@ -58,7 +60,7 @@ class WeightsParameters(Parameters):
 
 def plan_weights(setting: PublicParameters) -> WeightsParameters:
     """Plan the number of rounds with the least proven error, or the usual number where that proof says little."""
-    forced = check_options(setting.options)
+    forced = whole(setting.options, "rounds", 0)
     if forced:
         return with_rounds(setting, forced)
     doubled = [2**power for power in range(MAX_ROUNDS.bit_length())]
@@ -66,7 +68,7 @@ def plan_weights(setting: PublicParameters) -> WeightsParameters:
     best = min(tried, key=lambda parameters: parameters.proven, default=None)
     if best and best.proven <= USEFUL * 2**GRID_BITS:
         return best
-    return with_rounds(setting, min(USUAL_ROUNDS, max(share.statements for share in setting.shares)))
+    return with_rounds(setting, usual_rounds(setting))
 
 
 def with_rounds(setting: PublicParameters, rounds: int) -> WeightsParameters:
@@ -82,8 +84,7 @@ def with_rounds(setting: PublicParameters, rounds: int) -> WeightsParameters:
         raise BudgetExhausted("data_budget: is too small for so many analysts and rounds; raise it or ask for less")
     noise, analysts, records = GaussianNoise.within(measure_rho), len(setting.shares), setting.records
     part = Fraction(setting.beta) / 3
-    largest = noise.law(MAX_MOVED).quantile(part / (2 * analysts * rounds * setting.largest_share))
-    reach = largest / records + rounding_error(records, setting.universe_size)
+    reach = reach_of(setting, noise, rounds)
     # McSherry & Talwar (2007): what is selected falls short of the largest score by at most this.
     nats_a_record = selection_step(select) * (1 << SCORE_BITS) / 2.0**UNIT_BITS
     slack = math.log(analysts * rounds * setting.largest_share / float(part)) / nats_a_record / records
@@ -95,12 +96,29 @@ def with_rounds(setting: PublicParameters, rounds: int) -> WeightsParameters:
         select_epsilon=select,
         noise=noise,
         certify_epsilon=certify,
-        reach=math.ceil(min(1.0, reach) * 2**GRID_BITS) + 1,
-        proven=min(1 << GRID_BITS, math.ceil(min(1.0, proven) * 2**GRID_BITS) + 1),
+        reach=on_the_grid(reach),
+        proven=min(1 << GRID_BITS, on_the_grid(proven)),
         margin=0,
     )
     margin = parameters.certify_noise.quantile(part / analysts)
     return replace(parameters, margin=margin)
+
+
+def reach_of(setting: PublicParameters, noise: GaussianNoise, rounds: int) -> float:
+    """Return how far any measured fraction is from the truth, but for a third of beta."""
+    measured = len(setting.shares) * rounds * setting.largest_share
+    largest = noise.law(MAX_MOVED).quantile(Fraction(setting.beta) / 3 / (2 * measured))
+    return largest / setting.records + rounding_error(setting.records, setting.universe_size)
+
+
+def on_the_grid(error: float) -> int:
+    """Return an error of at most 1, rounded up, in units of 2^-40."""
+    return math.ceil(min(1.0, error) * 2**GRID_BITS) + 1
+
+
+def usual_rounds(setting: PublicParameters) -> int:
+    """Return the number of rounds where no proof says more: no more than any share has statements."""
+    return min(USUAL_ROUNDS, max(share.statements for share in setting.shares))
 
 
 def expected_error(setting: PublicParameters) -> float:
@@ -130,14 +148,10 @@ def data_parts(setting: PublicParameters, parameters: WeightsParameters) -> list
     return with_samplers(parts, truncated, setting.data_budget.epsilon)
 
 
-def check_options(options: Mapping[str, object]) -> int:
-    """Return the number of rounds that the options force; 0 where they do not."""
-    for name in options:
-        if name != "rounds":
-            raise InvalidArgument(f"options.{name}", "unknown; there is rounds")
-    value = options.get("rounds")
-    if value is None:
-        return 0
+def check_options(options: Mapping[str, object]) -> None:
+    """Refuse options that are unknown or out of range, naming them."""
+    for name in sorted(options.keys() - {*OF_PRIOR, "rounds"}):
+        raise InvalidArgument(f"options.{name}", f"unknown; there are {', '.join((*OF_PRIOR, 'rounds'))}")
+    value = options.get("rounds", 1)
     if isinstance(value, bool) or not isinstance(value, int | float) or value not in range(1, MAX_ROUNDS + 1):
         raise InvalidArgument("options.rounds", f"must be a whole number between 1 and {MAX_ROUNDS}")
-    return int(value)

@@ -25,23 +25,24 @@ from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.noise_calibration import fresh_answers
+from equipoise_server.mechanisms.online import prior_plan
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS, linear, session_length
 from equipoise_server.mechanisms.online.parameters import OnlineParameters
-from equipoise_server.mechanisms.online.plan import check_options, data_parts, max_uncertified, plan_online
-from equipoise_server.mechanisms.online.prior_plan import (
-    PriorOnlineParameters,
-    plan_from_prior,
-    prior_events,
+from equipoise_server.mechanisms.online.plan import (
+    check_options,
+    data_parts,
+    expected_error,
+    max_uncertified,
+    plan_online,
 )
+from equipoise_server.mechanisms.online.prior_plan import PriorOnlineParameters, plan_from_prior, prior_events
 from equipoise_server.mechanisms.online.stages import Stage
 from equipoise_server.mechanisms.online.streams import SessionStreams
 from equipoise_server.mechanisms.prior.choice import NONE, OWN, STANDING, Start, starts_of
-from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior, told_expected_error
+from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
 from equipoise_server.mechanisms.repair.private_weights import answer_scores, rounding_error
 from equipoise_server.mechanisms.running_time import fitting_bytes, online_seconds
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector
-
-EXPECTED_PART = 0.05  # of the promise that the mean error comes to, on the streams of docs/sessions-accuracy.md
 
 
 class Online:
@@ -110,7 +111,7 @@ class Online:
             data_parts(setting, parameters),
             max_half_width=parameters.promise / 2**GRID_BITS,
             max_uncertified=max_uncertified(setting, parameters),
-            expected_error=EXPECTED_PART * parameters.promise / 2**GRID_BITS,
+            expected_error=expected_error(setting, parameters),
             seconds=online_seconds(setting, parameters.updates),
             memory_bytes=fitting_bytes(setting),
         )
@@ -125,7 +126,7 @@ class Online:
             prior_events(setting, parameters),
             max_half_width=parameters.promise / 2**GRID_BITS,
             max_uncertified=max(0, setting.queries - updates),
-            expected_error=told_expected_error(parameters.prior, setting.records),
+            expected_error=prior_plan.expected_error(setting, parameters),
             seconds=online_seconds(setting, updates) + parameters.prior.seconds(),
             memory_bytes=fitting_bytes(setting) + parameters.prior.memory_bytes(),
         )

@@ -10,7 +10,14 @@ from equipoise.accounting import RHO_UNIT, PrivacyEvent
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, usable_rho, with_samplers
 from equipoise_server.mechanisms.equilibrium.options import WORDS, real, whole
+from equipoise_server.mechanisms.expected_error import (
+    hypothesis_error,
+    mean_over_queries,
+    noisy_answers_error,
+    only_predicates,
+)
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, AnswerNoise
 from equipoise_server.mechanisms.online.interface import session_length
 from equipoise_server.mechanisms.online.parameters import Division, OnlineParameters, proving_threshold
 from equipoise_server.mechanisms.online.stages import stage_events, stage_truncation
@@ -25,6 +32,7 @@ USUAL_UPDATES = 128  # in sessions of very many statements
 AIM = 2  # times the error that noise for every statement would promise
 DETECTION_SHARES = tuple(Fraction(part, 16) for part in range(1, 16))  # of the budget
 CHOICES = {"answers": WORDS["answers"]}
+EXPECTED_PART = 0.05  # of the promise that the mean error comes to, on the streams of docs/sessions-accuracy.md
 FALSE_POSITIVES = Fraction(1, 4)  # of all updates, where the hypothesis is right
 
 
@@ -65,6 +73,24 @@ def divided(setting: PublicParameters, length: int, updates: int) -> list[Divisi
             noise, half_widths = choose_noise(setting, (1 - share) * rho_of_update, chance)
             divisions.append(Division(updates, epsilon, noise, half_widths, tested))
     return divisions
+
+
+def expected_error(setting: PublicParameters, parameters: OnlineParameters) -> float:
+    """Return the mean error over all declared queries that is expected, as a fraction of the records.
+
+    Where there are as many updates as statements, each may be answered afresh, and nearly all are.
+    """
+    if parameters.updates >= session_length(setting, slotted=False):
+        return fresh_error(setting, parameters.noise)
+    return hypothesis_error(setting, EXPECTED_PART * parameters.promise / 2**GRID_BITS)
+
+
+def fresh_error(setting: PublicParameters, noise: AnswerNoise) -> float:
+    """Return the mean error over all declared queries of answers with noise, as a fraction of the records."""
+    return mean_over_queries(
+        setting,
+        lambda share: noisy_answers_error(noise.law(1 if only_predicates(share) else MAX_MOVED), setting.records),
+    )
 
 
 def _forced(setting: PublicParameters, length: int, divisions: list[Division], threshold: int) -> OnlineParameters:

@@ -31,7 +31,8 @@ from equipoise_server.mechanisms.online_private.prior_plan import (
     tested_setting,
 )
 from equipoise_server.mechanisms.prior.choice import NONE, OF_PRIOR, OWN, STANDING, Start, starts_of
-from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior, told_expected_error
+from equipoise_server.mechanisms.prior.forecast import expected_mean
+from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
 from equipoise_server.mechanisms.repair.weights_hypothesis import TOTAL_BITS
 
 
@@ -79,7 +80,7 @@ class OnlinePrivate:
             data_events(setting, session, parameters),
             analyst_parts(setting, session, parameters.epochs) if setting.protects_analysts else (),
             max_half_width=parameters.promise / 2**GRID_BITS,
-            expected_error=told_expected_error(parameters.prior, setting.records),
+            expected_error=expected_mean(parameters.prior, setting),
             max_uncertified=plan.max_uncertified,
             seconds=plan.seconds + parameters.prior.seconds(),
             memory_bytes=plan.memory_bytes + parameters.prior.memory_bytes(),

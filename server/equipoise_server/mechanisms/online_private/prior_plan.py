@@ -16,7 +16,7 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key
 from equipoise_server.conversion import largest_rho
-from equipoise_server.mechanisms.budget_rounding import usable_delta
+from equipoise_server.mechanisms.budget_rounding import usable_delta, with_samplers
 from equipoise_server.mechanisms.epochs import cost
 from equipoise_server.mechanisms.epochs.cost import Session
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters
@@ -107,5 +107,8 @@ def data_events(
     setting: PublicParameters, session: Session, parameters: PriorEpochParameters
 ) -> list[PrivacyEvent]:
     """Return what a session costs the people in the table: a measurement of its own, then the tests and answers."""
-    rest = tested_setting(setting, parameters.prior)
-    return [*parameters.prior.events(), *cost.data_parts(rest, session, parameters.epochs)]
+    prior, tested = parameters.prior, tested_setting(setting, parameters.prior)
+    rest = cost.data_parts(tested, session, parameters.epochs)
+    if prior.released:
+        return rest
+    return [*with_samplers(prior.events(), prior.truncation(), setting.data_budget.epsilon), *rest]

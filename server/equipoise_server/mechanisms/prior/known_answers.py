@@ -18,12 +18,10 @@ from equipoise.model.results import AnswerMethod, Answers
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.answers import answers_within, moved_into
-from equipoise_server.mechanisms.expected_error import UNIFORM, fitted_part, gaussian_mean
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.prior.distribution import Prior
-from equipoise_server.mechanisms.prior.forecast import with_untold
 from equipoise_server.mechanisms.prior.measure import fitted_prior, measured_for
-from equipoise_server.mechanisms.prior.plan import VARIANCE_BITS, PriorParameters
+from equipoise_server.mechanisms.prior.plan import PriorParameters
 from equipoise_server.mechanisms.residuals.direct import UniformReach, answerable, direct_answers
 from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.mechanisms.residuals.variances import cell_variances
@@ -97,13 +95,3 @@ def told_half_width(prior: PriorParameters, chance: Fraction, records: int) -> i
     largest = max(float(cell_variances(noise, axes).max()) for axes in noise.family.sets)
     reach = UniformReach(noise.family, chance).cells() * math.sqrt(largest) / records
     return min(1 << GRID_BITS, math.ceil(float(reach) * UPWARD * 2.0**GRID_BITS))
-
-
-def told_expected_error(prior: PriorParameters, records: int) -> float:
-    """Return the mean error that is expected of what a measurement tells: of a fit to its tables."""
-    sizes, tables = prior.noise.sizes, prior.noise.largest
-    cells = [math.prod(sizes[axis] for axis in axes) for axes in tables]
-    variance = sum(map(math.prod, zip(prior.variances, cells, strict=True))) / sum(cells) / 2**VARIANCE_BITS
-    deviation = math.sqrt(variance) / records
-    told = min(1.0, gaussian_mean(deviation**2)) * fitted_part(deviation, len(tables), sum(cells))
-    return with_untold(prior, told, UNIFORM)

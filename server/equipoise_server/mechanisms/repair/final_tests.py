@@ -27,14 +27,13 @@ from numpy.typing import NDArray
 from equipoise.accounting import ZcdpEvent, gaussian_rho
 from equipoise.errors import BudgetExhausted
 from equipoise.model.results import NO_ANSWERS, AnswerMethod, Answers
-from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.joined_workloads import some_statements
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, key, optional
 from equipoise_server.mechanisms.answers import answers_within, moved_into, uncertified, with_answers
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, answer_scores, tested_half_width
-from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, SynopsisCounts, half_width_on_grid
+from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, half_width_on_grid
 from equipoise_server.mechanisms.residuals.estimates import estimates_of, outside_of
 from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.mechanisms.standing.reach import code_lengths, log_chance, reaches
@@ -44,7 +43,6 @@ from equipoise_server.randomness.stream import KeyedStream
 REACH_BITS = 20  # standard deviations are recorded in units of 2^-20
 LARGEST_PART = 8  # of the expected largest error: beyond it a test certifies nothing
 SAYS_NOTHING = 1 << (GRID_BITS - 1)  # a half-width of 1/2: the answer 1/2 keeps to it, whatever the truth
-SYNOPSIS = AnswerMethod.SYNOPSIS
 
 
 @canonical_object
@@ -124,34 +122,42 @@ def plan_final_tests(
 
 def certify(
     parameters: FinalTestParameters,
-    analyst: str,
     workload: CompiledWorkload,
     counts: NDArray[np.int64],
-    records: int,
-    synopsis: SynopsisCounts,
+    values: NDArray[np.int64],
     measured: Measured,
-    seed: bytes,
+    method: AnswerMethod,
+    stream: KeyedStream,
 ) -> Answers:
-    """Return the hypothesis's answers to one analyst, with their intervals. `counts`: int64[k], the true counts.
+    """Return the hypothesis's answers to one analyst, with their intervals.
 
     A value outside the interval that a measurement gives is moved into it.
+
+    Args:
+        parameters: of all tests of the round.
+        workload: the analyst's, of k queries.
+        counts: int64[k], the true counts.
+        values: int64[k], the hypothesis's answers in units of 2^-40.
+        measured: what gives queries of a known law their intervals.
+        method: how answers with an interval were answered.
+        stream: the analyst's own, from which the test's noise is drawn.
     """
     if workload.query_count == 0:
         return NO_ANSWERS
-    values = on_grid(synopsis.counts, synopsis.size)
+    records = measured.records
     law = known_law(parameters, workload, measured)
     known = law.half_widths <= parameters.usual
     answers = uncertified(values)
-    own = answers_within(law.values[known], SYNOPSIS, law.half_widths[known])
-    answers = with_answers(answers, known, moved_into(own, values[known], SYNOPSIS))
+    own = answers_within(law.values[known], method, law.half_widths[known])
+    answers = with_answers(answers, known, moved_into(own, values[known], method))
     if not parameters.variance or known.all():
         return answers
-    noise = parameters.noise.draw(1, KeyedStream.derive(seed, "repair/final test", analyst))
+    noise = parameters.noise.draw(1, stream)
     largest = int(answer_scores(counts[~known], records, values[~known]).max())
     half_width = tested_half_width(largest + int(noise[0]), parameters.margin, values[~known], records)
     if half_width > parameters.limit:
         return answers
-    return with_answers(answers, ~known, answers_within(values[~known], SYNOPSIS, half_width))
+    return with_answers(answers, ~known, answers_within(values[~known], method, half_width))
 
 
 def known_law(parameters: FinalTestParameters, workload: CompiledWorkload, measured: Measured) -> KnownLaw:

@@ -21,10 +21,13 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledStatement, compile_single
 from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.expected_error import noisy_answers_error, stated
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.interface import linear
 from equipoise_server.mechanisms.online.mechanism import Online
+from equipoise_server.mechanisms.online.parameters import OnlineParameters
 from equipoise_server.mechanisms.online.prior_plan import USEFUL, PriorOnlineParameters
+from equipoise_server.mechanisms.prior.forecast import expected_mean
 
 SCHEMA = Schema(
     tuple(Attribute(name, tuple("0123"[:size])) for name, size in zip("abcd", (4, 3, 4, 2), strict=True))
@@ -114,6 +117,17 @@ def test_a_prior_is_the_planner_s_choice_where_it_errs_less() -> None:
         ONLINE.plan(setting(10, prior="standing"))
     with pytest.raises(BudgetExhausted):
         ONLINE.plan(replace(setting(10, prior="own"), data_budget=Budget(1e-6, 1e-12)))
+
+
+def test_few_statements_are_answered_afresh_and_many_from_a_prior() -> None:
+    few, many = setting(2), setting(5_000)
+    assert ONLINE.plan(few) == ONLINE.plan(replace(few, options={**few.options, "prior": "none"}))
+    own = ONLINE.plan(many)
+    prior = parameters_of(own).prior
+    assert own.expected_error == pytest.approx(expected_mean(prior, many), rel=0.02)
+    # Where every statement may be answered afresh, nothing less is expected than its noise.
+    noise = OnlineParameters.from_json(ONLINE.plan(few).parameters).noise
+    assert ONLINE.plan(few).expected_error == stated(noisy_answers_error(noise.law(2), RECORDS))
 
 
 OPTIONS: tuple[dict[str, object], ...] = ({"prior": "own"}, {"prior": "none"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from harness.answers import half_widths, to_bytes
 from numpy.typing import NDArray
 
-from equipoise.accounting import ZcdpEvent, charge_of, events_from_json
+from equipoise.accounting import DELTA_UNIT, ZcdpEvent, charge_of, events_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.results import Answers
@@ -23,10 +24,13 @@ from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import CompiledStatement, compile_single
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.expected_error import stated
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.interface import linear
 from equipoise_server.mechanisms.online_private.mechanism import OnlinePrivate
 from equipoise_server.mechanisms.online_private.prior_plan import PriorEpochParameters
+from equipoise_server.mechanisms.prior.forecast import expected_mean
+from equipoise_server.mechanisms.prior.plan import PriorParameters
 
 SIZES = {"a": 4, "b": 3, "c": 2}
 SCHEMA = Schema(tuple(Attribute(name, tuple("0123"[:size])) for name, size in SIZES.items()))
@@ -81,6 +85,23 @@ def test_measurement_and_tests_fit_the_budget_together_and_cost_the_analysts_the
     assert epsilon_for(plan.analyst_cost, public.analyst_budget.delta) <= 1
     assert plan.analyst_cost.rho == 0
     assert parameters.epochs.ending_epsilon > 0.99
+
+
+def test_noise_of_the_measurement_that_were_cut_would_be_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact, cut = PRIVATE.plan(setting(prior="own")), Fraction(1, 10**14)
+    monkeypatch.setattr(PriorParameters, "truncation", lambda _: cut)
+    charged = PRIVATE.plan(setting(prior="own"))
+    assert charged.data_cost.delta >= exact.data_cost.delta + math.floor((1 + math.e) * cut * DELTA_UNIT)
+
+
+def test_what_is_expected_is_what_the_prior_is_expected_to_err_by_on_the_statements_of_the_session() -> None:
+    tables = setting(prior="own")
+    conditions = replace(tables, shares=tuple(replace(share, queries=TURNS) for share in tables.shares))
+    for public in (tables, conditions):
+        plan = PRIVATE.plan(public)
+        prior = PriorEpochParameters.from_json(plan.parameters).prior
+        assert plan.expected_error == stated(expected_mean(prior, public))
+    assert PRIVATE.plan(tables).expected_error != PRIVATE.plan(conditions).expected_error
 
 
 def test_the_planner_takes_the_prior_where_it_errs_less() -> None:

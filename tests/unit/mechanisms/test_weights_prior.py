@@ -1,0 +1,125 @@
+"""`multiplicative_weights` from a prior: what is measured, charged and answered, and what the planner chooses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from harness.answers import half_widths
+from numpy.typing import NDArray
+
+from equipoise.accounting import ZcdpEvent, charge_of, events_from_json
+from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.results import AnswerMethod, Answers
+from equipoise.model.rounds import Share
+from equipoise.queries.fixed_point import ONE
+from equipoise.queries.predicates import AllOf, Among
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.multiplicative_weights.mechanism import MultiplicativeWeights
+from equipoise_server.mechanisms.multiplicative_weights.prior_plan import PriorWeightsParameters
+
+SIZES = {"a": 4, "b": 3, "c": 4, "d": 2}
+SCHEMA = Schema(tuple(Attribute(name, tuple("0123"[:size])) for name, size in SIZES.items()))
+RECORDS = 100_000
+MECHANISM = MultiplicativeWeights()
+SEED = bytes(range(32))
+
+
+def table() -> NDArray[np.int64]:
+    choose = np.random.default_rng(3)
+    return choose.multinomial(RECORDS, choose.dirichlet(np.full(96, 0.5))).astype(np.int64)
+
+
+def conditions(count: int, seed: int) -> list[AllOf]:
+    choose = np.random.default_rng(seed)
+    picked = []
+    for _ in range(count):
+        names = sorted(choose.choice(list(SIZES), 3, replace=False).tolist())
+        picked.append(AllOf(tuple(Among(name, tuple("0123"[: SIZES[name] // 2 + 1])) for name in names)))
+    return picked
+
+
+def setting(**options: object) -> PublicParameters:
+    return PublicParameters(
+        records=RECORDS,
+        universe_size=SCHEMA.universe_size,
+        shares=tuple(Share(f"a{place}", 40, 40) for place in range(8)),
+        unit="query",
+        data_budget=Budget(1.0, 1e-10),
+        analyst_budget=Budget(1.0, 1e-6),
+        beta=0.05,
+        options=options,
+        attributes=SCHEMA.sizes,
+    )
+
+
+def answered(public: PublicParameters) -> tuple[Answers, NDArray[np.float64]]:
+    """All answers, and the truths."""
+    asked = {share.analyst: compile_workload(conditions(40, n), SCHEMA) for n, share in enumerate(public.shares)}
+    data = DenseCounts(table(), SCHEMA.sizes)
+    outcome = MECHANISM.run(public, MECHANISM.plan(public), data, asked, SEED, lambda *_: None)
+    truth = np.concatenate([data.count(own) for own in asked.values()]) / RECORDS
+    return Answers.join(outcome.answers[name] for name in asked), truth
+
+
+def test_measurement_turns_and_tests_fit_the_budget_together_and_cost_the_analysts_nothing() -> None:
+    public = setting(prior="own")
+    plan = MECHANISM.plan(public)
+    events, parameters = events_from_json(plan.data_events), PriorWeightsParameters.from_json(plan.parameters)
+    assert parameters.to_json() == plan.parameters
+    assert charge_of(events) == plan.data_cost
+    assert [event.name for event in events] == ["prior", "selections", "answers", "final tests", "samplers"]
+    assert isinstance(events[0], ZcdpEvent)
+    assert events[:1] == parameters.prior.events()
+    assert 0.35 <= events[0].rho * 10**12 / plan.data_cost.rho <= 0.65
+    assert plan.analyst_cost is not None
+    assert (plan.analyst_cost.rho, plan.analyst_cost.epsilon, plan.analyst_cost.delta) == (0, 0, 0)
+
+
+def test_truths_lie_in_their_intervals_and_a_prior_errs_less() -> None:
+    public = setting(prior="own")
+    answers, truth = answered(public)
+    assert answers.certified.all()
+    assert not answers.misses(truth).any()
+    assert half_widths(answers).max() <= MECHANISM.plan(public).max_half_width
+    assert set(answers.methods.tolist()) == {int(AnswerMethod.MULTIPLICATIVE_WEIGHTS)}
+    without, _ = answered(setting(prior="none"))
+    own, none = (float(np.abs(each.values / ONE - truth).mean()) for each in (answers, without))
+    assert own < none
+
+
+def test_the_planner_takes_what_is_expected_to_err_less() -> None:
+    free, own, none = (MECHANISM.plan(setting(**option)) for option in ({}, {"prior": "own"}, {"prior": "none"}))
+    assert free == min(own, none, key=lambda plan: plan.expected_error)
+    nameless = replace(setting(), attributes=())
+    assert MECHANISM.plan(nameless) == MECHANISM.plan(replace(nameless, options={"prior": "none"}))
+
+
+@pytest.mark.parametrize(
+    ("options", "field"), [({"prior": "any"}, "prior"), ({"turns": 3}, "turns"), ({"rounds": 0}, "rounds")]
+)
+def test_what_no_option_can_be_is_refused(options: dict[str, object], field: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        MECHANISM.plan(setting(**options))
+    assert caught.value.field == f"options.{field}"
+
+
+def test_a_prior_that_cannot_be_had_is_said() -> None:
+    public = setting(prior="own")
+    with pytest.raises(InvalidArgument, match="sizes of all attributes"):
+        MECHANISM.plan(replace(public, attributes=()))
+    with pytest.raises(BudgetExhausted):
+        MECHANISM.plan(replace(public, data_budget=Budget(1e-7, 1e-12)))
+
+
+def test_somebody_who_asks_nothing_gets_nothing() -> None:
+    public = setting(prior="own")
+    asked = {"a0": compile_workload([], SCHEMA)}
+    data = DenseCounts(table(), SCHEMA.sizes)
+    outcome = MECHANISM.run(public, MECHANISM.plan(public), data, asked, SEED, lambda *_: None)
+    assert len(outcome.answers["a0"]) == 0
