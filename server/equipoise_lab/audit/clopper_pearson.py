@@ -54,8 +54,18 @@ class Certificate:
 def certify(first: Sampler, second: Sampler, runs: int, delta: float, level: float) -> Certificate:
     """Run each sampler `2 runs` times: with numbers below `runs` to choose the event, with the others to test it.
 
-    The certified epsilon exceeds the true one with probability at most `level`, whatever the mechanism.
-    Raises `ValueError` unless `runs >= 1`, `0 <= delta < 1` and `0 < level < 1`.
+    Args:
+        first: the mechanism on the one input, by the number of the run.
+        second: the mechanism on the other input.
+        runs: on each input to choose the event, and as many again to test it; at least 1.
+        delta: at which epsilon is certified; in [0, 1).
+        level: the probability of a false alarm; in (0, 1).
+
+    Returns:
+        The certified epsilon, which exceeds the true one with probability at most `level`, whatever the mechanism.
+
+    Raises:
+        ValueError: a number lies outside its range.
     """
     check(runs, delta, level)
     training = [[sampler(run) for run in range(runs)] for sampler in (first, second)]
@@ -72,10 +82,20 @@ def certify(first: Sampler, second: Sampler, runs: int, delta: float, level: flo
 def certified_epsilon(
     hits: NDArray[np.int64], other_hits: NDArray[np.int64], runs: int, delta: float, level: float
 ) -> NDArray[np.float64]:
-    """Return the lower bound on epsilon that these numbers of hits, of `runs` on each side, certify; at least 0.
+    """Return the lower bound on epsilon that these numbers of hits certify.
 
     Each of the two one-sided bounds `p >= low`, `q <= high` fails with probability at most `level / 2`; where both
     hold, `p <= e^epsilon q + delta` gives `epsilon >= log((low - delta) / high)`.
+
+    Args:
+        hits: int64[k], of the event on the one input, of `runs`.
+        other_hits: int64[k], of the event on the other input, of `runs`.
+        runs: on each input.
+        delta: at which epsilon is certified.
+        level: the probability that a bound is wrong.
+
+    Returns:
+        float64[k], at least 0.
     """
     low = np.where(hits > 0, beta.ppf(level / 2, np.maximum(hits, 1), runs - hits + 1), 0.0)
     high = np.where(other_hits < runs, beta.isf(level / 2, other_hits + 1, np.maximum(runs - other_hits, 1)), 1.0)
@@ -84,7 +104,19 @@ def certified_epsilon(
 
 
 def power(chance: float, other: float, runs: int, delta: float, level: float, claim: float) -> float:
-    """The exact probability that an event of these two probabilities refutes `claim`: certifies more than it."""
+    """Return the exact probability that an event refutes `claim`, which is that it certifies more.
+
+    Args:
+        chance: the event's probability on the one input.
+        other: the event's probability on the other input.
+        runs: on each input.
+        delta: at which epsilon is claimed.
+        level: the probability of a false alarm.
+        claim: the claimed epsilon.
+
+    Raises:
+        ValueError: `runs`, `delta` or `level` lies outside its range.
+    """
     check(runs, delta, level)
     counts = np.arange(runs + 1)
     low = np.where(counts > 0, beta.ppf(level / 2, np.maximum(counts, 1), runs - counts + 1), 0.0)
@@ -95,12 +127,17 @@ def power(chance: float, other: float, runs: int, delta: float, level: float, cl
 
 
 def detectable_epsilon(runs: int, delta: float, level: float, claim: float, chance: float) -> float | None:
-    """The smallest true epsilon that refutes `claim` with at least this chance, where the best event is found.
+    """Return the smallest true epsilon that refutes `claim` with probability `chance`, if the best event is found.
 
     Of all mechanisms with an epsilon, at a delta, randomised response with that delta tells most (Kairouz, Oh &
     Viswanath 2015): its event has the chances `(e^epsilon + delta) / (1 + e^epsilon)` and `(1 - delta) / (1 +
-    e^epsilon)`. So no mechanism with a smaller epsilon is found out as reliably. None where so few runs certify no
-    epsilon above the claim, whatever they show. Right to 10^-3.
+    e^epsilon)`. So no mechanism with a smaller epsilon is found out as reliably.
+
+    Returns:
+        The epsilon, right to 10^-3. None if so few runs certify no epsilon above the claim, whatever they show.
+
+    Raises:
+        ValueError: `runs`, `delta` or `level` lies outside its range.
     """
     if largest_certified(runs, delta, level) <= claim:
         return None
@@ -131,6 +168,12 @@ def most_telling_event(first: Sequence[Outcome], second: Sequence[Outcome], delt
     The ratios are that of all parts as if they were independent, and that of each part alone: beside many parts
     that tell nothing, one that tells is lost in a sample. Either side may be the likelier one: `sign` -1 is an
     event that `second` hits more often.
+
+    Args:
+        first: outcomes on the one input, all of as many parts.
+        second: as many outcomes on the other input.
+        delta: at which epsilon is certified.
+        level: the probability of a false alarm.
     """
     every = tuple(
         log_ratios([outcome[part] for outcome in first], [outcome[part] for outcome in second])
@@ -144,9 +187,9 @@ def most_telling_event(first: Sequence[Outcome], second: Sequence[Outcome], delt
             thresholds = np.unique(sign * ours)
             hits, other_hits = (at_least(np.sort(sign * side), thresholds) for side in (ours, theirs))
             certified = certified_epsilon(hits, other_hits, len(first), delta, level)
-            place = int(np.argmax(certified))
-            if certified[place] > best:
-                best, telling = float(certified[place]), Event(weights, sign, float(thresholds[place]))
+            largest = int(np.argmax(certified))
+            if certified[largest] > best:
+                best, telling = float(certified[largest]), Event(weights, sign, float(thresholds[largest]))
     return telling
 
 
@@ -170,7 +213,11 @@ def at_least(ascending: NDArray[np.float64], thresholds: NDArray[np.float64]) ->
 
 
 def check(runs: int, delta: float, level: float) -> None:
-    """Raises `ValueError`, naming the number, where an audit could certify nothing or anything."""
+    """Refuse numbers with which an audit could certify nothing, or anything.
+
+    Raises:
+        ValueError: `runs` is below 1, `delta` is not in [0, 1), or `level` is not in (0, 1).
+    """
     if runs < 1:
         raise ValueError(f"runs: {runs} is below 1")
     if not 0 <= delta < 1:

@@ -42,22 +42,39 @@ def gaussian_deviation(l1_sensitivity: int, records: int, budget: Budget) -> flo
     """Return the standard deviation, as a fraction of the records, of independent Gaussian noise on every answer.
 
     Noise of deviation s on counts of joint sensitivity l2 costs l2^2 / (2 s^2) zCDP (Bun & Steinke 2016,
-    Proposition 1.6). The square of l2 is `l1_sensitivity`, by how many records all counts together may move in sum.
+    Proposition 1.6).
+
+    Args:
+        l1_sensitivity: by how many records all counts together may move in sum; the square of l2.
+        records: of the table.
+        budget: what all answers may cost together.
+
+    Returns:
+        The deviation; infinity where the budget is too small for any noise.
     """
     rho = usable_rho(budget) / RHO_UNIT
     return math.inf if rho == 0 else math.sqrt(l1_sensitivity / (2 * rho)) / records
 
 
 def gaussian_errors(deviation: float, queries: int) -> Errors:
-    """Return what so many answers with that Gaussian noise are expected to err by."""
+    """Return the expected errors of answers with independent Gaussian noise.
+
+    Args:
+        deviation: of each answer's noise, as a fraction of the records.
+        queries: how many answers.
+    """
     return noise_errors(GAUSSIAN, np.full(queries, deviation))
 
 
 def noise_errors(noise: Noise, scales: NDArray[np.float64]) -> Errors:
-    """Return what answers with noise of these scales, float64[k], are expected to err by: as drawn, cut nowhere.
+    """Return the expected errors of answers with independent noise, which is not cut at 0 or 1.
 
     The largest error is at most x where no answer errs by more. The percentile is where the mean tail of both sides
     is a hundredth; of few answers it is the largest, as it is where they are measured.
+
+    Args:
+        noise: the distribution of scale 1.
+        scales: float64[k], of each answer's noise, as fractions of the records.
     """
     points, step = np.linspace(0, noise.farthest * float(scales.max()), POINTS, retstep=True)
     none_beyond, expected = np.ones(POINTS), np.zeros(POINTS)

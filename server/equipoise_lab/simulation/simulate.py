@@ -57,7 +57,17 @@ class Report:
 def simulate(task: Task, request: Request, begun: Begun) -> Report:
     """Plan once and run several times, each time with its own seed, one more than the last.
 
-    Raises `InvalidArgument` and `BudgetExhausted` naming options.
+    Args:
+        task: the table, and what each analyst asks of it.
+        request: the mechanism, its budgets and options, the first seed and the number of runs.
+        begun: is called with the number of each run; it returns what is told of that run's progress.
+
+    Returns:
+        The errors of every run, and those of the baselines, as fractions of the records.
+
+    Raises:
+        InvalidArgument: an option is wrong, or no query is asked; the error names the option.
+        BudgetExhausted: a budget is too small for the mechanism; the error names its option.
     """
     setting = request.setting(task)
     try:

@@ -77,7 +77,20 @@ def seed_bytes(seed: int) -> bytes:
 
 
 def load_task(table: Path, schema_file: Path, workload: str, analysts: Analysts) -> Task:
-    """Reads everything. Raises `InvalidArgument` naming the option that is wrong."""
+    """Read a table, its schema and what is asked of it.
+
+    Args:
+        table: a CSV or Parquet file.
+        schema_file: the schema, in JSON.
+        workload: a statements file, or `marginals:R` for all tables of R different attributes.
+        analysts: among how many the statements are dealt, or how many each of them draws.
+
+    Returns:
+        The task, with the counts of the table in memory.
+
+    Raises:
+        InvalidArgument: an option is wrong; the error names it.
+    """
     schema = in_option("--schema", lambda: Schema.from_json(read_text(schema_file)))
     statements = in_option("--workload", lambda: read_statements(workload, schema))
     data = in_option("--table", lambda: source_at(table).counts(schema))
@@ -92,30 +105,38 @@ def load_task(table: Path, schema_file: Path, workload: str, analysts: Analysts)
     count = DEFAULT_ANALYSTS if analysts.count is None else analysts.count
     numbers = draw_demand(len(statements), count, share.statements, seed_bytes(analysts.seed))
     drawn = {
-        f"analyst-{place}": compile_workload([statements[number] for number in each], schema)
-        for place, each in enumerate(numbers, start=1)
+        f"analyst-{analyst}": compile_workload([statements[number] for number in own], schema)
+        for analyst, own in enumerate(numbers, start=1)
     }
     return Task(schema, data, drawn, tuple(replace(share, analyst=name) for name in drawn))
 
 
 def share_of_each(whole: CompiledWorkload, analysts: Analysts) -> Share:
-    """The same share for all: room for any `tables_each` statements, so that it does not tell which are drawn.
+    """Return the share that every analyst gets: it holds any `tables_each` statements, so it does not tell which.
 
-    Raises `InvalidArgument` naming the option.
+    Args:
+        whole: the workload that statements are drawn from.
+        analysts: how many there are, and how many statements each draws.
+
+    Returns:
+        A share without a name.
+
+    Raises:
+        InvalidArgument: the option that is out of range, by its name.
     """
-    each, count = analysts.tables_each or 0, DEFAULT_ANALYSTS if analysts.count is None else analysts.count
-    if not 1 <= each <= whole.statement_count:
-        problem = f"must lie between 1 and the {whole.statement_count:,} statements, not {each:,}"
+    tables, count = analysts.tables_each or 0, DEFAULT_ANALYSTS if analysts.count is None else analysts.count
+    if not 1 <= tables <= whole.statement_count:
+        problem = f"must lie between 1 and the {whole.statement_count:,} statements, not {tables:,}"
         raise InvalidArgument("--tables-per-analyst", problem)
-    if not 1 <= count * each <= MAX_STATEMENTS:
-        problem = f"must be at least 1, and with {each:,} tables each at most {MAX_STATEMENTS // each:,}"
+    if not 1 <= count * tables <= MAX_STATEMENTS:
+        problem = f"must be at least 1, and with {tables:,} tables each at most {MAX_STATEMENTS // tables:,}"
         raise InvalidArgument("--analysts", f"{problem}, not {count:,}")
-    queries = int(np.sort(np.diff(whole.statement_offsets))[-each:].sum())
+    queries = int(np.sort(np.diff(whole.statement_offsets))[-tables:].sum())
     if count * queries > MAX_DRAWN_QUERIES:
         problem = f"would be up to {count * queries:,} queries in all, at most {MAX_DRAWN_QUERIES:,} are simulated"
         raise InvalidArgument("--analysts, --tables-per-analyst", problem)
     l1_sensitivity = sorted(whole.statement_sensitivity(number) for number in range(whole.statement_count))
-    return Share("", each, queries, sum(l1_sensitivity[-each:]), whole.support)
+    return Share("", tables, queries, sum(l1_sensitivity[-tables:]), whole.support)
 
 
 def read_statements(workload: str, schema: Schema) -> tuple[Statement, ...]:
