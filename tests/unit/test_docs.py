@@ -85,6 +85,10 @@ def test_the_readme_s_two_commands_come_first() -> None:
     assert blocks("sh")[0].splitlines() == ["make demo", "make test"]
 
 
+def test_the_readme_is_read_in_one_sitting() -> None:
+    assert len(README.splitlines()) <= 120
+
+
 @pytest.mark.parametrize("target", re.findall(r"`?make ([a-z]+)`?", README))
 def test_the_readme_s_make_targets_exist(target: str) -> None:
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
@@ -143,6 +147,8 @@ def test_pages_name_files_that_exist(page: Path) -> None:
     named = re.findall(r"`([\w/{},]+\.py)`", page.read_text(encoding="utf-8"))
     for each in named:
         assert (ROOT / each).exists() or each.rpartition("/")[2] in modules or "{" in each, each
+    for path in re.findall(r"`[^`\n]* (tests/[\w/]+\.py)[^`\n]*`", page.read_text(encoding="utf-8")):
+        assert (ROOT / path).exists(), path
     for folder in re.findall(
         r"`((?:server|client|tests|docs|mechanisms)/[\w/]+)/?`", page.read_text(encoding="utf-8")
     ):

@@ -36,22 +36,22 @@ Slab = tuple[int, int]
 """A condition on one attribute: its axis, and the mask of its categories."""
 
 
-def compile_workload_bytes(data: bytes, schema: Schema, most_statements: int | None = None) -> CompiledWorkload:
+def compile_workload_bytes(data: bytes, schema: Schema, max_statements: int | None = None) -> CompiledWorkload:
     """Compiles a serialized Workload, as `compile_workload` compiles what `workload_from_bytes` reads of it.
 
     Args:
         data: The workload's bytes.
         schema: Of the table.
-        most_statements: How many are allowed; None for any number.
+        max_statements: How many are allowed; None for any number.
 
     Returns:
         A workload with the same queries in the same order.
 
     Raises:
         InvalidArgument: As those two functions do, naming the first statement that is wrong.
-        BudgetExhausted: There are more than `most_statements`.
+        BudgetExhausted: There are more than `max_statements`.
     """
-    spans = checked_outline(data, most_statements)
+    spans = checked_outline(data, max_statements)
     compiler, workload = PredicateCompiler(schema), WorkloadBuilder(schema.sizes)
     bulk = _Bulk(data, compiler)
     for start in range(0, len(spans), _AT_ONCE):

@@ -37,15 +37,15 @@ class Outline:
     unknown_field: int | None = None
 
 
-def outline(data: bytes, most_statements: int | None) -> Outline:
+def outline(data: bytes, max_statements: int | None) -> Outline:
     """Returns the outline of a workload's bytes, up to the first unknown field.
 
     Raises `InvalidArgument` for what is not encoded rightly and for a statement that is too large,
-    `BudgetExhausted` for more than `most_statements`.
+    `BudgetExhausted` for more than `max_statements`.
     """
     outlined, at, versions = Outline(), 0, 0
     while at < len(data):
-        at = _short_statements(data, at, outlined.statements, most_statements)
+        at = _short_statements(data, at, outlined.statements, max_statements)
         if at == len(data):
             break
         tag, at = _number(data, at, _MAX_LENGTH_BYTES)
@@ -54,8 +54,8 @@ def outline(data: bytes, most_statements: int | None) -> Outline:
             at = start + length
             if at > len(data):
                 raise not_a_workload()
-            if len(outlined.statements) == most_statements:
-                raise BudgetExhausted(f"the workload has more statements than the {most_statements} of your share")
+            if len(outlined.statements) == max_statements:
+                raise BudgetExhausted(f"the workload has more statements than the {max_statements} of your share")
             if length > MAX_STATEMENT_BYTES:
                 path = f"statements[{len(outlined.statements)}]"
                 raise InvalidArgument(path, f"is larger than {MAX_STATEMENT_BYTES:,} bytes; split it")
@@ -115,12 +115,12 @@ def asked_to_bytes(statements: Sequence[bytes], slots: Sequence[int]) -> bytes:
     return b"".join([*pieces, bytes([_SLOTS]), _varint(len(packed)), packed])
 
 
-def asked_from_bytes(data: bytes, most_statements: int | None = None) -> tuple[tuple[bytes, ...], tuple[int, ...]]:
+def asked_from_bytes(data: bytes, max_statements: int | None = None) -> tuple[tuple[bytes, ...], tuple[int, ...]]:
     """Returns what `asked_to_bytes` wrote: the statements' exact bytes, and their slots.
 
-    Raises `InvalidArgument` for everything else, `BudgetExhausted` for more than `most_statements`.
+    Raises `InvalidArgument` for everything else, `BudgetExhausted` for more than `max_statements`.
     """
-    outlined = outline(data, most_statements)
+    outlined = outline(data, max_statements)
     statements = tuple(data[start:stop] for start, stop in outlined.statements)
     slots = tuple(outlined.slots or ())
     if not statements or len(slots) != len(statements) or not _ascending(slots):

@@ -25,13 +25,13 @@ def compile_with_work(data: bytes, schema: Schema, path: str = "statement") -> t
     return statement_work.compile_with_work(statement_from_bytes(data, path), schema, len(data), path)
 
 
-def compile_asked(data: bytes, schema: Schema, most_statements: int | None = None) -> SessionWorkload:
+def compile_asked(data: bytes, schema: Schema, max_statements: int | None = None) -> SessionWorkload:
     """Compiles the workload of a session, as `asked_to_bytes` writes it.
 
     Raises `InvalidArgument` for any other, naming for example `statements[3].predicate.among`, and
-    `BudgetExhausted` for more than `most_statements`.
+    `BudgetExhausted` for more than `max_statements`.
     """
-    pieces, slots = asked_from_bytes(data, most_statements)
+    pieces, slots = asked_from_bytes(data, max_statements)
     # Much is asked again and again: it is compiled once.
     compiled: dict[bytes, CompiledStatement] = {}
     for i, piece in enumerate(pieces):

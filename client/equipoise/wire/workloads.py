@@ -67,16 +67,16 @@ def workload_to_bytes(statements: Sequence[Statement]) -> bytes:
     return message.SerializeToString(deterministic=True)
 
 
-def workload_from_bytes(data: bytes, most_statements: int | None = None) -> tuple[Statement, ...]:
+def workload_from_bytes(data: bytes, max_statements: int | None = None) -> tuple[Statement, ...]:
     """Reads a Workload message. Raises `InvalidArgument`, naming for example `statements[3].predicate.among`.
 
     Statements take many times their bytes once they are read, so they are counted and measured before, and read
-    one at a time: raises `BudgetExhausted` for more than `most_statements`.
+    one at a time: raises `BudgetExhausted` for more than `max_statements`.
     """
     # Large workloads ask many things more than once: those are read once, and then compiled once, too.
     read: dict[bytes, Statement] = {}
     statements = []
-    for i, (start, stop) in enumerate(checked_outline(data, most_statements)):
+    for i, (start, stop) in enumerate(checked_outline(data, max_statements)):
         piece = data[start:stop]
         statement = read.get(piece)
         if statement is None:
@@ -87,13 +87,13 @@ def workload_from_bytes(data: bytes, most_statements: int | None = None) -> tupl
     return tuple(statements)
 
 
-def checked_outline(data: bytes, most_statements: int | None) -> list[tuple[int, int]]:
+def checked_outline(data: bytes, max_statements: int | None) -> list[tuple[int, int]]:
     """Returns where each statement of a serialized Workload begins and ends; there is one at least.
 
     Raises `InvalidArgument` for what is no workload that is submitted, `BudgetExhausted` for more than
-    `most_statements`.
+    `max_statements`.
     """
-    outlined = outline(data, most_statements)
+    outlined = outline(data, max_statements)
     if outlined.version != VERSION:
         raise InvalidArgument("version", f"is {outlined.version}, but must be {VERSION}")
     if outlined.unknown_field is not None:

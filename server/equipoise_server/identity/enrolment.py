@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from equipoise.errors import InvalidArgument
 from equipoise.profile.certificates import read_request
 
-REQUEST_LIMIT_BYTES = 16_384
+MAX_REQUEST_BYTES = 16_384
 _FIELD = "signing_request"
 
 
@@ -19,8 +19,8 @@ def requested_key(signing_request: bytes) -> ec.EllipticCurvePublicKey:
     P-384. Ed25519 is refused: gRPC's TLS does not offer it for certificates, so the analyst could never connect.
     Raises `InvalidArgument` naming `signing_request`.
     """
-    if len(signing_request) > REQUEST_LIMIT_BYTES:
-        raise InvalidArgument(_FIELD, f"is longer than {REQUEST_LIMIT_BYTES:,} bytes")
+    if len(signing_request) > MAX_REQUEST_BYTES:
+        raise InvalidArgument(_FIELD, f"is longer than {MAX_REQUEST_BYTES:,} bytes")
     try:
         request = read_request(signing_request)
     except ValueError as error:

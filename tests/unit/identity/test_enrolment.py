@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.x509.oid import NameOID
 
 from equipoise.errors import InvalidArgument
-from equipoise_server.identity.enrolment import REQUEST_LIMIT_BYTES, requested_key
+from equipoise_server.identity.enrolment import MAX_REQUEST_BYTES, requested_key
 
 PrivateKey = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey | rsa.RSAPrivateKey
 
@@ -67,4 +67,4 @@ def test_garbage_is_refused(content: bytes) -> None:
 
 def test_long_requests_are_refused_before_parsing() -> None:
     with pytest.raises(InvalidArgument, match="longer than"):
-        requested_key(b"-" * (REQUEST_LIMIT_BYTES + 1))
+        requested_key(b"-" * (MAX_REQUEST_BYTES + 1))

@@ -159,7 +159,7 @@ def test_every_damaged_byte_is_read_alike() -> None:
 def test_too_many_statements_and_too_much_work_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     data = workload_to_bytes(SIMPLE)
     with pytest.raises(BudgetExhausted):
-        compile_workload_bytes(data, GRID, most_statements=len(SIMPLE) - 1)
+        compile_workload_bytes(data, GRID, max_statements=len(SIMPLE) - 1)
     monkeypatch.setattr("equipoise.queries.predicate_compiler.MAX_PRODUCTS_IN_ALL", 3 * len(SIMPLE) - 1)
     for compiling in (compile_workload_bytes, one_by_one):
         with pytest.raises(InvalidArgument, match="too complex together"):

@@ -28,7 +28,7 @@ from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.repair import analyst_repair_plan, statement_repair_plan
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 
-FEWEST = (4.0,)  # records, that a synopsis may have
+MIN_OF_STATEMENTS = (4.0,)  # records of a synopsis, where statements are repaired
 MIN_OF_ANALYSTS = (
     4.0,
     256.0,
@@ -72,7 +72,7 @@ def choose(setting: PublicParameters, places: RepairPlaces | None) -> Choice:
         settings.append(playing)
         forced = cost_model.forced_share(setting)
         for share in SHARES if forced is None else (forced,):
-            for fewest in FEWEST if places is None else MIN_OF_ANALYSTS:
+            for fewest in MIN_OF_STATEMENTS if places is None else MIN_OF_ANALYSTS:
                 ranked += _ranked(playing, play, share, places, fewest)
     # The sort is stable, so that equals are taken in a fixed order.
     for each in sorted(ranked, key=lambda each: each.expected):

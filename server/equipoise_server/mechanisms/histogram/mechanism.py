@@ -42,10 +42,10 @@ class Histogram:
     noise of scale `2 / epsilon` on each cell is epsilon-DP; discrete Gaussian noise of variance `v` costs `1 / v`
     in zCDP. For the analysts: nothing, for either unit; answers are functions of the noisy cells, which know no
     query, and of the analyst's own workload. With probability `1 - beta` every truth lies in its answer's interval
-    (`sums_of_noise`): for a query that covers `c` of the `N` cells, one that grows with `c (1 - c / N)`. The plan
-    promises the one at the largest support of any share, which is half of the cells where none is declared. Since
-    all records are known to be `n`, what the noisy cells are too many or too few in sum is spread over them: of
-    the noise in `c` cells, that leaves `c (1 - c / N)` variances of one cell.
+    (`weighted_noise_tail`): for a query that covers `c` of the `N` cells, one that grows with `c (1 - c / N)`. The
+    plan promises the one at the largest support of any share, which is half of the cells where none is declared.
+    Since all records are known to be `n`, what the noisy cells are too many or too few in sum is spread over them:
+    of the noise in `c` cells, that leaves `c (1 - c / N)` variances of one cell.
     """
 
     name = "histogram"

@@ -38,7 +38,7 @@ GAP = 1e-3  # between the bounds on the optimum, at which the search ends
 ROOTS = 4  # powers of steps are multiples of 2^-4
 FIRST_POWER = 3 << ROOTS
 FINE = 1e-4  # of the budget: left to rounding
-LEAST_CUT = 0.2  # the first attempt at a smaller scale
+FIRST_CUT = 0.2  # the first attempt at a smaller scale
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _rounded_up(family: ResidualFamily, spread: NDArray[np.float64], rho: float)
     low, high = 0.0, OUTWARD**3
     best = ResidualNoise.of(family, _integers(spread, scales, high))
     while high - low > FINE and best.rho() < rho * (1 - FINE):
-        middle = (low + high) / 2 if low else high * (1 - LEAST_CUT)
+        middle = (low + high) / 2 if low else high * (1 - FIRST_CUT)
         tried = ResidualNoise.of(family, _integers(spread, scales, middle))
         if tried.rho() <= rho:
             best, high = tried, middle
