@@ -60,7 +60,7 @@ ROUND_OPTIONS: dict[str, list[dict[str, object]]] = {
     ],
     "pooled": [{"ways": 2, "synopsis": 512}, {"ways": 1, "synopsis": 512, "repair_share": 0.3}],
     "small_db": [{"database_size": 3}],
-    "multiplicative_weights": [{}, {"rounds": 3}],
+    "multiplicative_weights": [{"prior": "none"}, {"rounds": 3, "prior": "none"}],
 }
 
 

@@ -107,7 +107,7 @@ class MultiplicativeWeights:
             parameters,
             data_parts(setting, parameters),
             max_half_width=parameters.proven / 2**GRID_BITS,
-            expected_error=expected_error(setting),
+            expected_error=expected_error(setting, parameters.rounds),
             seconds=counting_seconds(setting) + weights_seconds(setting, parameters.rounds),
             memory_bytes=counting_bytes(setting) + fitting_bytes(setting),
         )
