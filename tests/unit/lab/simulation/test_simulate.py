@@ -167,7 +167,7 @@ def test_people_read_a_table(place: Path, capsys: pytest.CaptureFixture[str]) ->
     [
         (("--mechanism", "oracle"), "--mechanism: unknown"),
         (("--play", "chess"), "--play: must be"),
-        (("--prior", "chess"), "--prior: must be own or none"),
+        (("--prior", "chess"), "--prior: must be own, standing or none"),
         (("--unit", "dataset"), "--unit: must be"),
         (("--analysts", "0"), "--analysts: must lie between 1 and the 3"),
         (
