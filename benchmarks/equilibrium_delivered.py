@@ -1,10 +1,11 @@
-"""What `equilibrium` delivers: from a prior of its own, beside the game as printed and independent noise.
+"""Measures the errors of `equilibrium` with a prior, and compares them with the printed game and independent noise.
 
     python benchmarks/equilibrium_delivered.py adult7.csv adult7-domain.json [--repeat 5] [--printed]
 
-Ten analysts, unit = query, both epsilons 1, delta 1/n^2. Workloads that tables of two attributes hold, and others
-that none holds: conjunctions over all attributes, half-spaces and parities over all of them. The latter two are no
-statements; each is answered from the synopsis alone, as any analyst may do with it.
+Ten analysts, unit = query, both epsilons 1, delta 1/n^2. Tables of two attributes determine the answers of some
+workloads: conjunctions of two attributes. They do not determine those of the others: conjunctions, half-spaces and
+parities over all attributes. Statements cannot express half-spaces and parities. These are computed from the
+synopsis, as any analyst can do.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Every folder is of one kind: `unit`, `integration`, `statistical` or `hostile`, which `-m` selects. Of each kind,
 `--tier quick` runs a part in minutes: every test on SQLite, unless it is marked `full`; of one marked `thin(n)` one
-in n of its cases; of the examples that Hypothesis tries a fifth; on PostgreSQL what is marked `both_stores`.
-`--tier rest` runs exactly what quick leaves out, and with all examples what Hypothesis tries. `make test-unit`
-leaves out what is marked `slow`, too.
+in n of its cases; of the examples that Hypothesis tries a fifth; of the runs of an audit two fifths; on PostgreSQL
+what is marked `both_stores`. `--tier rest` runs exactly what quick leaves out, with all examples what Hypothesis
+tries, and with all runs what is audited. `make test-unit` leaves out what is marked `slow`, too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from harness.audit_size import SIZES, AuditSize
+from harness.audit_size import FAST, QUICK, SIZES, AuditSize
 from harness.faults.preloading import UNTOLD, can_preload
 from harness.stores import KINDS, MISSING, Cluster, cluster, sqlite_file
 from hypothesis import HealthCheck, is_hypothesis_test, settings
@@ -62,7 +62,7 @@ settings.register_profile(
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Which tests run, and how large the statistical audit, the random kills, the load and the soak are."""
     parser.addoption("--tier", choices=("quick", "rest", "all"), default="all", help="which tests run")
-    parser.addoption("--audit-size", choices=sorted(SIZES), default="fast", help="how long the audit may take")
+    parser.addoption("--audit-size", choices=sorted(SIZES), help="how long the audit may take; else by the tier")
     parser.addoption("--other-numpy", default="", help="a directory with another numpy, to replay rounds with")
     parser.addoption("--kills", type=int, default=0, help="how often a server is killed; 0: a few times, and more")
     parser.addoption("--kills-seed", default="1", help="what the moments of the kills are drawn from")
@@ -103,7 +103,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if in_quick:
             quick.append(item)
         # Hypothesis marks its tests as well, but later than this is called.
-        if not in_quick or is_hypothesis_test(getattr(item, "obj", None)):
+        audited = "audit_size" in getattr(item, "fixturenames", ())
+        sampled = audited or is_hypothesis_test(getattr(item, "obj", None))
+        if not in_quick or sampled:
             rest.append(item)
     tier = config.getoption("--tier")
     if tier != "all":
@@ -152,8 +154,9 @@ def store_url(empty_store: Callable[[Path], AbstractContextManager[str]], tmp_pa
 
 @pytest.fixture(scope="session")
 def audit_size(request: pytest.FixtureRequest) -> AuditSize:
-    """What `--audit-size` names."""
-    return SIZES[request.config.getoption("--audit-size")]
+    """What `--audit-size` names, or what the tier has."""
+    of_tier = QUICK if request.config.getoption("--tier") == "quick" else FAST
+    return SIZES[request.config.getoption("--audit-size") or of_tier]
 
 
 @pytest.fixture(scope="session")

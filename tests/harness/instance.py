@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,11 @@ class Instance:
     setting: PublicParameters
     histogram: NDArray[np.int64]
     workloads: dict[str, CompiledWorkload]
+
+    @cached_property
+    def plan(self) -> MechanismPlan:
+        """The equilibrium's plan, which is searched for once: that takes longer than to run it."""
+        return mechanism("equilibrium").plan(self.setting)
 
 
 def instance(analysts: int = 10, predicates: int = 300, records: int = 200_000, **options: object) -> Instance:
@@ -90,8 +96,3 @@ def uniform_answers(case: Instance, analyst: str) -> NDArray[np.float64]:
 def synopsis_answers(case: Instance, analyst: str, synopsis: Synopsis) -> NDArray[np.float64]:
     """The synopsis's answers before repair."""
     return synopsis.counts(case.workloads[analyst]) / len(synopsis)
-
-
-def plan_of(case: Instance) -> MechanismPlan:
-    """The equilibrium's plan."""
-    return mechanism("equilibrium").plan(case.setting)

@@ -1,4 +1,4 @@
-"""A dataset that is measured once, and rounds that answer from it: charges, records, crashes, refusals, replay."""
+"""A dataset that is measured once, and what uses that later: charges, records, crashes, refusals, replay."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 from harness.rounds_bench import ANN, COLOUR, SALT, SCHEMA, SIZE, TERMS, Bench
+from harness.session_terms import ONLINE, ask_all, release
 from harness.stores import allow_changes
 from sqlalchemy import text
 
-from equipoise.accounting import Cost
+from equipoise.accounting import Cost, events_from_json
 from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.results import AnswerMethod, Answers
 from equipoise.model.rounds import RoundState, Terms
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
-from equipoise.wire.results import chunk_from_bytes
+from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.replay.replay import Replay
 from equipoise_server.replay.seed import OpenedSeed
 from equipoise_server.replay.stored import StoredRound
 from equipoise_server.rounds.store.committed_content import check_all
 from equipoise_server.rounds.store.results import read_measured
+from equipoise_server.rounds.store.rounds import read_round
 
 MEASURE = Terms("shop", (), Budget(8.0, 1e-4), None, mechanism="measurement", options={"family": "pairs"})
 STANDING = replace(TERMS, mechanism="standing", options={})
@@ -174,6 +176,66 @@ def test_budgets_that_are_not_there_refuse_a_measurement(bench: Bench) -> None:
         bench.opened(replace(MEASURE, shares=TERMS.shares))
     with pytest.raises(InvalidArgument, match=r"^analyst_budget: must not be set"):
         bench.opened(replace(MEASURE, analyst_budget=TERMS.analyst_budget))
+
+
+@pytest.mark.parametrize("prior", [{"prior": "standing"}, {}])
+def test_a_round_that_starts_from_it_is_charged_its_tests_alone(bench: Bench, prior: dict[str, object]) -> None:
+    measurement = measured(bench)
+    before = bench.charged()["data/shop"][0]
+    # Of a tenth of the measurement's budget, a measurement of its own would err by more.
+    terms = replace(TERMS, data_budget=Budget(0.8, 1e-4), options=prior)
+    record = bench.released(terms)
+    names = [event.name for event in events_from_json(record.plan.data_events)]
+    assert names == ["final tests", "samplers"]
+    assert bench.charged()["data/shop"][0] > before
+    named = record.terms.options["standing"]
+    assert isinstance(named, dict)
+    assert named["round"] == measurement
+    assert measurement in record.plan.parameters
+    seed = sha256(bench.seed + bytes([2])).digest()
+    assert replayed(bench, record.id, seed)[-1] == "synopsis"
+
+
+def test_a_session_that_starts_from_it_tells_what_was_measured(bench: Bench) -> None:
+    measurement = measured(bench)
+    session = bench.sessions.open(replace(ONLINE, data_budget=Budget(0.8, 1e-4)), "session")
+    named = session.terms.options["standing"]
+    assert isinstance(named, dict)
+    assert named["round"] == measurement
+    assert "prior" not in {event.name for event in events_from_json(session.plan.data_events)}
+    told = ask_all(bench, session.id)
+    answered = [answers_from_chunk(each.chunk) for each in (*told["ann"], *told["bob"])]
+    assert {int(method) for each in answered for method in each.answers.methods} == {AnswerMethod.MEASURED}
+    release(bench, [session.id])
+    assert "answers" in replayed(bench, session.id, sha256(bench.seed + bytes([2])).digest())
+
+
+def test_a_prior_that_is_not_there_is_refused_before_anything_is_charged(bench: Bench) -> None:
+    before = bench.charged()
+    wanted = replace(TERMS, options={"prior": "standing"})
+    for terms in (wanted, replace(ONLINE, options={"prior": "standing"})):
+        with pytest.raises(InvalidArgument, match=r"^options.standing: 'shop' has no released measurement"):
+            bench.rounds.opening.open(terms, "request")
+    measurement = measured(bench)
+    bench.rounds.datasets.register("newer", "shop.csv", SCHEMA, None, None, "newer", people="same-as:shop")
+    named = {"prior": "standing", "standing": measurement}
+    with pytest.raises(InvalidArgument, match=r"^options.standing: .*an older or newer table of the same people"):
+        bench.rounds.opening.open(replace(TERMS, dataset="newer", options=named), "request")
+    with pytest.raises(InvalidArgument, match=r"^options.standing: 'newer' has no released measurement"):
+        bench.rounds.opening.open(replace(wanted, dataset="newer"), "request")
+    with pytest.raises(InvalidArgument, match=r"^options.standing: belongs to prior standing"):
+        bench.rounds.opening.open(replace(TERMS, options={**named, "prior": "own"}), "request")
+    assert bench.charged() == {**before, "data/shop": bench.charged()["data/shop"]}
+
+
+def test_a_measurement_that_is_of_no_use_is_not_named(bench: Bench) -> None:
+    measured(bench, replace(MEASURE, data_budget=Budget(0.1, 1e-4)))
+    planned = bench.rounds.opening.plan(replace(TERMS, options={}))
+    round_id = bench.opened(replace(TERMS, options={}))
+    with bench.store.read() as connection:
+        record = read_round(connection, round_id)
+    assert "standing" not in record.terms.options
+    assert record.plan == planned
 
 
 def test_a_statement_that_no_measured_table_tells_is_refused_when_it_is_submitted(bench: Bench) -> None:

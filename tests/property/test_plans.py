@@ -15,7 +15,7 @@ from equipoise_server.mechanisms.budget_rounding import usable_rho
 from equipoise_server.mechanisms.equilibrium import cost_model
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
-from equipoise_server.mechanisms.equilibrium.plan import plan_equilibrium
+from equipoise_server.mechanisms.equilibrium.plan import planned_starts
 from equipoise_server.mechanisms.interface import PublicParameters
 
 
@@ -62,7 +62,7 @@ def check_budgets(case: PublicParameters, plan: MechanismPlan) -> None:
 @given(settings_of_rounds(0.01, 1))
 def test_no_plan_exceeds_a_budget(case: PublicParameters) -> None:
     try:
-        plan = plan_equilibrium("equilibrium", case)
+        plan = planned_starts("equilibrium", case)[0].plan
     except (BudgetExhausted, InvalidArgument):
         return
     check_budgets(case, plan)
@@ -71,4 +71,4 @@ def test_no_plan_exceeds_a_budget(case: PublicParameters) -> None:
 @settings(max_examples=examples(20))
 @given(settings_of_rounds(0.5, 10_000))
 def test_ample_budgets_are_never_refused(case: PublicParameters) -> None:
-    check_budgets(case, plan_equilibrium("equilibrium", case))
+    check_budgets(case, planned_starts("equilibrium", case)[0].plan)

@@ -14,6 +14,7 @@ from fractions import Fraction
 from unittest.mock import patch
 
 import numpy as np
+from harness.answers import half_widths, misses_shortened
 from harness.exact_game import Law
 from numpy.typing import NDArray
 from statistical.exact_pipeline import SEED, Pair
@@ -153,6 +154,35 @@ def planned(setting: PublicParameters, counts: Sequence[int], asked: Mapping[str
     histogram = np.array(counts, dtype=np.int64)
     workloads = {name: asking(own) for name, own in asked.items()}
     return Round(setting, mechanism.Pooled().plan(setting), histogram, workloads)
+
+
+def rounds_missed(played: Round, rounds: int, part: float) -> tuple[int, int]:
+    """In how many rounds a truth lies outside an interval, and outside what `part` of its length leaves of it.
+
+    Args:
+        played: the round; every answer must be certified, with a half-width of at most what its plan promises.
+        rounds: how many are played, each with a seed of its own.
+        part: more than 0, less than 1.
+
+    Returns:
+        The number of rounds with a truth outside an interval, and the number with one outside a shortened interval.
+    """
+    missed, missed_shortened = 0, 0
+    records = played.setting.records
+    truths = {name: asked.counts(played.histogram) / records for name, asked in played.workloads.items()}
+    table = DenseCounts(played.histogram, played.setting.attributes)
+    for number in range(rounds):
+        outcome = mechanism.Pooled().run(
+            played.setting, played.plan, table, played.workloads, number.to_bytes(32), lambda *_: None
+        )
+        for answers in outcome.answers.values():
+            assert answers.certified.all()
+            assert half_widths(answers).max() <= played.plan.max_half_width
+        missed += any(answers.misses(truths[name]).any() for name, answers in outcome.answers.items())
+        missed_shortened += any(
+            misses_shortened(answers, truths[name], part).any() for name, answers in outcome.answers.items()
+        )
+    return missed, missed_shortened
 
 
 def delta_between(law: Law, other: Law, epsilon: float) -> float:

@@ -1,4 +1,4 @@
-"""The exact law of a round that starts from a prior of its own: what is measured, and the records that are drawn.
+"""The exact law of a round that starts from a prior: what is measured, and the records that are drawn.
 
 The whole shipped run is called once for every outcome of the measurement's noise. The game that it comes to is
 then enumerated. The universe has two records, so the released integers tell one number: their difference.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from hashlib import sha256
 from unittest.mock import patch
 
 import numpy as np
@@ -27,12 +28,14 @@ from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.prior.plan import PriorParameters
 from equipoise_server.mechanisms.repair.final_tests import FinalTestParameters
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
+from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
+from equipoise_server.mechanisms.standing.released import ReleasedNumbers
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 
 UNIVERSE = 2
 NOISE = ResidualNoise.of(ResidualFamily.closed((UNIVERSE,), [(0,)]), [8 << 10])
-NO_TESTS = FinalTestParameters(0, 0, 0, 0, 1)
+NO_TESTS = FinalTestParameters(0, 0, 0, 0, 1, None)
 PRIOR = PriorParameters.of(NOISE)
 WIDEST = 24  # noisy differences beyond it are left out: nearly 5 standard deviations
 PLAN = MechanismPlan("equilibrium", "{}", None, None, 1, 0, 0, 0, 0)  # type: ignore[arg-type]  # costs are unused
@@ -63,13 +66,24 @@ def started_law(
     return law
 
 
+def told_law(
+    game: GameParameters,
+    workloads: Mapping[str, CompiledWorkload],
+    histogram: NDArray[np.int64],
+    measured: int,
+) -> Law:
+    """The law of the drawn records after a standing measurement told this noisy difference, which is even."""
+    return released_law(game_with(game, workloads, histogram, 0, np.array([measured, 0])), UNIVERSE)
+
+
 def game_with(
     game: GameParameters,
     workloads: Mapping[str, CompiledWorkload],
     histogram: NDArray[np.int64],
     difference: int,
+    released: NDArray[np.int64] | None = None,
 ) -> Game:
-    """The game that the shipped run plays where the noises differ by that much."""
+    """The game that the shipped run plays where the noises differ by that much, or from numbers released before."""
     shares = tuple(Share(name, own.statement_count, own.query_count) for name, own in workloads.items())
     setting = PublicParameters(
         records=int(histogram.sum()),
@@ -82,7 +96,12 @@ def game_with(
         options={},
         attributes=schema(UNIVERSE).sizes,
     )
-    parameters = EquilibriumParameters(game, None, PriorStart(PRIOR, 1, NO_TESTS))
+    prior = PRIOR
+    if released is not None:
+        numbers = Measured(NOISE, setting.records, {(0,): released}).to_bytes()
+        setting = replace(setting, measured=numbers)
+        prior = PriorParameters.of(NOISE, ReleasedNumbers("a" * 32, sha256(numbers).digest()))
+    parameters = EquilibriumParameters(game, None, PriorStart(prior, 1, NO_TESTS))
     seen: list[Game] = []
 
     def play(found: Game, *_: object) -> NDArray[np.int64]:

@@ -5,11 +5,12 @@ Where rounds fail with probability at most `beta`, a test here raises a false al
 `FALSE_ALARM`, by the exact binomial law. And in no round at all may what is told refute an interval that is told:
 counts are whole, so an interval that holds no whole count is certainly wrong.
 
-`make audit` plays 10,000 rounds of each, `make test` a sample.
+`make audit` plays 10,000 rounds of each, `make test-rest` a hundred, `make test` forty of some.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from harness.answers import half_widths, misses_shortened
 from harness.audit_size import AuditSize
 from numpy.typing import NDArray
 from scipy.stats import binom
-from statistical.played_intervals import BETA, ONE, PLAYS, ROUNDS, SESSIONS, SPARSE, TIGHT, Play
+from statistical.played_intervals import BETA, ONE, PLAYS, ROUNDS, SESSIONS, SPARSE, TIGHT, Play, Told
 
 from equipoise.model.results import AnswerMethod, Answers
 from equipoise_server.mechanisms import answers as answers_module
@@ -99,17 +100,22 @@ def test_intervals_of_tests_that_have_failed_are_caught(name: str, monkeypatch: 
     assert seen(PLAYS[name](BETA), CATCHING, records_of(name)).refuted > 0
 
 
-def missed(played: Play, rounds: int, part: float = 1.0) -> int:
+def missed(told: Sequence[Told], part: float = 1.0) -> int:
     """In how many rounds a truth lies outside an interval of which only so large a part is left."""
-    told = (played.told(number) for number in range(rounds))
     return sum(bool(misses_shortened(each.answers, each.truth, part).any()) for each in told)
+
+
+def covered(name: str, beta: float = BETA) -> list[Told]:
+    """What is told in the first rounds."""
+    played = PLAYS[name](beta)
+    return [played.told(number) for number in range(COVERED)]
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("beta", [0.05, 0.2])
 @pytest.mark.parametrize("name", PLAYS)
 def test_the_share_of_rounds_with_a_truth_outside_is_at_most_beta(name: str, beta: float) -> None:
-    assert missed(PLAYS[name](beta), COVERED) <= binom.isf(ALARM, COVERED, beta)
+    assert missed(covered(name, beta)) <= binom.isf(ALARM, COVERED, beta)
 
 
 @pytest.mark.thin(11)
@@ -117,9 +123,8 @@ def test_the_share_of_rounds_with_a_truth_outside_is_at_most_beta(name: str, bet
 @pytest.mark.parametrize("name", TIGHT)
 def test_intervals_a_third_shorter_fail(name: str, beta: float) -> None:
     """Where the half-width is the quantile of a known law. Others are made for a worst case that no round is."""
-    played = PLAYS[name](beta)
-    allowed = binom.isf(ALARM, COVERED, beta)
-    assert missed(played, COVERED) <= allowed < missed(played, COVERED, 2 / 3)
+    told = covered(name, beta)
+    assert missed(told) <= binom.isf(ALARM, COVERED, beta) < missed(told, 2 / 3)
 
 
 def cut_on_the_wrong_side(patches: pytest.MonkeyPatch) -> None:
@@ -145,6 +150,6 @@ def cut_on_the_wrong_side(patches: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", SPARSE)
 def test_an_interval_cut_on_the_wrong_side_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     allowed = binom.isf(ALARM, COVERED, BETA)
-    assert missed(PLAYS[name](BETA), COVERED) <= allowed
+    assert missed(covered(name)) <= allowed
     cut_on_the_wrong_side(monkeypatch)
-    assert missed(PLAYS[name](BETA), COVERED) > allowed
+    assert missed(covered(name)) > allowed

@@ -157,6 +157,7 @@ def check_audit(name: str, case: Case, plan: MechanismPlan, claim: float, size: 
     assert certificate.epsilon <= exact * 1.001 <= claim * 1.001 < math.inf
 
 
+@pytest.mark.full  # the quick tier refutes those of the other mechanisms
 def test_answers_without_noise_are_refuted_at_the_fast_size(monkeypatch: pytest.MonkeyPatch) -> None:
     case = moved_record("query", 1.0, query_rate=0.1, data_rate=0.1, threshold=0)
     plan = Equilibrium().plan(case.setting)

@@ -121,13 +121,13 @@ def test_a_moved_record_shows_no_more_than_measurement_tests_and_answers_are_cha
     rest = data_parts(SETTING, session, parameters())
     laws = law((2, 0, 1, 0), asked), law((1, 0, 2, 0), asked)
     for order in ORDERS:
-        charged = sum(float(part.divergence(Fraction(order))[0]) for part in (PARAMETERS.event(), *rest))
+        charged = sum(float(part.divergence(Fraction(order))[0]) for part in (*PARAMETERS.events(), *rest))
         assert max(divergence(*laws, order), divergence(laws[1], laws[0], order)) <= charged
 
 
 def test_a_prior_that_is_not_charged_is_caught() -> None:
     """What the measurement tells is all that is seen, and most of its charge shows."""
-    laws, prior = (law((2, 0, 1, 0), (TOLD,)), law((1, 0, 2, 0), (TOLD,))), PARAMETERS.event()
+    laws, prior = (law((2, 0, 1, 0), (TOLD,)), law((1, 0, 2, 0), (TOLD,))), PARAMETERS.events()[0]
     assert isinstance(prior, ZcdpEvent)
     assert all(0.9 * order * prior.rho <= divergence(*laws, order) <= order * prior.rho for order in ORDERS)
 

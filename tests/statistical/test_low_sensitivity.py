@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from harness.audit_size import AuditSize
+from harness.audit_size import SIZES, AuditSize
 from numpy.typing import NDArray
 from statistical.exact_statistics import (
     CANDIDATES,
@@ -184,10 +184,10 @@ def test_shipped_sessions_show_no_more_than_their_charge(audit_size: AuditSize) 
     assert certified(plan, audit_size.runs // 8) <= epsilon_for(plan.data_cost, SETTING.data_budget.delta)
 
 
-def test_noise_for_a_smaller_delta_is_refuted(audit_size: AuditSize) -> None:
+def test_noise_for_a_smaller_delta_is_refuted() -> None:
     """What moves by 1/2 is asked in a session of 1/1000, which would refuse it."""
     plan = MECHANISM.plan(replace(SETTING, options=dict(SETTING.options) | {"sensitivity": "1/1000"}))
     assert MOVED.sensitivity(1) == Fraction(1, 2)
     with pytest.raises(InvalidArgument, match=r"declared sensitivity is 0\.001"):
         MECHANISM.check_statement(plan, MOVED)
-    assert certified(plan, audit_size.runs // 8) > epsilon_for(plan.data_cost, SETTING.data_budget.delta)
+    assert certified(plan, SIZES["fast"].runs // 8) > epsilon_for(plan.data_cost, SETTING.data_budget.delta)

@@ -1,6 +1,7 @@
 """`online` from a prior on neighbouring tables: the exact law of the measurement and of all that is told after it.
 
-The universe has two attributes of two categories, and the measurement tells one of them.
+The universe has two attributes of two categories, and the measurement tells one of them. After a standing
+measurement, which was charged when it was made, the session's own charge bounds the law of what is told.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
+from hashlib import sha256
 
 import numpy as np
 import pytest
 from harness.exact_game import Law
+from numpy.typing import NDArray
 from statistical.exact_online import session_law
 from statistical.exact_pipeline import SEED, Pair
 
@@ -25,11 +28,14 @@ from equipoise.model.rounds import Share
 from equipoise.queries.predicates import AllOf, Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.workload_compiler import compile_single
+from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online import prior_plan
 from equipoise_server.mechanisms.online.mechanism import Online, OnlineSession
 from equipoise_server.mechanisms.online.prior_plan import PriorOnlineParameters, plan_from_prior, prior_events
+from equipoise_server.mechanisms.prior import known_answers
+from equipoise_server.mechanisms.prior.choice import OWN
 from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
 from equipoise_server.mechanisms.prior.measure import fitted_prior
 from equipoise_server.mechanisms.prior.plan import PriorParameters
@@ -37,6 +43,7 @@ from equipoise_server.mechanisms.residuals.direct import UniformReach
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
+from equipoise_server.mechanisms.standing.released import ReleasedNumbers
 
 SCHEMA = Schema((Attribute("a", ("0", "1")), Attribute("b", ("0", "1"))))
 BOTH = compile_single(AllOf((Among("a", ("0",)), Among("b", ("0",)))), SCHEMA)  # to be tested
@@ -69,7 +76,7 @@ class Instance:
         """The planned stages after a measurement of one attribute."""
         family = ResidualFamily.closed(SCHEMA.sizes, [(0,)])
         noise = ResidualNoise.of(family, (int(self.variance * 2**PARAMETER_BITS),))
-        planned = plan_from_prior(SETTING)
+        planned = plan_from_prior(SETTING, OWN)
         return PriorOnlineParameters(
             PriorParameters.of(noise), planned.chance, planned.told_half_width, planned.stages
         )
@@ -120,6 +127,56 @@ class Instance:
 
 WHOLE = Instance(Fraction(1, 2), ("both", "one"))
 MEASUREMENT = Instance(Fraction(1, 2), ("one",))
+
+
+SPLIT = [np.array(each) for each in ([3, -3], [0, 1], [-5, 2])]  # what a standing measurement may have told
+KEPT = (NEAR, FAR)
+
+
+def standing(numbers: NDArray[np.int64]) -> tuple[PublicParameters, PriorOnlineParameters]:
+    """A session from a standing measurement of these numbers."""
+    own = WHOLE.parameters()
+    told = Measured(own.prior.noise, 3, {(0,): numbers}).to_bytes()
+    prior = PriorParameters.of(own.prior.noise, ReleasedNumbers("a" * 32, sha256(told).digest()))
+    return replace(SETTING, measured=told), replace(own, prior=prior)
+
+
+def told_law(histogram: tuple[int, ...], numbers: NDArray[np.int64]) -> Law:
+    """Of all that the shipped session tells after a standing measurement."""
+    setting, parameters = standing(numbers)
+    data = DenseCounts(np.array(histogram, dtype=np.int64), SCHEMA.sizes)
+    plan = replace(Online().plan(SETTING), parameters=parameters.to_json())
+    return session_law(setting, lambda: Online().start(setting, plan, data, SEED), [BOTH, ONE])
+
+
+def told_used(charged: float) -> float:
+    """What part of a charge, in zCDP, neighbouring tables use after what a standing measurement told."""
+    worst = 0.0
+    for numbers in SPLIT:
+        laws = [told_law(each, numbers) for each in KEPT]
+        if laws[0].keys() != laws[1].keys():
+            return math.inf
+        for one, other in ((laws[0], laws[1]), (laws[1], laws[0])):
+            for order in ORDERS:
+                moment = math.fsum(one[key] ** order * other[key] ** (1 - order) for key in one)
+                worst = max(worst, math.log(moment) / (order - 1) / order)
+    return worst / charged
+
+
+def test_after_a_standing_measurement_a_moved_record_shows_no_more_than_the_session_is_charged() -> None:
+    setting, parameters = standing(SPLIT[0])
+    events = prior_events(setting, parameters)
+    assert events == [event for event in prior_events(SETTING, WHOLE.parameters()) if event.name != "prior"]
+    assert 0.1 < told_used(rho_of(events)) <= 1
+
+
+def test_a_standing_measurement_that_is_quietly_made_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def again(prior: PriorParameters, setting: PublicParameters, data: Counts, seed: bytes) -> Measured:  # noqa: ARG001
+        ((_, table),) = data.marginals([(0,)])
+        return Measured(prior.noise, data.records, {(0,): 2 * table - data.records})
+
+    monkeypatch.setattr(known_answers, "measured_for", again)
+    assert told_used(rho_of(prior_events(*standing(SPLIT[0])))) > 1
 
 
 def rho_of(events: list[PrivacyEvent]) -> float:

@@ -13,12 +13,11 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from harness.answers import half_widths, misses_shortened
 from harness.audit_size import AuditSize
 from numpy.typing import NDArray
 from scipy.stats import binom
 from statistical.exact_pipeline import SEED, Workloads
-from statistical.exact_pooled import NEGLIGIBLE, Round, delta_between, planned, tables_epsilon, tiny
+from statistical.exact_pooled import NEGLIGIBLE, Round, delta_between, planned, rounds_missed, tables_epsilon, tiny
 
 from equipoise import accounting
 from equipoise.accounting import RHO_UNIT, ZcdpEvent, tables_rho
@@ -296,23 +295,5 @@ def test_rounds_fail_no_more_often_than_beta(unit: str) -> None:
     """Beta 0.1, 200 rounds; and intervals of a third the size would fail more often, so this test can tell."""
     setting = tiny(unit, {"a": 1, "b": 2}, 2000, Budget(1.0, 1e-6), ANALYST)
     played = planned(replace(setting, options={**setting.options, "synopsis": 1 << 12}), MANY, ALIKE[unit])
-    broken = {1.0: 0, 1 / 3: 0}
-    for number in range(200):
-        outcome = mechanism.Pooled().run(
-            played.setting,
-            played.plan,
-            DenseCounts(played.histogram, played.setting.attributes),
-            played.workloads,
-            number.to_bytes(32),
-            lambda *_: None,
-        )
-        for part in broken:
-            held = True
-            for name, answers in outcome.answers.items():
-                truth = played.workloads[name].counts(played.histogram) / 2000
-                assert answers.certified.all()
-                assert half_widths(answers).max() <= played.plan.max_half_width
-                held &= not misses_shortened(answers, truth, part).any()
-            broken[part] += not held
-    allowed = binom.isf(1e-9, 200, 0.1)
-    assert broken[1.0] <= allowed < broken[1 / 3]
+    missed, missed_shortened = rounds_missed(played, 200, 1 / 3)
+    assert missed <= binom.isf(1e-9, 200, 0.1) < missed_shortened

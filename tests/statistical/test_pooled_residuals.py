@@ -14,11 +14,10 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from harness.answers import half_widths, misses_shortened
 from numpy.typing import NDArray
 from scipy.stats import binom
 from statistical.exact_pipeline import SEED, Workloads
-from statistical.exact_pooled import OPTIONS, Round, planned, tiny
+from statistical.exact_pooled import OPTIONS, Round, planned, rounds_missed, tiny
 
 from equipoise import accounting
 from equipoise.accounting import RHO_UNIT, Cost
@@ -181,23 +180,5 @@ def test_rounds_fail_no_more_often_than_beta() -> None:
     setting = tiny("query", {"a": 1, "b": 2}, 2000, Budget(1.0, 1e-6), ANALYST)
     options = {**OPTIONS, "ways": 2, "residuals": 1, "synopsis": 1 << 12}
     played = planned(replace(setting, options=options), MANY, ASKED)
-    broken = {1.0: 0, 1 / 3: 0}
-    for number in range(200):
-        outcome = mechanism.Pooled().run(
-            played.setting,
-            played.plan,
-            DenseCounts(played.histogram, played.setting.attributes),
-            played.workloads,
-            number.to_bytes(32),
-            lambda *_: None,
-        )
-        for part in broken:
-            held = True
-            for name, answers in outcome.answers.items():
-                truth = played.workloads[name].counts(played.histogram) / 2000
-                assert answers.certified.all()
-                assert half_widths(answers).max() <= played.plan.max_half_width
-                held &= not misses_shortened(answers, truth, part).any()
-            broken[part] += not held
-    allowed = binom.isf(1e-9, 200, 0.1)
-    assert broken[1.0] <= allowed < broken[1 / 3]
+    missed, missed_shortened = rounds_missed(played, 200, 1 / 3)
+    assert missed <= binom.isf(1e-9, 200, 0.1) < missed_shortened

@@ -1,7 +1,8 @@
-"""A round that starts from a prior of its own leaks no more than it is charged, by exact enumeration.
+"""A round that starts from a prior leaks no more than it is charged, by exact enumeration.
 
 On neighbouring tables the charge is that of the measurement and of the game together; on neighbouring workloads it
-is the game's alone, as a prior depends on none. Faults are switched on here, and the same comparisons catch them.
+is the game's alone, as a prior depends on none. After a standing measurement, which was charged when it was made,
+the game's charge alone bounds both. Faults are switched on here, and the same comparisons catch them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from harness.exact_game import hockey_stick, masks_workload
 from numpy.typing import NDArray
-from statistical.exact_prior import NOISE, PRIOR, UNIVERSE, started_law
+from statistical.exact_prior import NOISE, PRIOR, UNIVERSE, started_law, told_law
 from statistical.extreme_games import EPSILONS, ORDERS, ROUNDING, both_ways, parameters, size_of
 
 from equipoise.accounting import charge_of
@@ -25,10 +26,13 @@ from equipoise_server.mechanisms.equilibrium import mechanism as equilibrium
 from equipoise_server.mechanisms.equilibrium import start as start_module
 from equipoise_server.mechanisms.equilibrium.cost_model import analyst_mixture, analyst_rho, data_rho
 from equipoise_server.mechanisms.equilibrium.parameters import PriorStart
-from equipoise_server.mechanisms.interface import OnStep
+from equipoise_server.mechanisms.interface import OnStep, PublicParameters
+from equipoise_server.mechanisms.prior.plan import PriorParameters
+from equipoise_server.mechanisms.residuals.measurement import Measured, measure
 
 MIXED = parameters("mixed", 3, 1, 1, 1.5, 1.0, 0.6, 3)
 SAMPLED = parameters("sampled", 3, 1, 1, 1.5, 0.6, 0.8, 3)
+SLOW = replace(MIXED, data_step=MIXED.data_step // 64)  # so that the data and the analysts are charged little
 GAMES = [MIXED, SAMPLED]
 TABLES = [(np.array([2, 1]), np.array([1, 2])), (np.array([3, 0]), np.array([2, 1]))]
 MASKS = [([1, 2, 3], [1, 2, 1]), ([1, 1, 2], [1, 1, 1])]  # the last statement differs
@@ -55,7 +59,7 @@ def charged(game: GameParameters) -> float:
 
 @pytest.mark.parametrize("game", GAMES)
 def test_neighbouring_tables_leak_at_most_the_sum_of_both_charges(game: GameParameters) -> None:
-    assert charge_of([PRIOR.event()]).rho / 1e12 == pytest.approx(PRIOR.noise.rho())
+    assert charge_of(PRIOR.events()).rho / 1e12 == pytest.approx(PRIOR.noise.rho())
     assert 0.6 < data_part(game, charged(game)) <= 1 + FAR
 
 
@@ -89,19 +93,75 @@ def test_the_charge_of_an_added_record_is_caught() -> None:
 
 
 def test_a_prior_that_depends_on_a_workload_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = replace(MIXED, data_step=MIXED.data_step // 64)  # so that the analysts are charged little
-    assert workloads_leak_less(slow)
+    assert workloads_leak_less(SLOW)
+    pulled_by_a_workload(monkeypatch)
+    assert not workloads_leak_less(SLOW)
+
+
+def pulled_by_a_workload(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every prior depend on what is asked."""
     right, joined = start_module.begin, list[CompiledWorkload]()
 
     def kept(_: object, present: list[CompiledWorkload]) -> CompiledWorkload:
         joined[:] = present
         return present[0]
 
-    def begin(start: PriorStart, data: Counts, seed: bytes, progress: OnStep) -> start_module.Begun:
-        begun = right(start, data, seed, progress)
+    def begin(
+        start: PriorStart, setting: PublicParameters, data: Counts, seed: bytes, progress: OnStep
+    ) -> start_module.Begun:
+        begun = right(start, setting, data, seed, progress)
         pull: NDArray[np.int64] = joined[0].transpose(np.ones(3, dtype=np.int64))
         return replace(begun, prior=replace(begun.prior, potential=begun.prior.potential + (pull << 48)))
 
     monkeypatch.setattr(equilibrium, "joined", kept)
     monkeypatch.setattr(equilibrium, "begin", begin)
-    assert not workloads_leak_less(slow)
+
+
+TOLD = [-6, 0, 4]  # differences that a standing measurement may have told
+
+
+def told_part(game: GameParameters, rho: float) -> float:
+    """What the worst pair of tables uses of `rho` after whatever a standing measurement told."""
+    worst = 0.0
+    for told in TOLD:
+        for data, other in TABLES:
+            law, near = (told_law(game, asked(MASKS[0][0]), each, told) for each in (data, other))
+            worst = max(worst, *(both_ways(law, near, order) / (order * rho) for order in ORDERS))
+    return worst
+
+
+def told_workloads_leak_less(game: GameParameters) -> bool:
+    """Whether, after a standing measurement, neighbouring workloads tell no more than the game is charged."""
+    for told in TOLD:
+        for masks, changed in MASKS:
+            law, near = (told_law(game, asked(each), TABLES[0][0], told) for each in (masks, changed))
+            for epsilon in EPSILONS:
+                allowed = delta_of_rho(analyst_rho(game, SIZE), epsilon)
+                if max(hockey_stick(law, near, epsilon), hockey_stick(near, law, epsilon)) > allowed + ROUNDING:
+                    return False
+    return True
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_after_a_standing_measurement_tables_leak_at_most_the_games_charge(game: GameParameters) -> None:
+    assert 0 < told_part(game, data_rho(game, SIZE)) <= 1 + FAR
+
+
+@pytest.mark.parametrize("game", [MIXED, SLOW])
+def test_after_a_standing_measurement_workloads_leak_at_most_the_games_charge(game: GameParameters) -> None:
+    assert told_workloads_leak_less(game)
+
+
+def test_a_standing_measurement_that_is_quietly_made_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told_part(SLOW, data_rho(SLOW, SIZE)) <= 1 + FAR
+
+    def again(start: PriorParameters, _: PublicParameters, data: Counts, seed: bytes) -> Measured:
+        return measure(data, start.noise, seed, "again")
+
+    monkeypatch.setattr(start_module, "measured_for", again)
+    assert told_part(SLOW, data_rho(SLOW, SIZE)) > 1.5
+
+
+def test_a_standing_prior_that_depends_on_a_workload_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    pulled_by_a_workload(monkeypatch)
+    assert not told_workloads_leak_less(SLOW)

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness.instance import plan_of
 from harness.released_rounds import Released, release
 from statistical.replayed_rounds import digest, outcome_of, rounds
 
@@ -50,7 +49,7 @@ def elsewhere(
 
 
 def test_every_process_gives_the_same_bytes(other_numpy: str) -> None:
-    plans = {name: plan_of(case).parameters for name, case in rounds().items()}
+    plans = {name: case.plan.parameters for name, case in rounds().items()}
     outcomes = {name: outcome_of(case, plans[name]) for name, case in rounds().items()}
     ways = {int(way) for each in outcomes.values() for a in each.answers.values() for way in np.unique(a.methods)}
     assert ways > {SYNOPSIS, MULTIPLICATIVE_WEIGHTS, UNCERTIFIED}  # and noise on single statements

@@ -61,7 +61,7 @@ from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.small_db.plan import SmallDatabaseParameters
 from equipoise_server.mechanisms.standing.measurement import MeasurementParameters
 from equipoise_server.mechanisms.standing.plan import StandingParameters
-from equipoise_server.mechanisms.standing.released import ReleasedMeasurement
+from equipoise_server.mechanisms.standing.released import ReleasedMeasurement, ReleasedNumbers
 from equipoise_server.rounds.budget_views import ACCOUNT
 from equipoise_server.rounds.datasets import NewDataset
 from equipoise_server.rounds.opening import open_request
@@ -84,7 +84,9 @@ PLACES = AnalystRepairParameters(
     7, HALF, RepairPlaces(1, THIRD, 2), PrivateWeights(3, HALF, THIRD, HALF, 4), 5, 6, 7, 8
 )
 START = PriorStart(
-    PriorParameters(ResidualNoise((2, 3), (), ((0, 1),), (5, 6, 7)), (8,)), 9, FinalTestParameters(1, 2, 3, 4, 5)
+    PriorParameters(ResidualNoise((2, 3), (), ((0, 1),), (5, 6, 7)), (8,), ReleasedNumbers("r-1", bytes(32))),
+    9,
+    FinalTestParameters(1, 2, 3, 4, 5, THIRD),
 )
 EPOCHS = EpochParameters(Scale(1, 2), 3, 4, 5, HALF, 6, 7, -8, THIRD, GAUSSIAN, 9, 10, (11, 12))
 NOISE = ResidualNoise((2, 3), (1,), ((0, 1),), (1, 2, 3, 4, 5))
@@ -163,7 +165,7 @@ ITEM_VALUES: list[Any] = [
         identity_items.AuthorityEvent.ROTATED,
         ROOT,
         DIGEST,
-        (identity_items.HeldCertificate("ann", NONCE, 9),),
+        (identity_items.HeldCertificate(NONCE, 9, "ann"),),
         5,
     ),
     items.DatasetItem("flights", {"attributes": [], "version": 1}, 100, 5),

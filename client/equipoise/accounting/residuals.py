@@ -1,16 +1,17 @@
-"""What measuring residuals of marginals costs the people in the table: exactly, over all pairs of neighbours.
+"""The privacy cost of measuring residuals of marginals: the exact maximum over all pairs of neighbouring tables.
 
-The universe has axes of sizes `m_i`. Every axis is analysed by the sum over it, which is level 0, and by levels
-from 1 on. A *residual* names one level above 0 for each of some axes: `((0, 1), (3, 2))` is level 1 of axis 0 and
+The universe has axes of sizes `m_i`. Each axis has level 0, the sum over the axis, and one or more levels above it.
+A *residual* names one level above 0 for each of some axes: `((0, 1), (3, 2))` is level 1 of axis 0 and
 level 2 of axis 3. It is measured once, in integers, on the marginal table over its axes:
 
-- An axis in no order has one level: the integer matrix `m I - J`, which takes the mean off, times `m`.
+- An unordered axis has one level: the integer matrix `m I - J`. It subtracts the mean and multiplies by `m`.
 - An ordered axis has `L = ceil(log2 m)` levels. Level `l` cuts the axis from its first bin on into blocks of
   `2^(L - l + 1)` bins. Each block with bins in both of its halves gives one number: the sum over its first half
   less the sum over its second half.
 
-A residual's numbers are the products of these maps, applied to the table. To each number an independent discrete
-Gaussian is added, whose variance `t` belongs to the residual and is recorded as an integer in units of 2^-10.
+The products of these maps, applied to the table, give the residual's numbers. Each number gets independent discrete
+Gaussian noise. Its variance `t` is the same for all numbers of a residual, and is recorded as an integer in units
+of 2^-10.
 """
 
 from __future__ import annotations

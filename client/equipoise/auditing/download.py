@@ -1,8 +1,11 @@
-"""Everything that a custodian has on record, asked for page by page in an order that leaves no gaps.
+"""Downloads all records of a custodian, page by page, in an order that leaves no gaps.
 
-The rounds and the journal first, then the log, then the journal again: whatever was listed first is in the log a
-moment later, and whatever the log commits to is in the journal already. What the journal gained since it was listed
-first, and the log does not commit to yet, is left to the next download: its rounds may be recorded a moment later.
+1. The rounds and the journal. Each of their entries enters the log within moments.
+2. The log. Each entry of the journal that it commits to is in the journal already.
+3. The journal again, for the entries that the log gained in between.
+
+The journal may have gained entries that the log does not commit to yet. They are left to the next download, as
+their rounds may not be recorded yet.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What each check of an audit answers, and what none can."""
+"""The question that each check of an audit answers, and questions that no check can answer."""
 
 from __future__ import annotations
 

@@ -89,3 +89,14 @@ def _duration(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:,.0f} min" if seconds < 6000 else f"{seconds / 3600:,.0f} h"
+
+
+PriorOption = Annotated[
+    str | None,
+    typer.Option(
+        help="What it starts from, where a mechanism can: own measures pairs of attributes first; standing was "
+        "measured by equipoise operator dataset measure, and costs nothing; none starts from nothing. [default: "
+        "planned]",
+        show_default=False,
+    ),
+]

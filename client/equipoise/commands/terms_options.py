@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from equipoise.commands.files import read_text
-from equipoise.commands.planners import ChooseBy, ChooseByOption
+from equipoise.commands.planners import ChooseBy, ChooseByOption, PriorOption
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Ending, SessionTerms, Share, Terms
@@ -72,14 +72,7 @@ class RoundOptions:
         typer.Option(help="A mechanism's name, or auto, which chooses one."),
     ] = "auto"
     choose_by: ChooseByOption = ChooseBy.EXPECTED
-    prior: Annotated[
-        str | None,
-        typer.Option(
-            help="What equilibrium starts from: own measures pairs of attributes first; none is the game as "
-            "published. [default: planned]",
-            show_default=False,
-        ),
-    ] = None
+    prior: PriorOption = None
     options: Annotated[str, typer.Option(help='Options of the mechanism, a JSON object: {"play": "sampled"}.')] = ""
     close: Annotated[
         datetime | None,
@@ -95,12 +88,8 @@ class RoundOptions:
 
     def terms(self) -> Terms:
         """Make the terms of a round. Raises `InvalidArgument` naming the option."""
-        analysts, options = Budget(self.analyst_epsilon, self.analyst_delta), parse_options(self.options)
-        if self.prior is not None:
-            if "prior" in options:
-                raise InvalidArgument("--options", "prior is also what --prior says")
-            options["prior"] = self.prior
-        return _terms(self, self.choose_by.mechanism(self.mechanism), analysts, options, None)
+        analysts = Budget(self.analyst_epsilon, self.analyst_delta)
+        return _terms(self, self.choose_by.mechanism(self.mechanism), analysts, _options(self), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +159,7 @@ class SessionOptions:
     ] = None
     unit: Unit = "query"
     beta: Beta = 0.05
+    prior: PriorOption = None
     options: Annotated[
         str,
         typer.Option(
@@ -191,13 +181,23 @@ class SessionOptions:
 
     def terms(self) -> Terms:
         """Make the terms of a session. Raises `InvalidArgument` naming the option or the file."""
-        options = parse_options(self.options)
+        options = _options(self)
         if self.candidates is not None:
             options |= {"candidates": parse_json(read_text(self.candidates), str(self.candidates))}
         analysts = None if self.analyst_epsilon is None else Budget(self.analyst_epsilon, self.analyst_delta)
         return _terms(
             self, self.mechanism, analysts, options, SessionTerms(self.length, self.turn_seconds, self.ending)
         )
+
+
+def _options(given: RoundOptions | SessionOptions) -> dict[str, object]:
+    """Make the mechanism's options of what is said as JSON and by options of the command."""
+    options = parse_options(given.options)
+    if given.prior is not None:
+        if "prior" in options:
+            raise InvalidArgument("--options", "prior is also what --prior says")
+        options["prior"] = given.prior
+    return options
 
 
 def _terms(

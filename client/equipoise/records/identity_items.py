@@ -61,12 +61,10 @@ class AuthorityEvent(StrEnum):
 
 
 @canonical_object
-class HeldCertificate:
-    """Somebody's certificate, as `RecordedCertificate` has it."""
+class HeldCertificate(RecordedCertificate):
+    """A certificate, and the name of the identity that it was issued to."""
 
     name: str = key("name", TEXT)
-    digest: bytes = key("digest", HASH)
-    expire_time: int = key("expire_time", COUNT)
 
 
 @canonical_object

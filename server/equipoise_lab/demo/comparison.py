@@ -21,9 +21,10 @@ from equipoise_lab.simulation.measure import Errors
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.choice import Candidate
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
+from equipoise_server.mechanisms.explanation import why
 from equipoise_server.mechanisms.forecasts import forecast
 from equipoise_server.mechanisms.interface import PublicParameters
-from equipoise_server.mechanisms.planner import Comparison, compare, why
+from equipoise_server.mechanisms.planner import Comparison, compare
 from equipoise_server.mechanisms.registry import MECHANISMS
 
 GAMES = {"equilibrium, prior none": "none", "equilibrium, prior own": "own"}  # shown apart: what a prior brings

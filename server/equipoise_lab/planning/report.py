@@ -14,9 +14,10 @@ from equipoise_lab.planning.request import in_words
 from equipoise_server.mechanisms.choice import Candidate
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
+from equipoise_server.mechanisms.explanation import why
 from equipoise_server.mechanisms.forecasts import analyst_pair, data_pair, shown_candidates
 from equipoise_server.mechanisms.interface import PublicParameters
-from equipoise_server.mechanisms.planner import Comparison, why
+from equipoise_server.mechanisms.planner import Comparison
 
 MAX_PARAMETERS = 400  # characters shown to people; JSON has all
 

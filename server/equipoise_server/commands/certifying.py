@@ -22,7 +22,7 @@ from equipoise_server.commands.printing import DEFAULT_STATE, AsJson, State
 from equipoise_server.identity.authority import server_names
 
 Name = Annotated[str, typer.Argument(help="The name, as in certificates and in the journal.")]
-SessionWorkload = Annotated[
+RequestFile = Annotated[
     Path, typer.Option("--request", help="The request that the person made with equipoise enroll and sent to you.")
 ]
 Out = Annotated[
@@ -43,7 +43,7 @@ Target = Annotated[
 def add(
     name: Name,
     role: Annotated[Role, typer.Option(help="The role.")],
-    request: SessionWorkload,
+    request: RequestFile,
     to: Out = None,
     target: Target = None,
     state: State = DEFAULT_STATE,
@@ -59,7 +59,7 @@ def add(
 
 def renew(
     name: Name,
-    request: SessionWorkload,
+    request: RequestFile,
     to: Out = None,
     target: Target = None,
     state: State = DEFAULT_STATE,

@@ -28,7 +28,7 @@ def reissue(connection: Connection, authority: Authority, now: datetime) -> tupl
             new = credential_of(authority.reissue_identity(row.name, certificate, now))
             values = {"serial": new.id, "name": row.name, "created": to_microseconds(now)}
             connection.execute(certificates.insert().values(values | {"certificate": new.content}))
-            issued.append(HeldCertificate(row.name, new.digest, to_microseconds(new.expiry)))
+            issued.append(HeldCertificate(new.digest, to_microseconds(new.expiry), row.name))
     return tuple(issued)
 
 
@@ -51,7 +51,7 @@ def revoke_predecessor(connection: Connection, authority: Authority, now: dateti
             here = certificates.c.serial == row.serial
             connection.execute(certificates.update().where(here).values(revoked=to_microseconds(now)))
             known = credential_of(certificate)
-            revoked.append(HeldCertificate(row.name, known.digest, to_microseconds(known.expiry)))
+            revoked.append(HeldCertificate(known.digest, to_microseconds(known.expiry), row.name))
     return tuple(revoked)
 
 

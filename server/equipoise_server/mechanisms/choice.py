@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.rounds import MechanismPlan
+from equipoise_server.mechanisms.prior.choice import Start
 
 NEAR = 0.05
 SAYS_NOTHING = 0.5
@@ -35,7 +36,8 @@ class Candidate:
     """One mechanism's plan, or the refusal where it has none.
 
     `alpha`: as in the rules above; 1 where there is no plan. `beyond`: in words, the limit that the plan exceeds;
-    empty where it exceeds none.
+    empty where it exceeds none. `starts`: the plans from each prior, the first of which is the plan; empty of a
+    mechanism that starts from none.
     """
 
     mechanism: str
@@ -43,6 +45,7 @@ class Candidate:
     refusal: Refusal | None
     alpha: float = 1.0
     beyond: str = ""
+    starts: tuple[Start, ...] = ()
 
 
 Plans = list[tuple[Candidate, MechanismPlan]]

@@ -6,18 +6,26 @@ It uses public facts only.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.rounds import STANDING as ANSWERING
 from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.checking import check_setting
-from equipoise_server.mechanisms.choice import NEAR, Candidate, Refusal, Rule, by_expected_error, by_promise, choose
+from equipoise_server.mechanisms.choice import Candidate, Refusal, Rule, by_expected_error, choose
 from equipoise_server.mechanisms.interface import Mechanism, OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.online.interface import SessionMechanism
+from equipoise_server.mechanisms.prior.choice import (
+    STANDING,
+    Start,
+    StartsFromPrior,
+    without_measurement,
+)
+from equipoise_server.mechanisms.standing.released import OPTION
 
 MAX_SECONDS = 3600.0  # predicted, on one ordinary core
 MAX_MEMORY = 16 * 2**30  # bytes
@@ -48,6 +56,12 @@ class Comparison:
             raise _none_can(self.candidates)
         return self.chosen.plan
 
+    @property
+    def from_measurement(self) -> bool:
+        """Whether the chosen plan answers or starts from the standing measurement in the options."""
+        chosen = self.chosen
+        return chosen is not None and (chosen.mechanism == ANSWERING or _prior(chosen) == STANDING)
+
 
 def compare(
     setting: PublicParameters,
@@ -76,39 +90,18 @@ def compare(
         report(name)
         candidates.append(_candidate(planned, setting))
     rule = rule or by_expected_error
-    return Comparison(setting, tuple(candidates), choose(candidates, rule), rule)
+    chosen = choose(candidates, rule)
+    if chosen is not None and _prior(chosen) != STANDING:
+        # As if there were no standing measurement: the record of such a round does not name it.
+        candidates = [_without_standing(each, setting) for each in candidates]
+        chosen = choose(candidates, rule)
+    return Comparison(setting, tuple(candidates), chosen, rule)
 
 
 def without_choice(planned: Mechanism | SessionMechanism, setting: PublicParameters) -> Comparison:
     """Return the comparison of one mechanism with no other. Raises its refusal, where it has no plan."""
     candidate = _planned(planned, setting)
     return Comparison(setting, (candidate,), candidate, by_expected_error)
-
-
-def why(comparison: Comparison) -> str:
-    """Say in one sentence why the chosen mechanism won; empty where none has a plan, or one alone was asked."""
-    chosen = comparison.chosen
-    if chosen is None or chosen.plan is None or len(comparison.candidates) == 1:
-        return ""
-    others = [each for each in comparison.candidates if each.plan is not None and each is not chosen]
-    other = choose(others, comparison.rule)
-    if other is None or other.plan is None:
-        return f"{chosen.mechanism} is the only mechanism that can serve this round."
-    if other.beyond and not chosen.beyond:
-        return f"Of all plans within the limits of time and memory, only that of {chosen.mechanism} can serve."
-    if comparison.rule is by_promise:
-        return (
-            f"{chosen.mechanism} promises {_figure(chosen.plan.max_half_width)} (alpha {_figure(chosen.alpha)}); "
-            f"{other.mechanism}, the next, {_figure(other.plan.max_half_width)} (alpha {_figure(other.alpha)})."
-        )
-    expected = f"{chosen.mechanism} is expected to err by {_figure(chosen.plan.expected_error)} in the mean"
-    near = other.plan.expected_error <= chosen.plan.expected_error * (1 + NEAR)
-    tie = "; that counts as equal, and the promise, the cost to the analysts and the time decide" if near else ""
-    return f"{expected}, {other.mechanism}, the next, by {_figure(other.plan.expected_error)}{tie}."
-
-
-def _figure(error: float) -> str:
-    return f"{error:.3g}"
 
 
 def alpha(plan: MechanismPlan, setting: PublicParameters) -> float:
@@ -160,6 +153,8 @@ class Auto:
 
 
 def _candidate(mechanism: Mechanism | SessionMechanism, setting: PublicParameters) -> Candidate:
+    if OPTION in setting.options and not isinstance(mechanism, StartsFromPrior):
+        setting = replace(setting, options=without_measurement(setting.options))
     try:
         return _planned(mechanism, setting)
     except (InvalidArgument, BudgetExhausted) as refusal:
@@ -167,8 +162,28 @@ def _candidate(mechanism: Mechanism | SessionMechanism, setting: PublicParameter
 
 
 def _planned(mechanism: Mechanism | SessionMechanism, setting: PublicParameters) -> Candidate:
-    plan = mechanism.plan(setting)
-    return Candidate(mechanism.name, plan, None, alpha(plan, setting), beyond_limits(plan, setting))
+    if isinstance(mechanism, StartsFromPrior):
+        starts = mechanism.starts(setting)
+        return _of(mechanism.name, starts[0].plan, setting, tuple(starts))
+    return _of(mechanism.name, mechanism.plan(setting), setting)
+
+
+def _of(name: str, plan: MechanismPlan, setting: PublicParameters, starts: tuple[Start, ...] = ()) -> Candidate:
+    return Candidate(name, plan, None, alpha(plan, setting), beyond_limits(plan, setting), starts)
+
+
+def _prior(candidate: Candidate) -> str | None:
+    return candidate.starts[0].prior if candidate.starts else None
+
+
+def _without_standing(candidate: Candidate, setting: PublicParameters) -> Candidate:
+    if _prior(candidate) != STANDING:
+        return candidate
+    starts = candidate.starts[1:]
+    if starts:
+        return _of(candidate.mechanism, starts[0].plan, setting, starts)
+    problem = InvalidArgument("options.prior", "is standing, and another mechanism is expected to err less")
+    return Candidate(candidate.mechanism, None, problem)
 
 
 def _none_can(candidates: Sequence[Candidate]) -> Refusal:

@@ -17,6 +17,7 @@ from equipoise_server.mechanisms.online.mechanism import Online
 from equipoise_server.mechanisms.online_private.mechanism import OnlinePrivate
 from equipoise_server.mechanisms.planner import Auto
 from equipoise_server.mechanisms.pooled.mechanism import Pooled
+from equipoise_server.mechanisms.prior.choice import StartsFromPrior
 from equipoise_server.mechanisms.projection.mechanism import Projection
 from equipoise_server.mechanisms.small_db.mechanism import SmallDatabase
 from equipoise_server.mechanisms.standing.measurement import Measurement
@@ -68,6 +69,12 @@ def session_mechanism(name: str) -> SessionMechanism:
     if name not in SESSION_MECHANISMS:
         raise InvalidArgument("mechanism", f"unknown; there is {', '.join(sorted(SESSION_MECHANISMS))}")
     return SESSION_MECHANISMS[name]
+
+
+def may_start_from_measurement(name: str) -> bool:
+    """Return whether a mechanism of this name, or one that a planner of this name asks, may start from a prior."""
+    asked = MECHANISMS.values() if name in PLANNERS else [(MECHANISMS | SESSION_MECHANISMS).get(name)]
+    return any(isinstance(each, StartsFromPrior) for each in asked)
 
 
 def check_workload(plan: MechanismPlan, workload: CompiledWorkload) -> None:

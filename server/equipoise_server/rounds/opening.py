@@ -21,6 +21,7 @@ from equipoise.records.canonical import canonical_json
 from equipoise.records.public_facts import SHARE, TERMS
 from equipoise.records.sealed_seeds import fingerprint
 from equipoise_server.mechanisms.planner import Comparison
+from equipoise_server.mechanisms.prior.choice import without_measurement
 from equipoise_server.rounds.account_room import check_accounts, open_accounts, planned_charges
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import lifecycle_of
@@ -96,7 +97,10 @@ class Opening:
             terms = with_measurement(connection, terms, dataset, now)
         if terms.close_time is not None and terms.close_time <= now:
             raise InvalidArgument("close_time", "must be in the future")
-        return terms, compare_plans(with_defaults(terms, now), dataset)
+        comparison = compare_plans(with_defaults(terms, now), dataset)
+        if not comparison.from_measurement:
+            terms = replace(terms, options=without_measurement(terms.options))
+        return terms, comparison
 
     def charges(self, terms: Terms, plan: MechanismPlan) -> tuple[AccountCharge, ...]:
         """Return the charges of a plan, and whether the accounts admit them now. Nothing is opened or reserved."""

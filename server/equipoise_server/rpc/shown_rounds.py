@@ -10,8 +10,9 @@ from equipoise.model.accounts import AccountCharge, Budget
 from equipoise.model.plan_choices import PlanChoice
 from equipoise.model.rounds import MechanismPlan, Plan, PlanNumbers, Progress, Round, RoundDetail, Terms
 from equipoise_server.conversion import epsilon_for
+from equipoise_server.mechanisms.explanation import why
 from equipoise_server.mechanisms.forecasts import shown_candidates
-from equipoise_server.mechanisms.planner import Comparison, why
+from equipoise_server.mechanisms.planner import Comparison
 from equipoise_server.rounds.records import RoundRecord
 
 
@@ -34,11 +35,10 @@ def shown_to_operator(record: RoundRecord, progress: Progress, charges: tuple[Ac
 
 def shown_choice(comparison: Comparison, terms: Terms, charges: tuple[AccountCharge, ...]) -> PlanChoice:
     """Return a plan as it is shown, with what it was chosen from where the terms leave the choice."""
-    because = why(comparison)
     return PlanChoice(
         plan=shown_plan(comparison.plan, terms, charges),
-        because=because,
-        candidates=shown_candidates(comparison) if because else (),
+        because=why(comparison),
+        candidates=shown_candidates(comparison) if len(comparison.candidates) > 1 else (),
     )
 
 

@@ -37,10 +37,15 @@ def test_a_measurement_without_its_noise_on_record_ends_no_audit() -> None:
     assert "is not of its form" in answered(measured_custodian(parameters="{}"), NAMED)
 
 
-def answered(custodian: Custodian, named: object) -> str:
-    """What A9 says of a round that answers from what it names; empty where it is in order."""
+def answered(custodian: Custodian, named: object, planned: object = None) -> str:
+    """What A9 says of a round that answers from what it names; empty where it is in order.
+
+    `planned`: the plan's parameters, which else name the same.
+    """
     custodian.open("aa")
-    custodian.change_last("plan", terms={"options": {"standing": named}})
+    parameters = json.dumps({"measurement": named} if planned is None else planned)
+    options = {} if named is None else {"standing": named}
+    custodian.change_last("plan", terms={"options": options}, plan={"parameters": parameters})
     for step in (custodian.reserve, custodian.seal, custodian.run, custodian.settle, custodian.release):
         step("aa")
     checks = verify(custodian.archive(), custodian.trusted).checks
@@ -49,6 +54,15 @@ def answered(custodian: Custodian, named: object) -> str:
 
 def test_a_measurement_without_analysts_and_a_round_that_answers_from_it_are_in_order() -> None:
     assert answered(measured_custodian(), NAMED) == ""
+
+
+def test_a_plan_uses_just_the_measurement_that_the_terms_name() -> None:
+    prior = {"prior": {"measured": {"noise": NOISE, "released": {"round": "bb", "digest": DIGEST}}}}
+    assert answered(measured_custodian(), NAMED, prior) == ""
+    other = {"prior": {"measured": {"noise": NOISE, "released": {"round": "cc", "digest": DIGEST}}}}
+    assert "does not use the measurement" in answered(measured_custodian(), NAMED, other)
+    assert "does not use the measurement" in answered(measured_custodian(), NAMED, [{"game": None}])
+    assert "that the terms do not name" in answered(measured_custodian(), None, [prior])
 
 
 @pytest.mark.parametrize(

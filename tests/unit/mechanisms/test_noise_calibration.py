@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from dp_accounting.privacy_accountant import NeighboringRelation
 from dp_accounting.rdp import RdpAccountant
-from harness.instance import SEED, instance, plan_of, silent, true_answers
+from harness.instance import SEED, instance, silent, true_answers
 
 from equipoise import accounting
 from equipoise.errors import InvalidArgument
@@ -65,7 +65,7 @@ def test_the_law_that_reaches_less_far_is_chosen() -> None:
 @pytest.mark.parametrize(("answers", "method"), [("laplace", 2), ("gaussian", 3)])
 def test_answers_say_how_they_were_made_and_keep_to_their_intervals(answers: str, method: int) -> None:
     case = instance(analysts=4, answers=answers, threshold=0.0)
-    plan = plan_of(case)
+    plan = case.plan
     repair = repair_of(plan.parameters)
     assert repair.noise.name == answers
     outcome = mechanism("equilibrium").run(
@@ -88,7 +88,7 @@ def test_answers_say_how_they_were_made_and_keep_to_their_intervals(answers: str
 @pytest.mark.parametrize("answers", ["laplace", "gaussian"])
 def test_every_place_is_charged(answers: str) -> None:
     case = instance(analysts=4, answers=answers)
-    plan = plan_of(case)
+    plan = case.plan
     repair = repair_of(plan.parameters)
     places = sum(repair.cut_offs.values())
     size = Size.of(case.setting)
@@ -110,7 +110,7 @@ def test_every_place_is_charged(answers: str) -> None:
     ("answers", "play"), [("gaussian", "mixed"), ("laplace", "mixed"), ("gaussian", "sampled")]
 )
 def test_what_a_plan_exports_is_what_it_charges(answers: str, play: str) -> None:
-    plan = plan_of(instance(answers=answers, play=play))
+    plan = instance(answers=answers, play=play).plan
     assert plan.analyst_cost is not None
     for events, cost, delta in (
         (plan.data_events, plan.data_cost, 1 / 200_000**2),
@@ -123,7 +123,7 @@ def test_what_a_plan_exports_is_what_it_charges(answers: str, play: str) -> None
 
 
 def test_a_round_without_places_is_charged_for_none() -> None:
-    plan = plan_of(instance(analysts=3, cut_off=0))
+    plan = instance(analysts=3, cut_off=0).plan
     published = accounting.events_from_json(plan.data_events)
     assert accounting.charge_of(published) == plan.data_cost
     assert [part.amounts()[0] for part in published[1:]] == [0, 0, 0]
@@ -131,7 +131,7 @@ def test_a_round_without_places_is_charged_for_none() -> None:
 
 def test_nonsense_is_refused() -> None:
     with pytest.raises(InvalidArgument, match=r"options\.answers"):
-        plan_of(instance(analysts=3, answers="normal"))
+        _ = instance(analysts=3, answers="normal").plan
     case = instance(analysts=3, answers="gaussian")
     with pytest.raises(InvalidArgument, match=r"options\.answers"):
-        plan_of(replace(case, setting=replace(case.setting, unit="analyst")))
+        _ = replace(case, setting=replace(case.setting, unit="analyst")).plan

@@ -27,6 +27,7 @@ from equipoise_server.mechanisms.choice import (
     choose,
     said,
 )
+from equipoise_server.mechanisms.explanation import why
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.planner import (
     MAX_MEMORY,
@@ -35,7 +36,6 @@ from equipoise_server.mechanisms.planner import (
     alpha,
     beyond_limits,
     compare,
-    why,
     without_choice,
 )
 from equipoise_server.mechanisms.pooled.plan import PooledParameters

@@ -20,7 +20,8 @@ from equipoise.wire.rounds import PLAN as PLANS
 from equipoise.wire.rounds import STATES, plan_choice_to_message, round_detail_to_message, round_to_message
 from equipoise.wire.submissions import receipt_to_message
 from equipoise_server.conversion import epsilon_for
-from equipoise_server.mechanisms.planner import compare, why, without_choice
+from equipoise_server.mechanisms.explanation import why
+from equipoise_server.mechanisms.planner import compare, without_choice
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rounds.terms.checks import setting_of

@@ -30,7 +30,7 @@ def data_parts(parameters: EquilibriumParameters, size: Size, setting: PublicPar
     parts: list[PrivacyEvent] = []
     truncated = game_sampling_slack(game)
     if start is not None:
-        parts.append(start.prior.event())
+        parts += start.prior.events()
         truncated += start.prior.truncation()
     if game is not None:
         parts.append(ZcdpEvent("game", Fraction(cost_model.data_rho(game, size))))

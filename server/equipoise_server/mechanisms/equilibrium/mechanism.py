@@ -6,7 +6,8 @@ starts from the prior. Without a prior it is HRU's game as printed.
 Source: Hsu, Roth, Ullman (2012), Algorithms 1 to 4, as corrected in mechanisms sections 2 to 5 and 9.
 
 Formal guarantees with a prior. For the people in the table: the sum of the rhos of its measurement, the game and
-the tests (adaptive composition: each reads the outputs of those before it). For the analysts: the game's cost
+the tests (adaptive composition: each reads the outputs of those before it); of the game and the tests alone where
+the measurement is the dataset's standing one, which was charged when it was made. For the analysts: the game's cost
 alone, as printed; nothing where nothing is played, as no workload has a part in the prior.
 
 Formal guarantees without. For the people in the table: the sum of the game's rho and of repair's, charged in full:
@@ -40,9 +41,10 @@ from equipoise_server.mechanisms.answers import uncertified
 from equipoise_server.mechanisms.checking import planned_workloads
 from equipoise_server.mechanisms.equilibrium.cost_model import Size, every_query_a_unit
 from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
-from equipoise_server.mechanisms.equilibrium.plan import plan_equilibrium
+from equipoise_server.mechanisms.equilibrium.plan import planned_starts
 from equipoise_server.mechanisms.equilibrium.start import begin, certify_all
 from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters
+from equipoise_server.mechanisms.prior.choice import Start
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, repair_analysts
 from equipoise_server.mechanisms.repair.statement_repair import SynopsisCounts, repair
 from equipoise_server.mechanisms.repair.weights_hypothesis import starting_weights
@@ -57,7 +59,11 @@ class Equilibrium:
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
         """Plan a round from public facts, by `selection`. Options may force single parameters."""
-        return plan_equilibrium(self.name, setting)
+        return self.starts(setting)[0].plan
+
+    def starts(self, setting: PublicParameters) -> list[Start]:
+        """Plan a round from every prior that it may start from, best first."""
+        return planned_starts(self.name, setting)
 
     def run(
         self,
@@ -72,7 +78,7 @@ class Equilibrium:
         present = planned_workloads(setting, data, workloads)
         parameters = EquilibriumParameters.from_json(plan.parameters)
         together = joined(setting, list(present.values()))
-        begun = None if parameters.start is None else begin(parameters.start, data, seed, progress)
+        begun = None if parameters.start is None else begin(parameters.start, setting, data, seed, progress)
         progress("counting", 0, 1)
         counts = data.count(together)
         progress("counting", 1, 1)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from equipoise.errors import InvalidArgument
 from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.prior.choice import NONE, OF_PRIOR, check_prior
 
 # What may be forced: words; numbers with the largest value of each, and whether it is whole and at least 1.
 WORDS = {
     "play": ("mixed", "sampled", "hru"),
     "units": ("statement", "query"),
     "answers": ("laplace", "gaussian"),
-    "prior": ("own", "none"),
 }
 OPTIONS = {
     "rounds": (2**17, True),
@@ -26,7 +26,7 @@ OPTIONS = {
     "game_share": (1, False),
 }
 OF_REPAIR = ("threshold", "cut_off", "answers", "repair_rounds")  # which a prior's tests take the place of
-OF_ANY_ROUND = ("prior", "game_share")  # whatever a round starts from; all others force a game
+OF_ANY_ROUND = (*OF_PRIOR, "game_share")  # whatever a round starts from; all others force a game
 ANALYST_OPTIONS = {"repair_rounds": (512, True)}  # unit = analyst only
 
 
@@ -51,7 +51,8 @@ def check_options(setting: PublicParameters) -> None:
             "options.units",
             "must be statement where analysts are protected: hiding one cell of a table hides nothing",
         )
-    for name in OF_REPAIR if options.get("prior") == "own" else ():
+    check_prior(options)
+    for name in OF_REPAIR if options.get("prior", NONE) != NONE else ():
         if name in options:
             raise InvalidArgument(f"options.{name}", "belongs to repair without a prior; set prior to none")
 
@@ -60,12 +61,16 @@ def _check_values(setting: PublicParameters) -> None:
     options = setting.options
     known = OPTIONS | ANALYST_OPTIONS if setting.unit == "analyst" else OPTIONS
     for name, value in sorted(options.items()):
+        if name in OF_PRIOR:
+            continue
         if name in WORDS:
             if value not in WORDS[name]:
                 raise InvalidArgument(f"options.{name}", f"must be {' or '.join(WORDS[name])}")
             continue
         if name not in known:
-            raise InvalidArgument(f"options.{name}", f"unknown; there is {', '.join(sorted({*WORDS, *known}))}")
+            raise InvalidArgument(
+                f"options.{name}", f"unknown; there is {', '.join(sorted({*WORDS, *OF_PRIOR, *known}))}"
+            )
         largest, counts = known[name]
         if isinstance(value, bool) or not isinstance(value, int | float) or not counts <= value <= largest:
             raise InvalidArgument(f"options.{name}", f"must be a number between {int(counts)} and {largest}")

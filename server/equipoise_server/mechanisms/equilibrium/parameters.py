@@ -36,7 +36,7 @@ GAME: Codec[GameParameters] = object_codec(
 
 @canonical_object
 class PriorStart:
-    """What a round that starts from a prior measures, delivers and tests.
+    """What a round that starts from a prior measures or has been told, delivers and tests.
 
     `laid_out`: how many records laid out along the prior the synopsis has, after the drawn ones. `tests`: what
     gives the intervals.
@@ -77,8 +77,9 @@ class EquilibriumParameters(Parameters):
         """Say what the round starts from, and whether anything is played."""
         if self.start is None:
             return "the uniform distribution; the game is played as published"
-        tables = len(self.start.prior.noise.largest)
-        prior = f"a prior, fitted to {tables} table{'' if tables == 1 else 's'} of the round's own"
+        tables, released = len(self.start.prior.noise.largest), self.start.prior.released
+        whose = f"the standing measurement {released.round_id}" if released else "the round's own"
+        prior = f"a prior, fitted to {tables} table{'' if tables == 1 else 's'} of {whose}"
         played = (
             "play goes on from there"
             if self.game

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 
 from equipoise.accounting import RHO_UNIT, PrivacyEvent, rounded_up
 from equipoise.errors import BudgetExhausted, InvalidArgument
@@ -21,20 +22,21 @@ from equipoise_server.mechanisms.equilibrium.forecast import (
 )
 from equipoise_server.mechanisms.equilibrium.options import check_options, forces_a_game
 from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
-from equipoise_server.mechanisms.equilibrium.prior_plan import plans_from_prior
+from equipoise_server.mechanisms.equilibrium.prior_plan import plan_from_prior
 from equipoise_server.mechanisms.equilibrium.selection import choose
 from equipoise_server.mechanisms.expected_error import mean_over_queries, only_predicates
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
+from equipoise_server.mechanisms.prior.choice import NONE, OWN, PRIOR, STANDING, Start, starts_of
 from equipoise_server.mechanisms.repair import analyst_repair_plan, statement_repair_plan
 
 MEAN_PART = 0.2  # of the largest error of dense predicates that the mean is, measured on Adult
 
 
-def plan_equilibrium(name: str, setting: PublicParameters) -> MechanismPlan:
-    """Plan the round of least expected error: from a prior of its own, or the game as printed, or as options force.
+def planned_starts(name: str, setting: PublicParameters) -> list[Start]:
+    """Plan the round from every prior that it may start from, that of least expected error first.
 
-    Where a game's parameters are forced and no prior is, the game is the printed one.
+    Without a prior it is the game as printed, as also where a game's parameters are forced and no prior is.
 
     Raises:
         InvalidArgument: an option or the setting cannot be served.
@@ -42,20 +44,11 @@ def plan_equilibrium(name: str, setting: PublicParameters) -> MechanismPlan:
     """
     check_setting(setting)
     check_options(setting)
-    prior = setting.options.get("prior", "none" if forces_a_game(setting) else None)
-    if prior == "none":
-        return plan_printed(name, setting)
-    if prior == "own":
-        return min(plans_from_prior(name, setting), key=lambda plan: plan.expected_error)
-    plans: list[MechanismPlan] = []
-    with suppress(InvalidArgument, BudgetExhausted):
-        plans += plans_from_prior(name, setting)
-    try:
-        plans.append(plan_printed(name, setting))
-    except (InvalidArgument, BudgetExhausted):
-        if not plans:
-            raise
-    return min(plans, key=lambda plan: plan.expected_error)
+    printed = forces_a_game(setting) and PRIOR not in setting.options
+    ways: dict[str, Callable[[], MechanismPlan]] = {NONE: lambda: plan_printed(name, setting)}
+    if not printed:
+        ways |= {prior: partial(plan_from_prior, name, setting, prior) for prior in (OWN, STANDING)}
+    return starts_of(setting, ways)
 
 
 def plan_printed(name: str, setting: PublicParameters) -> MechanismPlan:

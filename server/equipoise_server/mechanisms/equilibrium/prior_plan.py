@@ -1,8 +1,8 @@
-"""Plans of `equilibrium` from a prior of the round's own: the prior alone, and play that starts from it.
+"""Plans of `equilibrium` from a prior: the prior alone, and play that starts from it.
 
-The data's budget is divided among the prior, play and tests. Play is left out where it is not expected to improve
-on the prior, which is nearly always: a synopsis of drawn records errs by what drawing them errs by, and a prior by
-less.
+The data's budget is divided among the prior, play and tests; the dataset's standing measurement leaves all of it
+to play and tests. Play is left out where it is not expected to improve on the prior, which is nearly always: a
+synopsis of drawn records errs by what drawing them errs by, and a prior by less.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParame
 from equipoise_server.mechanisms.equilibrium.selection import choose
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
+from equipoise_server.mechanisms.prior.choice import OF_PRIOR, STANDING
 from equipoise_server.mechanisms.prior.forecast import expected_largest, expected_mean
-from equipoise_server.mechanisms.prior.plan import plan_prior
+from equipoise_server.mechanisms.prior.plan import PriorParameters, plan_prior, standing_prior
 from equipoise_server.mechanisms.repair.final_tests import plan_final_tests
 from equipoise_server.mechanisms.running_time import counting_bytes, counting_seconds
 
@@ -44,38 +45,50 @@ GAIN = 0.95  # play must be expected to leave less than this part of the prior's
 ESTIMATE_SECONDS = 4e-6  # of a query's interval from the measurement
 
 
-def plans_from_prior(name: str, setting: PublicParameters) -> list[MechanismPlan]:
+def plan_from_prior(name: str, setting: PublicParameters, prior: str) -> MechanismPlan:
     """Return the plan of a prior alone, or of play from a prior where that is forced or expected to improve on it.
 
-    Raises `InvalidArgument` or `BudgetExhausted` where there is none.
+    Args:
+        name: the mechanism's.
+        setting: the public parameters.
+        prior: `OWN`, measured with a part of the data's budget, or `STANDING`.
+
+    Raises:
+        InvalidArgument: there is nothing that such a prior could be made of, or no game can be played.
+        BudgetExhausted: the budget is too small.
     """
     if forces_a_game(setting):
-        return [plan_played(name, setting)]
-    alone = plan_alone(name, setting)
+        return plan_played(name, setting, prior)
+    alone = plan_alone(name, setting, prior)
     with suppress(InvalidArgument, BudgetExhausted):
-        played = plan_played(name, setting)
+        played = plan_played(name, setting, prior)
         if played.expected_error < GAIN * alone.expected_error:
-            return [played]
-    return [alone]
+            return played
+    return alone
 
 
-def plan_alone(name: str, setting: PublicParameters) -> MechanismPlan:
+def plan_alone(name: str, setting: PublicParameters, prior: str) -> MechanismPlan:
     """Plan a prior, which is laid out, and tests of it. Nothing is played, and the analysts are charged nothing."""
-    share = _share(setting)
-    return _plan(name, setting, share, None, setting)
+    return _plan(name, setting, _prior(setting, prior, _share(setting)), None, setting)
 
 
-def plan_played(name: str, setting: PublicParameters) -> MechanismPlan:
+def plan_played(name: str, setting: PublicParameters, prior: str) -> MechanismPlan:
     """Plan a prior, a game that starts from it, and tests."""
     if Size.of(setting).units < 2:
         raise InvalidArgument("shares", "the game needs at least 2 units; leave its parameters to the planner")
     share = _share(setting)
     rho = int(usable_rho(setting.data_budget) * share * PLAYED)
     epsilon = epsilon_for(Cost(rho=rho), usable_delta(setting.data_budget))
-    options = {name: value for name, value in setting.options.items() if name != "prior"} | {"game_share": 1}
+    options = {name: value for name, value in setting.options.items() if name not in OF_PRIOR} | {"game_share": 1}
     playing = replace(setting, data_budget=Budget(epsilon, setting.data_budget.delta), options=options)
     choice = choose(playing, None)
-    return _plan(name, setting, share * (1 - PLAYED), choice.game, choice.playing)
+    return _plan(name, setting, _prior(setting, prior, share * (1 - PLAYED)), choice.game, choice.playing)
+
+
+def _prior(setting: PublicParameters, prior: str, share: Fraction) -> PriorParameters:
+    if prior == STANDING:
+        return standing_prior(setting)
+    return plan_prior(setting, Fraction(usable_rho(setting.data_budget), RHO_UNIT) * share)
 
 
 def _share(setting: PublicParameters) -> Fraction:
@@ -84,13 +97,16 @@ def _share(setting: PublicParameters) -> Fraction:
 
 
 def _plan(
-    name: str, setting: PublicParameters, share: Fraction, game: GameParameters | None, playing: PublicParameters
+    name: str,
+    setting: PublicParameters,
+    prior: PriorParameters,
+    game: GameParameters | None,
+    playing: PublicParameters,
 ) -> MechanismPlan:
-    """Plan a prior of `share` of the data's budget, a game if there is one, and tests with what is left."""
+    """Plan a game from the prior, if there is one, and tests with what is left of the data's budget."""
     size, allowed = Size.of(setting), Fraction(usable_rho(setting.data_budget), RHO_UNIT)
-    prior = plan_prior(setting, allowed * share)
     mean, largest = expected_mean(prior, setting), expected_largest(prior, setting)
-    spent, laid_out = rounded_up(prior.event().rho, RHO_UNIT), LAID_OUT
+    spent, laid_out = rounded_up(prior.rho, RHO_UNIT), LAID_OUT
     if game is not None:
         spent += rounded_up(cost_model.data_rho(game, size), RHO_UNIT)
         laid_out, reached = combined(game, size, largest)
@@ -100,7 +116,7 @@ def _plan(
         left = allowed - Fraction(spent, RHO_UNIT)
         if left <= 0:
             raise BudgetExhausted("data_budget: leaves too little for tests; raise it or ask for less")
-    tests = plan_final_tests(setting, largest, left)
+    tests = plan_final_tests(setting, largest, left, released=prior.released is not None)
     parameters = EquilibriumParameters(game, None, PriorStart(prior, laid_out, tests))
     on_analysts: list[PrivacyEvent] = []
     if setting.protects_analysts:

@@ -1,4 +1,4 @@
-"""A round's start from a prior of its own, and the intervals of what it comes to."""
+"""A round's start from a prior, and the intervals of what it comes to."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from equipoise.model.results import Answers
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.equilibrium.parameters import PriorStart
-from equipoise_server.mechanisms.interface import OnStep
+from equipoise_server.mechanisms.interface import OnStep, PublicParameters
 from equipoise_server.mechanisms.prior.distribution import Prior
-from equipoise_server.mechanisms.prior.measure import LABEL, fitted_prior
+from equipoise_server.mechanisms.prior.measure import fitted_prior, measured_for
 from equipoise_server.mechanisms.repair.final_tests import certify
 from equipoise_server.mechanisms.repair.statement_repair import SynopsisCounts
-from equipoise_server.mechanisms.residuals.measurement import Measured, measure
+from equipoise_server.mechanisms.residuals.measurement import Measured
 
 
 @dataclass(frozen=True, eq=False)
 class Begun:
-    """What a round measured before anything was played, and the prior fitted to it: released, no workload in it."""
+    """What was measured before anything was played, and the prior fitted to it: released, no workload in it."""
 
     parameters: PriorStart
     measured: Measured
@@ -34,10 +34,10 @@ class Begun:
         return self.prior.records(self.parameters.laid_out)
 
 
-def begin(start: PriorStart, data: Counts, seed: bytes, progress: OnStep) -> Begun:
-    """Measure the prior's marginals and fit the prior. No workload is an argument."""
+def begin(start: PriorStart, setting: PublicParameters, data: Counts, seed: bytes, progress: OnStep) -> Begun:
+    """Measure the prior's marginals, or read what was released of them, and fit it. No workload is an argument."""
     progress("measuring", 0, 1)
-    measured = measure(data, start.prior.noise, seed, LABEL)
+    measured = measured_for(start.prior, setting, data, seed)
     progress("measuring", 1, 1)
     return Begun(start, measured, fitted_prior(start.prior, measured))
 

@@ -35,7 +35,7 @@ from equipoise_server.mechanisms.online.prior_plan import (
 )
 from equipoise_server.mechanisms.online.stages import Stage
 from equipoise_server.mechanisms.online.streams import SessionStreams
-from equipoise_server.mechanisms.prior.choice import plan_with_prior
+from equipoise_server.mechanisms.prior.choice import NONE, OWN, STANDING, Start, starts_of
 from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior, told_expected_error
 from equipoise_server.mechanisms.repair.private_weights import answer_scores, rounding_error
 from equipoise_server.mechanisms.running_time import fitting_bytes, online_seconds
@@ -48,14 +48,14 @@ class Online:
     """The mechanism `online`.
 
     Formal guarantees. For the people in the table: `c (e_0^2 / 2 + rho_a)` in zCDP for c updates, or the sum over
-    stages that differ, and what a prior's measurement costs before them; up to the truncation of the noise, however
-    many statements are asked, and whoever chooses them having seen all earlier answers. A statement's score is the
-    largest error of its cells under the hypothesis, in units of 2^-16 records,
-    and moves by at most 2^16 when a record is replaced. Between two updates the hypothesis is a function of what
-    was published, and the tests are one AboveThreshold (`accounting.sparse_vector_rho`); the statement that ends it
-    is answered whole with fresh noise (`accounting.gaussian_rho`). Such costs add up where each mechanism is chosen
-    by what the earlier ones published (Bun & Steinke 2016, Lemma 2.3). All c are charged, whether or not they are
-    used, and after the c-th nothing is read from the table at all.
+    stages that differ, and what a measurement of its own costs before them; up to the truncation of the noise,
+    however many statements are asked, and whoever chooses them having seen all earlier answers. A statement's score
+    is the largest error of its cells under the hypothesis, in units of 2^-16 records, and moves by at most 2^16
+    when a record is replaced. Between two updates the hypothesis is a function of what was published, and the tests
+    are one AboveThreshold (`accounting.sparse_vector_rho`); the statement that ends it is answered whole with fresh
+    noise (`accounting.gaussian_rho`). Such costs add up where each mechanism is chosen by what the earlier ones
+    published (Bun & Steinke 2016, Lemma 2.3). All c are charged, whether or not they are used, and after the c-th
+    nothing is read from the table at all.
 
     For the analysts: **none**. What one analyst asks uses up the updates of all, and moves the hypothesis from
     which all are answered: nothing hides an analyst's statements from the others of its session. With one share
@@ -74,21 +74,32 @@ class Online:
     def plan(self, setting: PublicParameters) -> MechanismPlan:
         """Plan updates, threshold and noise from the shares, the length and the budget.
 
-        Options: `prior`, "own" or "none", says whether the hypothesis starts from a measurement; without it, the
-        planner takes what is expected to err less. `updates` forces the number of updates; `threshold` the error,
-        as a fraction of the records, from which a hypothesis is updated (with a prior: for the first time);
-        `answers` the distribution of the noise.
+        Options: `prior`, "own", "standing" or "none", says whether the hypothesis starts from a measurement, and
+        which one; without it, the planner takes what is expected to err least. `updates` forces the number of
+        updates; `threshold` the error, as a fraction of the records, from which a hypothesis is updated (with a
+        prior: for the first time); `answers` the distribution of the noise.
         """
+        return self.starts(setting)[0].plan
+
+    def starts(self, setting: PublicParameters) -> list[Start]:
+        """Plan a session from every prior that it may start from, best first."""
         session_length(setting, slotted=False)
         check_options(setting.options)
         check_enumerable(setting)
-        plan = plan_with_prior(setting, lambda: self._from_prior(setting), lambda: self._from_nothing(setting))
+        starts = starts_of(
+            setting,
+            {
+                NONE: lambda: self._from_nothing(setting),
+                OWN: lambda: self._from_prior(setting, OWN),
+                STANDING: lambda: self._from_prior(setting, STANDING),
+            },
+        )
         if setting.protects_analysts and len(setting.shares) > 1:
             problem = (
                 "online protects no analyst from the others of its session; leave it out, or open one for each"
             )
             raise InvalidArgument("analyst_budget", problem)
-        return plan
+        return starts
 
     def _from_nothing(self, setting: PublicParameters) -> MechanismPlan:
         parameters = plan_online(setting)
@@ -104,8 +115,8 @@ class Online:
             memory_bytes=fitting_bytes(setting),
         )
 
-    def _from_prior(self, setting: PublicParameters) -> MechanismPlan:
-        parameters = plan_from_prior(setting)
+    def _from_prior(self, setting: PublicParameters, prior: str) -> MechanismPlan:
+        parameters = plan_from_prior(setting, prior)
         updates = len(parameters.stages)
         return make_plan(
             self.name,
@@ -127,14 +138,14 @@ class Online:
     def start(self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes) -> OnlineSession:
         """Start a session before its first statement, from the uniform hypothesis or from a prior.
 
-        A prior is measured here. It is a function of the table, the plan and the seed, so that a session that is
-        started again has the same one.
+        A prior of its own is measured here. It is a function of the table, the plan and the seed, so that a session
+        that is started again has the same one. The standing measurement comes with the setting.
         """
         if '"stages"' not in plan.parameters:
             stages = OnlineParameters.from_json(plan.parameters).stages
             return OnlineSession(setting, stages, None, data, seed)
         parameters = PriorOnlineParameters.from_json(plan.parameters)
-        known = MeasuredPrior.of(parameters.prior, parameters.chance, data, seed)
+        known = MeasuredPrior.of(parameters.prior, parameters.chance, setting, data, seed)
         return OnlineSession(setting, parameters.stages, (known, parameters), data, seed)
 
 

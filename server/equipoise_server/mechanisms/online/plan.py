@@ -14,7 +14,7 @@ from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.online.interface import session_length
 from equipoise_server.mechanisms.online.parameters import Division, OnlineParameters, proving_threshold
 from equipoise_server.mechanisms.online.stages import stage_events, stage_truncation
-from equipoise_server.mechanisms.prior.choice import PRIORS
+from equipoise_server.mechanisms.prior.choice import OF_PRIOR, check_prior
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS
 from equipoise_server.mechanisms.repair.statement_repair_plan import choose_noise
 from equipoise_server.mechanisms.sparse_vector import SparseVector
@@ -24,7 +24,7 @@ MIN_UPDATES = 8  # that teach anything worth the tests
 USUAL_UPDATES = 128  # in sessions of very many statements
 AIM = 2  # times the error that noise for every statement would promise
 DETECTION_SHARES = tuple(Fraction(part, 16) for part in range(1, 16))  # of the budget
-CHOICES = {"answers": WORDS["answers"], "prior": PRIORS}
+CHOICES = {"answers": WORDS["answers"]}
 FALSE_POSITIVES = Fraction(1, 4)  # of all updates, where the hypothesis is right
 
 
@@ -137,15 +137,18 @@ def data_parts(setting: PublicParameters, parameters: OnlineParameters) -> list[
 def check_options(options: Mapping[str, object]) -> None:
     """Refuses options that are unknown or out of range, naming them. The length is checked where it is read."""
     known = {"updates": (1, MAX_UPDATES), "threshold": (0, 1)}
+    check_prior(options)
     for name, value in sorted(options.items()):
-        if name == "length":
+        if name in ("length", *OF_PRIOR):
             continue
         if name in CHOICES:
             if value not in CHOICES[name]:
                 raise InvalidArgument(f"options.{name}", f"must be {' or '.join(CHOICES[name])}")
             continue
         if name not in known:
-            raise InvalidArgument(f"options.{name}", f"unknown; there is {', '.join(sorted({*CHOICES, *known}))}")
+            raise InvalidArgument(
+                f"options.{name}", f"unknown; there is {', '.join(sorted({*CHOICES, *OF_PRIOR, *known}))}"
+            )
         least, most = known[name]
         if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
             raise InvalidArgument(f"options.{name}", f"must be a number between {least} and {most:,}")

@@ -21,8 +21,9 @@ from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.online.interface import session_length
 from equipoise_server.mechanisms.online.stages import Stage, stage_events, stage_truncation
 from equipoise_server.mechanisms.parameters import Parameters
+from equipoise_server.mechanisms.prior.choice import STANDING
 from equipoise_server.mechanisms.prior.known_answers import told_half_width
-from equipoise_server.mechanisms.prior.plan import PriorParameters, plan_prior
+from equipoise_server.mechanisms.prior.plan import PriorParameters, plan_prior, standing_prior
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, rounding_error
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, half_width_on_grid
 from equipoise_server.mechanisms.repair.statement_repair_plan import choose_noise
@@ -62,17 +63,21 @@ class PriorOnlineParameters(Parameters):
         return self.promise if stage is None else max(self.told_half_width, stage.certified_half_width)
 
 
-def plan_from_prior(setting: PublicParameters) -> PriorOnlineParameters:
+def plan_from_prior(setting: PublicParameters, prior: str) -> PriorOnlineParameters:
     """Plan the measurement and as many stages as have useful half-widths.
 
+    Args:
+        setting: the public parameters.
+        prior: `OWN`, measured with a part of the budget, or `STANDING`, which leaves all of it to the stages.
+
     Raises:
-        InvalidArgument: there is nothing that a prior could be made of (`plan_prior`).
+        InvalidArgument: there is nothing that a prior could be made of (`plan_prior`, `standing_prior`).
         BudgetExhausted: the budget is too small for the measurement, or for one update.
     """
     length = session_length(setting, slotted=False)
     rho, chance = Fraction(usable_rho(setting.data_budget), RHO_UNIT), Fraction(setting.beta) / 4
-    prior = plan_prior(setting, PRIOR_SHARE * rho)
-    left = rho - prior.event().rho
+    measured = standing_prior(setting) if prior == STANDING else plan_prior(setting, PRIOR_SHARE * rho)
+    left = rho - measured.rho
     forced = min(length, whole(setting.options, "updates", 0))
     best: tuple[Stage, ...] = ()
     for count in [forced] if forced else range(1, min(length, MAX_STAGES) + 1):
@@ -82,12 +87,12 @@ def plan_from_prior(setting: PublicParameters) -> PriorOnlineParameters:
         best = stages
     if not best:
         raise BudgetExhausted("data_budget: is too small for a prior and so many updates; raise it")
-    return PriorOnlineParameters(prior, chance, told_half_width(prior, chance, setting.records), best)
+    return PriorOnlineParameters(measured, chance, told_half_width(measured, chance, setting.records), best)
 
 
 def prior_events(setting: PublicParameters, parameters: PriorOnlineParameters) -> list[PrivacyEvent]:
-    """Return what a session costs the people in the table: the measurement and all stages."""
-    events = [parameters.prior.event(), *stage_events(parameters.stages)]
+    """Return what a session costs the people in the table: a measurement of its own, and all stages."""
+    events = [*parameters.prior.events(), *stage_events(parameters.stages)]
     truncated = parameters.prior.truncation() + stage_truncation(setting, parameters.stages)
     return with_samplers(events, truncated, setting.data_budget.epsilon)
 

@@ -30,7 +30,7 @@ from equipoise_server.mechanisms.online_private.prior_plan import (
     plan_from_prior,
     tested_setting,
 )
-from equipoise_server.mechanisms.prior.choice import check_prior, plan_with_prior
+from equipoise_server.mechanisms.prior.choice import NONE, OF_PRIOR, OWN, STANDING, Start, starts_of
 from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior, told_expected_error
 from equipoise_server.mechanisms.repair.weights_hypothesis import TOTAL_BITS
 
@@ -51,21 +51,27 @@ class OnlinePrivate:
     def plan(self, setting: PublicParameters) -> MechanismPlan:
         """See `epochs.plan` and `prior_plan`; the former lists what `options` may force beside `length`.
 
-        The option `prior`, "own" or "none", says whether the hypothesis is a prior; without it, the planner takes
-        what is expected to err less.
+        The option `prior`, "own", "standing" or "none", says whether the hypothesis is a prior, and of which
+        measurement; without it, the planner takes what is expected to err least.
         """
+        return self.starts(setting)[0].plan
+
+    def starts(self, setting: PublicParameters) -> list[Start]:
+        """Plan a session from every prior that it may start from, best first."""
         session = sizes(setting)
-        check_options(setting.options, ("length", "prior"))
-        check_prior(setting.options)
-        return plan_with_prior(
+        check_options(setting.options, ("length", *OF_PRIOR))
+        return starts_of(
             setting,
-            lambda: self._from_prior(setting, session),
-            lambda: session_plan(self.name, setting, session, plan_epochs(setting, session)),
+            {
+                NONE: lambda: session_plan(self.name, setting, session, plan_epochs(setting, session)),
+                OWN: lambda: self._from_prior(setting, session, OWN),
+                STANDING: lambda: self._from_prior(setting, session, STANDING),
+            },
         )
 
-    def _from_prior(self, setting: PublicParameters, session: Session) -> MechanismPlan:
-        parameters = plan_from_prior(setting, session)
-        plan = session_plan(self.name, tested_setting(setting), session, parameters.epochs)
+    def _from_prior(self, setting: PublicParameters, session: Session, prior: str) -> MechanismPlan:
+        parameters = plan_from_prior(setting, session, prior)
+        plan = session_plan(self.name, tested_setting(setting, parameters.prior), session, parameters.epochs)
         return make_plan(
             self.name,
             setting,
@@ -86,15 +92,15 @@ class OnlinePrivate:
     def start(self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes) -> LinearSession:
         """Start a session over the records of the universe, from each of them once or from a prior.
 
-        A prior is measured here. It is a function of the table, the plan and the seed, so that a session that is
-        started again has the same one.
+        A prior of its own is measured here. It is a function of the table, the plan and the seed, so that a session
+        that is started again has the same one. The standing measurement comes with the setting.
         """
         slots = sizes(setting).slots
         if '"told_half_width"' not in plan.parameters:
             epochs = Epochs(EpochParameters.from_json(plan.parameters), data.universe_size, slots, seed)
             return LinearSession(data, setting.records, epochs)
         parameters = PriorEpochParameters.from_json(plan.parameters)
-        known = MeasuredPrior.of(parameters.prior, parameters.chance, data, seed)
+        known = MeasuredPrior.of(parameters.prior, parameters.chance, setting, data, seed)
         start = known.prior.weights >> TOTAL_BITS - GRID_BITS
         epochs = Epochs(parameters.epochs, data.universe_size, slots, seed, start)
         return LinearSession(data, setting.records, epochs, (known, parameters.promise))

@@ -31,10 +31,11 @@ from equipoise_server.mechanisms.epochs.plan import (
 from equipoise_server.mechanisms.equilibrium.options import real
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.parameters import Parameters
+from equipoise_server.mechanisms.prior.choice import STANDING
 from equipoise_server.mechanisms.prior.known_answers import told_half_width
-from equipoise_server.mechanisms.prior.plan import PriorParameters, plan_prior
+from equipoise_server.mechanisms.prior.plan import PriorParameters, plan_prior, standing_prior
 
-PRIOR_PART = 3 / 5  # of epsilon; delta is halved
+PRIOR_PART = 3 / 5  # of epsilon, for a measurement of its own; delta is halved
 EXPECTED_POSITIVES = 16  # of statements that the prior serves badly
 
 
@@ -57,22 +58,25 @@ class PriorEpochParameters(Parameters):
         return max(self.told_half_width, int(promised(self.epochs) * 2.0**GRID_BITS))
 
 
-def plan_from_prior(setting: PublicParameters, session: Session) -> PriorEpochParameters:
+def plan_from_prior(setting: PublicParameters, session: Session, prior: str) -> PriorEpochParameters:
     """Plan the measurement and the one epoch.
 
+    Args:
+        setting: the public parameters.
+        session: the session's public size.
+        prior: `OWN`, measured with a part of the budget, or `STANDING`, which leaves all of it to the epoch.
+
     Raises:
-        InvalidArgument: there is nothing that a prior could be made of (`plan_prior`), or an option says how to
-            learn.
+        InvalidArgument: there is nothing that a prior could be made of (`plan_prior`, `standing_prior`), or an
+            option says how to learn.
         BudgetExhausted: the budget is too small.
     """
     check_session(setting, session)
     for name in ("epochs", "rate", "records"):
         if name in setting.options:
             raise InvalidArgument(f"options.{name}", "must not be set with a prior, from which nothing is learnt")
-    budget, chance = setting.data_budget, Fraction(setting.beta) / 4
-    delta = usable_delta(budget) / 2
-    prior = plan_prior(setting, Fraction(largest_rho(budget.epsilon * PRIOR_PART, delta), RHO_UNIT))
-    rest = tested_setting(setting)
+    measured, chance = _measured(setting, prior), Fraction(setting.beta) / 4
+    rest = tested_setting(setting, measured)
     ending = on_epsilon_grid(real(setting.options, "ending_epsilon", cost.analyst_budget(setting).epsilon))
     beyond = int(forced(setting, "beyond", (cost.places_beyond(setting, ending, 1),))[0])
     early = cost.ends_early(ending, 1, session.slots, Fraction(rest.beta) / 8)
@@ -81,18 +85,27 @@ def plan_from_prior(setting: PublicParameters, session: Session) -> PriorEpochPa
     epochs = filled_in(rest, session, ending, Learning(1, target, beyond, 0, 1.0))
     if promised(epochs) >= 1:
         raise BudgetExhausted("data_budget: is too small for a prior and so many statements; raise it")
-    return PriorEpochParameters(prior, chance, told_half_width(prior, chance, setting.records), epochs)
+    return PriorEpochParameters(measured, chance, told_half_width(measured, chance, setting.records), epochs)
 
 
-def tested_setting(setting: PublicParameters) -> PublicParameters:
+def _measured(setting: PublicParameters, prior: str) -> PriorParameters:
+    if prior == STANDING:
+        return standing_prior(setting)
+    budget = setting.data_budget
+    rho = largest_rho(budget.epsilon * PRIOR_PART, usable_delta(budget) / 2)
+    return plan_prior(setting, Fraction(rho, RHO_UNIT))
+
+
+def tested_setting(setting: PublicParameters, prior: PriorParameters) -> PublicParameters:
     """Return the setting of what follows the measurement: with the rest of epsilon, delta and beta."""
     budget = setting.data_budget
-    rest = Budget(budget.epsilon * (1 - PRIOR_PART), budget.delta / 2)
+    rest = budget if prior.released else Budget(budget.epsilon * (1 - PRIOR_PART), budget.delta / 2)
     return replace(setting, data_budget=rest, beta=setting.beta * 3 / 4)
 
 
 def data_events(
     setting: PublicParameters, session: Session, parameters: PriorEpochParameters
 ) -> list[PrivacyEvent]:
-    """Return what a session costs the people in the table: the measurement, and the tests and answers after it."""
-    return [parameters.prior.event(), *cost.data_parts(tested_setting(setting), session, parameters.epochs)]
+    """Return what a session costs the people in the table: a measurement of its own, then the tests and answers."""
+    rest = tested_setting(setting, parameters.prior)
+    return [*parameters.prior.events(), *cost.data_parts(rest, session, parameters.epochs)]

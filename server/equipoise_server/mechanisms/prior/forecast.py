@@ -1,6 +1,7 @@
 """What a prior is expected to err by, from public facts alone. No promise rests on it.
 
-Two parts: what the noise leaves, and what pairs of attributes do not tell of the data. The first follows the
+Two parts: what the noise leaves, and what pairs of attributes do not tell of the data. A standing measurement may
+hold some pairs only; of the others it tells both attributes alone, or less. The first follows the
 standard deviation of a dense predicate on two attributes, which the measurement's noise has exactly. The constants
 are of seven attributes of Adult (n = 2,000, 48,842 and 2,000,000) and of 16 binary attributes with dependence of
 every order (n = 21,574), with epsilon 0.1, 1 and 10: there the mean errors of conjunctions of two, three and seven
@@ -10,6 +11,7 @@ alone would be exact.
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -27,6 +29,7 @@ from equipoise_server.mechanisms.prior.plan import PriorParameters
 from equipoise_server.mechanisms.residuals.variances import product_variances
 
 FITTED_PART = 0.9  # of the noise that a predicate has in the measured tables, which the fit leaves
+INDEPENDENT = 0.018  # of predicates on Adult, where the measurement holds single attributes alone
 UNTOLD = 6e-4  # of predicates, by what pairs do not tell
 COVERED = 0.25  # of the universe: a dense predicate on two attributes
 CELL_PART, UNTOLD_OF_CELL, UNIFORM_OF_CELL = 1.1, 0.04, 1.4  # of tables, the last two in mean cells
@@ -36,21 +39,41 @@ LARGEST = 1.25  # times `sqrt(2 log 2k)` mean errors: the largest of k
 def expected_mean(parameters: PriorParameters, setting: PublicParameters) -> float:
     """Return the mean error of the prior's answers over all declared queries, as a fraction of the records."""
     noise = gaussian_mean(dense_variance(parameters)) / setting.records
-    return mean_over_queries(setting, lambda share: _mean_of(noise, share))
+    return mean_over_queries(setting, lambda share: _mean_of(parameters, noise, share))
 
 
 def expected_largest(parameters: PriorParameters, setting: PublicParameters) -> float:
     """Return the largest error over all declared queries, as a fraction of the records, as of predicates."""
     noise = gaussian_mean(dense_variance(parameters)) / setting.records
-    return min(1.0, of_predicates(noise) * LARGEST * math.sqrt(2 * math.log(2 * setting.queries)))
+    mean = with_untold(parameters, of_predicates(noise), UNIFORM)
+    return min(1.0, mean * LARGEST * math.sqrt(2 * math.log(2 * setting.queries)))
 
 
-def _mean_of(noise: float, share: Share) -> float:
+def _mean_of(parameters: PriorParameters, noise: float, share: Share) -> float:
     if only_predicates(share):
-        return of_predicates(noise)
+        return with_untold(parameters, of_predicates(noise), UNIFORM)
     cells = share.queries / share.statements
     left = CELL_PART * noise * math.sqrt(1 / (COVERED * cells))
-    return math.hypot(at_most(left, UNIFORM_OF_CELL / cells), UNTOLD_OF_CELL / cells)
+    told = math.hypot(at_most(left, UNIFORM_OF_CELL / cells), UNTOLD_OF_CELL / cells)
+    return with_untold(parameters, told, UNIFORM_OF_CELL / cells)
+
+
+def with_untold(parameters: PriorParameters, told: float, uniform: float) -> float:
+    """Return the mean error over all pairs of attributes, of which the measurement holds some.
+
+    Args:
+        parameters: the measurement. An attribute of one category tells nothing.
+        told: the mean error on a pair that it holds.
+        uniform: what the uniform distribution errs by, where it does not hold both attributes.
+    """
+    family = parameters.noise.family
+    axes = [axis for axis, size in enumerate(family.sizes) if size > 1]
+    pairs = list(itertools.combinations(axes, min(2, len(axes))))
+    held = sum(family.holds(pair) for pair in pairs)
+    single = sum(all(family.holds((axis,)) for axis in pair) for pair in pairs) - held
+    independent = max(told, uniform * INDEPENDENT / UNIFORM)
+    rest = (len(pairs) - held - single) * max(told, uniform)
+    return (held * told + single * independent + rest) / len(pairs)
 
 
 def of_predicates(noise: float) -> float:

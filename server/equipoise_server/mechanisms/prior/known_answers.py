@@ -17,13 +17,14 @@ from equipoise.model.results import AnswerMethod, Answers
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.answers import answers_within, moved_into
-from equipoise_server.mechanisms.expected_error import fitted_part, gaussian_mean
-from equipoise_server.mechanisms.interface import GRID_BITS
+from equipoise_server.mechanisms.expected_error import UNIFORM, fitted_part, gaussian_mean
+from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.prior.distribution import Prior
-from equipoise_server.mechanisms.prior.measure import LABEL, fitted_prior
+from equipoise_server.mechanisms.prior.forecast import with_untold
+from equipoise_server.mechanisms.prior.measure import fitted_prior, measured_for
 from equipoise_server.mechanisms.prior.plan import VARIANCE_BITS, PriorParameters
 from equipoise_server.mechanisms.residuals.direct import UniformReach, answerable, direct_answers
-from equipoise_server.mechanisms.residuals.measurement import Measured, measure
+from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.mechanisms.residuals.variances import cell_variances
 
 MEASURED = AnswerMethod.MEASURED
@@ -45,16 +46,19 @@ class MeasuredPrior:
     reach: UniformReach
 
     @classmethod
-    def of(cls, parameters: PriorParameters, chance: Fraction, data: Counts, seed: bytes) -> MeasuredPrior:
-        """Measure and fit.
+    def of(
+        cls, parameters: PriorParameters, chance: Fraction, setting: PublicParameters, data: Counts, seed: bytes
+    ) -> MeasuredPrior:
+        """Measure, or read what was released before, and fit. Raises what `measured_for` raises.
 
         Args:
             parameters: of the plan.
             chance: at most with this one any interval of `answers` misses its truth, of all that may be asked.
-            data: the private table; its marginals are counted, and nothing else.
-            seed: of the round or session; the streams named `prior` are read, once.
+            setting: of the session.
+            data: the private table.
+            seed: of the session.
         """
-        measured = measure(data, parameters.noise, seed, LABEL)
+        measured = measured_for(parameters, setting, data, seed)
         reach = UniformReach(parameters.noise.family, chance)
         return cls(fitted_prior(parameters, measured), measured, reach)
 
@@ -100,4 +104,5 @@ def told_expected_error(prior: PriorParameters, records: int) -> float:
     cells = [math.prod(sizes[axis] for axis in axes) for axes in tables]
     variance = sum(map(math.prod, zip(prior.variances, cells, strict=True))) / sum(cells) / 2**VARIANCE_BITS
     deviation = math.sqrt(variance) / records
-    return min(1.0, gaussian_mean(deviation**2)) * fitted_part(deviation, len(tables), sum(cells))
+    told = min(1.0, gaussian_mean(deviation**2)) * fitted_part(deviation, len(tables), sum(cells))
+    return with_untold(prior, told, UNIFORM)

@@ -1,7 +1,7 @@
-"""Measures the marginals of a prior once, and fits the prior to them.
+"""Measures the marginals of a prior once, or reads what was released of them before, and fits the prior to them.
 
 The fit sees the noisy tables and public variances only: post-processing. So a prior costs what its measurement does
-(`PriorParameters.event`), and whatever starts from it may depend on every bit of it.
+(`PriorParameters.events`), and whatever starts from it may depend on every bit of it.
 """
 
 from __future__ import annotations
@@ -9,27 +9,32 @@ from __future__ import annotations
 import numpy as np
 
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.prior.distribution import Prior, floored
 from equipoise_server.mechanisms.prior.fit import Target, fit_potential
 from equipoise_server.mechanisms.prior.plan import VARIANCE_BITS, PriorParameters
 from equipoise_server.mechanisms.prior.support import Support, Universe
 from equipoise_server.mechanisms.residuals.measurement import Measured, measure
+from equipoise_server.mechanisms.standing.released import released_numbers
 
 LABEL = "prior"  # of the streams from which its noise is drawn
 
 
-def measure_prior(parameters: PriorParameters, data: Counts, seed: bytes) -> Prior:
-    """Measure and fit a prior over the whole universe.
+def measured_for(parameters: PriorParameters, setting: PublicParameters, data: Counts, seed: bytes) -> Measured:
+    """Return what a prior is fitted to. No workload is an argument.
 
     Args:
         parameters: of the plan.
-        data: the private table; its marginals are counted, and nothing else.
-        seed: of the round or session; the streams named `prior` are read, once.
+        setting: of the run; it has the numbers of a measurement that was released before.
+        data: the private table; its marginals are counted, and nothing else, unless they were released before.
+        seed: of the round or session; the streams named `prior` are read, once, unless nothing is drawn.
 
     Raises:
-        ValueError: the table is over another universe.
+        ValueError: the table is over another universe, or the numbers are others than the plan names.
     """
-    return fitted_prior(parameters, measure(data, parameters.noise, seed, LABEL))
+    if parameters.released:
+        return released_numbers(setting, parameters.released, parameters.noise)
+    return measure(data, parameters.noise, seed, LABEL)
 
 
 def fitted_prior(parameters: PriorParameters, measured: Measured, support: Support | None = None) -> Prior:

@@ -1,4 +1,8 @@
-"""The plan of a prior, from public facts: which marginals are measured, with what noise, and what that costs."""
+"""The plan of a prior, from public facts: which marginals are measured, with what noise, and what that costs.
+
+A prior is made of a measurement of the round's or session's own, or of the dataset's standing one, which has been
+paid for.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from fractions import Fraction
 from equipoise.accounting import ZcdpEvent
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.queries.marginal_tables import Axes
-from equipoise.records.codec import POSITIVE, canonical_object, codec_of, key, list_of
+from equipoise.records.codec import POSITIVE, canonical_object, codec_of, key, list_of, optional
 from equipoise_server.mechanisms.checking import check_enumerable
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.prior.fit import MAX_SWEEPS
@@ -17,6 +21,7 @@ from equipoise_server.mechanisms.residuals.allocation import least_summed
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.residuals.variances import cell_variances
+from equipoise_server.mechanisms.standing.released import ReleasedNumbers, named_measurement
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 
 # Of an attribute that is measured. Telling a statement about it takes time and memory of their square, and the
@@ -41,28 +46,37 @@ class PriorParameters:
 
     `noise`: the family of marginals with the noise of each residual. `variances`: the mean variance of a cell of
     each of the family's largest tables, in units of 2^-10 records squared. The fit weighs tables by it; it is
-    recorded, so that no replay computes it again. Raises `ValueError` where tables and variances differ in number.
+    recorded, so that no replay computes it again. `released`: the standing measurement that has this noise; None
+    where the round or session measures. Raises `ValueError` where tables and variances differ in number.
     """
 
     noise: ResidualNoise = key("noise", codec_of(ResidualNoise))
     variances: tuple[int, ...] = key("variances", list_of(POSITIVE))
+    released: ReleasedNumbers | None = key("released", optional(codec_of(ReleasedNumbers)))
 
     def __post_init__(self) -> None:
         if len(self.variances) != len(self.noise.largest):
             raise ValueError(f"{len(self.variances)} variances for {len(self.noise.largest)} tables")
 
     @classmethod
-    def of(cls, noise: ResidualNoise) -> PriorParameters:
+    def of(cls, noise: ResidualNoise, released: ReleasedNumbers | None = None) -> PriorParameters:
         """Return the parameters of a prior that is fitted to the largest tables of a measurement."""
         means = (float(cell_variances(noise, axes).mean()) for axes in noise.largest)
-        return cls(noise, tuple(math.ceil(math.ldexp(mean, VARIANCE_BITS)) for mean in means))
+        return cls(noise, tuple(math.ceil(math.ldexp(mean, VARIANCE_BITS)) for mean in means), released)
 
-    def event(self) -> ZcdpEvent:
+    @property
+    def rho(self) -> Fraction:
+        """What measuring costs the data, in zCDP: nothing where a measurement was released before."""
+        return Fraction(0) if self.released else Fraction(self.noise.rho())
+
+    def events(self) -> list[ZcdpEvent]:
         """Return what measuring costs the data. It costs the analysts nothing: no workload has a part in it."""
-        return ZcdpEvent("prior", Fraction(self.noise.rho()))
+        return [] if self.released else [ZcdpEvent("prior", self.rho)]
 
     def truncation(self) -> Fraction:
         """Return the total variation of all noise from its exact laws: 0 as long as samplers are exact."""
+        if self.released:
+            return Fraction(0)
         family = self.noise.family
         parts = [
             math.prod(family.sizes[axis] for axis, _ in residual)
@@ -84,9 +98,9 @@ class PriorParameters:
     def seconds(self) -> float:
         """Predict what measuring and fitting take, on one ordinary core."""
         tables = len(self.noise.largest)
-        measured = RESIDUAL_SECONDS * len(self.noise.parameters) + NUMBER_SECONDS * self.numbers
+        drawn = 0.0 if self.released else RESIDUAL_SECONDS * len(self.noise.parameters)
         turns = min(USUAL_SWEEPS, MAX_SWEEPS) * tables * (TURN_SECONDS + SWEEP_SECONDS * self.universe)
-        return START_SECONDS + measured + turns
+        return START_SECONDS + drawn + NUMBER_SECONDS * self.numbers + turns
 
     def memory_bytes(self) -> int:
         """Predict the peak, without the process itself."""
@@ -115,6 +129,17 @@ def plan_prior(setting: PublicParameters, rho: float | Fraction) -> PriorParamet
         raise InvalidArgument("options.prior", problem)
     family = ResidualFamily.closed(setting.attributes, tables)
     return PriorParameters.of(least_summed(family, rho).noise)
+
+
+def standing_prior(setting: PublicParameters) -> PriorParameters:
+    """Plan a prior that is fitted to whatever the standing measurement in the options tells, at no cost.
+
+    Raises:
+        InvalidArgument: the options name no measurement of these attributes, or the universe is too large.
+    """
+    named = named_measurement(setting)
+    check_enumerable(setting)
+    return PriorParameters.of(named.noise, named.numbers)
 
 
 def tables_of(sizes: tuple[int, ...]) -> list[Axes]:

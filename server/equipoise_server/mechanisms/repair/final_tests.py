@@ -9,8 +9,10 @@ For the people in the table: the largest of scores of sensitivity 2^16 has that 
 depends on no other workload, for both units of protection.
 
 Which queries a test covers depends on public numbers and on the analyst's own workload. Truths lie outside with
-probability at most beta: half for all declared queries of a known law (`reach`, by Chernoff's bound for
-sub-Gaussian numbers), half for all analysts' tests (`tested_half_width`).
+probability at most beta: half for queries of a known law, half for all analysts' tests (`tested_half_width`). The
+first half is for all declared queries (`reach`, by Chernoff's bound for sub-Gaussian numbers) where the measurement
+is the round's own. Where it was released before, statements may have been chosen by its noise. Then it is for all
+that can ever be asked of it (`standing.reach`).
 """
 
 from __future__ import annotations
@@ -28,13 +30,14 @@ from equipoise.model.results import NO_ANSWERS, AnswerMethod, Answers
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.joined_workloads import some_statements
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise.records.codec import COUNT, canonical_object, key
+from equipoise.records.codec import COUNT, FRACTION, canonical_object, key, optional
 from equipoise_server.mechanisms.answers import answers_within, moved_into, uncertified, with_answers
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, answer_scores, tested_half_width
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, SynopsisCounts, half_width_on_grid
 from equipoise_server.mechanisms.residuals.estimates import estimates_of, outside_of
 from equipoise_server.mechanisms.residuals.measurement import Measured
+from equipoise_server.mechanisms.standing.reach import code_lengths, log_chance, reaches
 from equipoise_server.randomness.discrete_gaussian import MAX_VARIANCE, DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -52,6 +55,7 @@ class FinalTestParameters:
     `margin`: what that noise exceeds with the chance that is allowed it, as a score. `usual`, `limit`: half-widths
     in units of 2^-40; a query of a known law is not tested where its own half-width is at most `usual`, and a test
     beyond `limit` certifies nothing. `reach`: half-widths of a known law, in units of 2^-20 standard deviations.
+    `log`: where the measurement was released before, of 2 over its part of beta, which gives them instead.
     """
 
     variance: int = key("variance", COUNT)
@@ -59,6 +63,7 @@ class FinalTestParameters:
     usual: int = key("usual", COUNT)
     limit: int = key("limit", COUNT)
     reach: int = key("reach", COUNT)
+    log: Fraction | None = key("log_chance", optional(FRACTION))
 
     @property
     def noise(self) -> DiscreteGaussian:
@@ -86,13 +91,16 @@ class KnownLaw:
     half_widths: NDArray[np.int64]
 
 
-def plan_final_tests(setting: PublicParameters, expected: float, rho: Fraction) -> FinalTestParameters:
+def plan_final_tests(
+    setting: PublicParameters, expected: float, rho: Fraction, released: bool = False
+) -> FinalTestParameters:
     """Plan tests of all analysts within `rho`; none where it is 0.
 
     Args:
         setting: the public parameters.
         expected: the largest error of the hypothesis that is expected, as a fraction of the records.
         rho: the data's budget, in zCDP.
+        released: whether the measurement was known before the statements are chosen.
 
     Raises:
         BudgetExhausted: the noise would be coarser than its sampler can draw.
@@ -101,8 +109,9 @@ def plan_final_tests(setting: PublicParameters, expected: float, rho: Fraction) 
     # beta is shared out: half to all queries of a known law, half to all tests.
     deviations = math.sqrt(2 * math.log(4 * setting.queries / setting.beta))
     reach = math.ceil(deviations * 2**REACH_BITS) + 1
+    log = log_chance(setting.beta / 2) if released else None
     if not rho:
-        return FinalTestParameters(0, 0, SAYS_NOTHING, SAYS_NOTHING, reach)
+        return FinalTestParameters(0, 0, SAYS_NOTHING, SAYS_NOTHING, reach, log)
     variance = math.ceil(gaussian_rho(Fraction(1 << 2 * SCORE_BITS), Fraction(1), analysts) / rho)
     if variance > MAX_VARIANCE:
         raise BudgetExhausted("data_budget: leaves too little for repair; raise it or ask for less")
@@ -110,7 +119,7 @@ def plan_final_tests(setting: PublicParameters, expected: float, rho: Fraction) 
     noise = 2 * margin + SCORE_ROUNDING
     usual = half_width_on_grid(math.ceil(expected * scale) + noise // 2, scale)
     limit = half_width_on_grid(math.ceil(LARGEST_PART * expected * scale) + noise, scale)
-    return FinalTestParameters(variance, margin, min(usual, SAYS_NOTHING), min(limit, SAYS_NOTHING), reach)
+    return FinalTestParameters(variance, margin, min(usual, SAYS_NOTHING), min(limit, SAYS_NOTHING), reach, log)
 
 
 def certify(
@@ -153,9 +162,13 @@ def known_law(parameters: FinalTestParameters, workload: CompiledWorkload, measu
     inside[outside_of(workload, measured.noise.family)] = False
     if inside.any():
         told = np.repeat(inside, np.diff(workload.statement_offsets))
-        estimates = estimates_of(some_statements(workload, np.flatnonzero(inside).tolist()), measured)
+        asked = some_statements(workload, np.flatnonzero(inside).tolist())
+        estimates = estimates_of(asked, measured)
         unit = 2.0**GRID_BITS / measured.records
-        reached = estimates.slack + np.sqrt(estimates.variances) * (parameters.reach / 2.0**REACH_BITS)
+        deviations: float | NDArray[np.float64] = parameters.reach / 2.0**REACH_BITS
+        if parameters.log is not None:
+            deviations = reaches(parameters.log, code_lengths(asked, measured.noise.family))
+        reached = estimates.slack + np.sqrt(estimates.variances) * deviations
         values[told] = np.rint(np.clip(estimates.counts * unit, -(2.0**60), 2.0**60)).astype(np.int64)
         half_widths[told] = np.ceil(np.minimum(reached * unit, 2.0 ** (GRID_BITS + 1))).astype(np.int64) + 2
     return KnownLaw(values, half_widths)

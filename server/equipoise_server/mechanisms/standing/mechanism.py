@@ -48,7 +48,8 @@ class Standing:
         """Answer each analyst's workload from the released numbers, which come with the setting."""
         present = planned_workloads(setting, data, workloads)
         parameters = StandingParameters.from_json(plan.parameters)
-        measured = released_numbers(setting, parameters.measurement)
+        measurement = parameters.measurement
+        measured = released_numbers(setting, measurement.numbers, measurement.noise)
         for workload in present.values():
             check_statements(measured.noise, workload)
         answers = {}

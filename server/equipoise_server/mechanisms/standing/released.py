@@ -1,4 +1,4 @@
-"""What a round knows of the measurement that it answers from: public facts, fixed when the round is opened."""
+"""What a round knows of a measurement that was released before: public facts, fixed when it is opened."""
 
 from __future__ import annotations
 
@@ -15,12 +15,25 @@ OPTION = "standing"
 
 
 @canonical_object
+class ReleasedNumbers:
+    """Numbers that were released: the round that did so, and the SHA-256 of their bytes."""
+
+    round_id: str = key("round", TEXT)
+    digest: bytes = key("digest", HASH)
+
+
+@canonical_object
 class ReleasedMeasurement:
     """A released measurement: its round, the SHA-256 of its numbers' bytes, and the noise in them."""
 
     round_id: str = key("round", TEXT)
     digest: bytes = key("digest", HASH)
     noise: ResidualNoise = key("noise", codec_of(ResidualNoise))
+
+    @property
+    def numbers(self) -> ReleasedNumbers:
+        """Which numbers it is, without their noise."""
+        return ReleasedNumbers(self.round_id, self.digest)
 
     def as_option(self) -> Any:
         """Return the JSON value that names the measurement in the terms of a round."""
@@ -44,11 +57,11 @@ def named_measurement(setting: PublicParameters) -> ReleasedMeasurement:
     return named
 
 
-def released_numbers(setting: PublicParameters, named: ReleasedMeasurement) -> Measured:
+def released_numbers(setting: PublicParameters, named: ReleasedNumbers, noise: ResidualNoise) -> Measured:
     """Return the released numbers, which come with the setting of a run.
 
     Raises `ValueError` for other numbers than the plan names: no answer may come from them.
     """
     if sha256(setting.measured).digest() != named.digest:
         raise ValueError("the numbers are not those of the measurement that the plan names")
-    return Measured.from_bytes(named.noise, setting.records, setting.measured)
+    return Measured.from_bytes(noise, setting.records, setting.measured)

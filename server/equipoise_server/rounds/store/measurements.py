@@ -1,4 +1,4 @@
-"""Released measurements in the store: which one a round answers from, and its numbers."""
+"""Released measurements in the store: which one a round answers or starts from, and its numbers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from sqlalchemy import Connection, select
 from equipoise.errors import DataLoss, InvalidArgument, NotFound
 from equipoise.model.rounds import MEASUREMENT, STANDING, RoundState, Terms
 from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.prior.choice import PRIOR
+from equipoise_server.mechanisms.prior.choice import STANDING as STANDING_PRIOR
+from equipoise_server.mechanisms.registry import may_start_from_measurement
 from equipoise_server.mechanisms.standing.family import planned_noise
 from equipoise_server.mechanisms.standing.measurement import MeasurementParameters, as_options
 from equipoise_server.mechanisms.standing.released import OPTION, ReleasedMeasurement, named_measurement
@@ -71,7 +74,8 @@ def with_measurement(connection: Connection, terms: Terms, dataset: DatasetRecor
     """Return terms whose options are those that the mechanism is planned by, where the operator may write less.
 
     A measurement's family becomes the noise with which it is measured: that is searched for in floating point, and
-    so on record once and not computed again. A measurement to answer from becomes its public facts.
+    so on record once and not computed again. A measurement to answer or to start from becomes its public facts.
+    Where a prior is the planner's choice, the newest measurement is one that it may choose.
 
     Raises:
         InvalidArgument: the option is not one that can be used; nothing has been charged.
@@ -85,11 +89,18 @@ def with_measurement(connection: Connection, terms: Terms, dataset: DatasetRecor
         for name in sorted(options):
             raise InvalidArgument(f"options.{name}", f"unknown; there is {OPTION}")
         return replace(terms, options={OPTION: named.as_option()})
+    if may_start_from_measurement(terms.mechanism) and options.get(PRIOR, STANDING_PRIOR) == STANDING_PRIOR:
+        found: ReleasedMeasurement | None
+        if PRIOR in options or OPTION in options:
+            found = chosen_measurement(connection, dataset, options.get(OPTION), now)
+        else:
+            found = newest_measurement(connection, dataset.name, now)
+        return replace(terms, options=options | ({OPTION: found.as_option()} if found else {}))
     return terms
 
 
 def run_setting(connection: Connection, record: RoundRecord, dataset: DatasetRecord) -> PublicParameters:
-    """Return the public parameters of a run, with the numbers of the measurement that it answers from, if any.
+    """Return the public parameters of a run, with the numbers of the measurement that its terms name, if any.
 
     Raises `DataLoss` where the stored numbers are not those that were released.
     """

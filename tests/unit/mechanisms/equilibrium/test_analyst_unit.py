@@ -16,7 +16,6 @@ from harness.instance import (
     SEED,
     Instance,
     instance,
-    plan_of,
     silent,
     synopsis_answers,
     true_answers,
@@ -52,7 +51,7 @@ def run(case: Instance, seed: bytes = SEED) -> Outcome:
     """One run."""
     return mechanism("equilibrium").run(
         case.setting,
-        plan_of(case),
+        case.plan,
         DenseCounts(case.histogram, case.setting.attributes),
         case.workloads,
         seed,
@@ -62,7 +61,7 @@ def run(case: Instance, seed: bytes = SEED) -> Outcome:
 
 def repair_of(case: Instance) -> AnalystRepairParameters:
     """The planned repair."""
-    repair = EquilibriumParameters.from_json(plan_of(case).parameters).repair
+    repair = EquilibriumParameters.from_json(case.plan.parameters).repair
     assert isinstance(repair, AnalystRepairParameters)
     return repair
 
@@ -93,7 +92,7 @@ def test_the_game_learns_and_keeps_its_promises(play: str) -> None:
     case = protected(600, 2, 20.0 if play == "sampled" else 12.0, play=play)
     outcome = run(case)
     assert learns(case, outcome) or play == "sampled"  # which needs more analysts for it
-    check_intervals(case, outcome.answers, plan_of(case).max_half_width)
+    check_intervals(case, outcome.answers, case.plan.max_half_width)
     methods = [set(answers.methods.tolist()) for answers in outcome.answers.values()]
     assert all(len(each) == 1 for each in methods)  # an analyst is answered in one way
     assert sum(each == {SYNOPSIS} for each in methods) > 300
@@ -110,7 +109,7 @@ def test_badly_served_analysts_are_answered_afresh() -> None:
     case = protected(20, 8, 4.0, threshold=0.05)
     assert repair_of(case).places.epsilon == 0  # so few analysts: places for all, and nothing to hide
     outcome = run(case)
-    check_intervals(case, outcome.answers, plan_of(case).max_half_width)
+    check_intervals(case, outcome.answers, case.plan.max_half_width)
     afresh = [name for name, each in outcome.answers.items() if (each.methods == MULTIPLICATIVE_WEIGHTS).all()]
     assert len(afresh) >= 15
     for name in afresh:
@@ -125,10 +124,10 @@ def test_places_run_out_and_the_rest_is_uncertified() -> None:
     assert places.target == 4
     assert 4 < places.cap < 120
     outcome = run(case)
-    check_intervals(case, outcome.answers, plan_of(case).max_half_width)
+    check_intervals(case, outcome.answers, case.plan.max_half_width)
     uncertified = sum(int((each.methods == UNCERTIFIED).sum()) for each in outcome.answers.values())
     afresh = sum(bool((each.methods == MULTIPLICATIVE_WEIGHTS).all()) for each in outcome.answers.values())
-    assert 0 < uncertified <= plan_of(case).max_uncertified
+    assert 0 < uncertified <= case.plan.max_uncertified
     assert 0 < afresh <= places.cap
 
 
@@ -148,7 +147,7 @@ def test_without_places_nobody_is_answered_afresh_and_detection_has_the_whole_bu
 @pytest.mark.parametrize("options", [{}, {"cut_off": 3}])
 def test_a_plan_keeps_to_both_budgets_and_can_be_read_back(play: str, options: dict[str, object]) -> None:
     case = protected(120, 2, 8.0, play=play, **options)
-    plan, setting = plan_of(case), case.setting
+    plan, setting = case.plan, case.setting
     assert epsilon_for(plan.data_cost, setting.data_budget.delta) <= setting.data_budget.epsilon
     assert epsilon_for(plan.charged_analyst_cost, setting.analyst_budget.delta) <= setting.analyst_budget.epsilon
     assert EquilibriumParameters.from_json(plan.parameters).to_json() == plan.parameters
@@ -167,7 +166,7 @@ def test_the_data_are_charged_for_the_cap_on_places() -> None:
     answers = repair.places.cap * (run_cost + weights.certify_epsilon**2 / 2)
     tests = 120 * repair.test_epsilon**2 / 2
     assert 0.49 <= float(answers / (answers + tests)) <= 0.51  # half of the repair's budget, at the cap
-    assert (answers + tests) * 10**12 <= plan_of(case).data_cost.rho
+    assert (answers + tests) * 10**12 <= case.plan.data_cost.rho
 
 
 @pytest.mark.full
@@ -186,14 +185,14 @@ def test_absent_analysts_and_empty_workloads_keep_their_places() -> None:
     present = {name: each for name, each in case.workloads.items() if name not in ("analyst-1", "analyst-4")}
     present["analyst-7"] = compile_workload([], SCHEMA)
     outcome = mechanism("equilibrium").run(
-        case.setting, plan_of(case), DenseCounts(case.histogram, case.setting.attributes), present, SEED, silent
+        case.setting, case.plan, DenseCounts(case.histogram, case.setting.attributes), present, SEED, silent
     )
     assert set(outcome.answers) == set(present)
     assert len(outcome.answers["analyst-7"].values) == 0
     # An empty workload and an absent analyst are the same to everybody else.
     del present["analyst-7"]
     without = mechanism("equilibrium").run(
-        case.setting, plan_of(case), DenseCounts(case.histogram, case.setting.attributes), present, SEED, silent
+        case.setting, case.plan, DenseCounts(case.histogram, case.setting.attributes), present, SEED, silent
     )
     assert without.synopsis.cells.tobytes() == outcome.synopsis.cells.tobytes()
 
@@ -202,7 +201,7 @@ def test_another_analysts_answers_depend_on_the_synopsis_and_its_place_alone() -
     """With places for all, and a game that learns nothing, one analyst's content moves nobody else's answers."""
     case = protected(6, 4, 4.0, data_rate=0, rounds=40, threshold=0.05)
     changed = dict(case.workloads) | {"analyst-3": case.workloads["analyst-2"]}
-    plan = plan_of(case)
+    plan = case.plan
     outcomes = [
         mechanism("equilibrium").run(
             case.setting, plan, DenseCounts(case.histogram, case.setting.attributes), each, SEED, silent
@@ -214,13 +213,13 @@ def test_another_analysts_answers_depend_on_the_synopsis_and_its_place_alone() -
 
 
 def test_a_high_threshold_with_places_for_all_leaves_nothing_uncertified() -> None:
-    assert plan_of(protected(4, 5, 4.0, threshold=1.0)).max_uncertified == 0
+    assert protected(4, 5, 4.0, threshold=1.0).plan.max_uncertified == 0
 
 
 def test_a_threshold_must_clear_the_games_reach_its_noise_and_the_scores_rounding() -> None:
     """At exactly reach + noise a well served analyst may still be tested as badly served, by rounding."""
     case = protected(8, 5, 4.0, threshold=0.5, cut_off=1)
-    parameters = EquilibriumParameters.from_json(plan_of(case).parameters)
+    parameters = EquilibriumParameters.from_json(case.plan.parameters)
     size = Size.of(case.setting)
     repair = replace(repair_of(case), places=RepairPlaces(0, Fraction(0), 0))
     reach = game_bound(parameters.played, size, case.setting.beta / 4) * (case.setting.records << SCORE_BITS)
@@ -245,7 +244,7 @@ def test_progress_tells_nothing_of_repair(unit: str) -> None:
         told: list[tuple[str, int, int]] = []
         mechanism("equilibrium").run(
             case.setting,
-            plan_of(case),
+            case.plan,
             DenseCounts(case.histogram, case.setting.attributes),
             case.workloads,
             SEED,
@@ -286,7 +285,7 @@ def test_budgets_too_small_are_refused(field: str) -> None:
 
 def test_hrus_own_play_protects_whole_analysts() -> None:
     case = protected(60, 2, 8.0, play="hru", rounds=60)
-    plan = plan_of(case)
+    plan = case.plan
     game = EquilibriumParameters.from_json(plan.parameters).played
     assert (game.play, game.rounds, game.batch, game.draws) == ("sampled", 60, 1, 1)
     assert epsilon_for(plan.charged_analyst_cost, 1e-6) <= 8

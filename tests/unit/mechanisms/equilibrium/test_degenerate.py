@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from harness.instance import SCHEMA, SEED, Instance, plan_of, silent, true_answers
+from harness.instance import SCHEMA, SEED, Instance, silent, true_answers
 from numpy.typing import NDArray
 from scipy.stats import binom
 
@@ -81,7 +81,7 @@ CONTENTS: dict[str, tuple[list[list[Statement]], NDArray[np.int64]]] = {
 def test_degenerate_contents_get_right_answers(content: str, unit: str, play: str) -> None:
     asked, histogram = CONTENTS[content]
     case = case_of(asked, histogram, unit, play=play)
-    plan = plan_of(case)
+    plan = case.plan
     assert epsilon_for(plan.data_cost, case.setting.data_budget.delta) <= 1
     assert epsilon_for(plan.charged_analyst_cost, 1e-6) <= 8
     outcome = mechanism("equilibrium").run(
@@ -96,7 +96,7 @@ def test_degenerate_contents_get_right_answers(content: str, unit: str, play: st
 @both_units
 def test_a_single_analyst_with_one_query_is_refused(unit: str) -> None:
     with pytest.raises(InvalidArgument, match="at least 2") as refused:
-        plan_of(case_of([[ONE]], spread(500), unit))
+        _ = case_of([[ONE]], spread(500), unit).plan
     assert refused.value.field == "shares"
 
 
@@ -104,7 +104,7 @@ def test_a_single_analyst_with_one_query_is_refused(unit: str) -> None:
 @both_plays
 def test_with_nobody_present_the_synopsis_is_uniform_and_nobody_is_answered(unit: str, play: str) -> None:
     case = case_of([[ONE, ONE], [ONE]], in_one_cell(500), unit, play=play)
-    plan, equilibrium = plan_of(case), mechanism("equilibrium")
+    plan, equilibrium = case.plan, mechanism("equilibrium")
     outcome = equilibrium.run(
         case.setting, plan, DenseCounts(case.histogram, case.setting.attributes), {}, SEED, silent
     )
@@ -197,7 +197,7 @@ def test_the_least_of_every_option_is_played_or_refused(unit: str, play: str, na
     case = case_of([[ONE, EVERYBODY], [ONE]], spread(500), unit)
     case = replace(case, setting=replace(case.setting, options={"play": play, "rounds": 8, name: value}))
     try:
-        plan = plan_of(case)
+        plan = case.plan
     except (InvalidArgument, BudgetExhausted) as refused:
         field, plan = refused.message.partition(":")[0], None
     if plan is None:

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from harness.instance import SEED, Instance, instance, plan_of, silent
+from harness.instance import SEED, Instance, instance, silent
 
 from equipoise.model.accounts import Budget
 from equipoise.queries.workload_compiler import CompiledWorkload
@@ -29,7 +29,7 @@ def round_of(unit: str) -> Instance:
 
 def run(case: Instance, workloads: dict[str, CompiledWorkload]) -> Outcome:
     table = DenseCounts(case.histogram, case.setting.attributes)
-    return mechanism("equilibrium").run(case.setting, plan_of(case), table, workloads, SEED, silent)
+    return mechanism("equilibrium").run(case.setting, case.plan, table, workloads, SEED, silent)
 
 
 def content(outcome: Outcome, names: list[str]) -> list[bytes]:

@@ -12,7 +12,6 @@ from harness.instance import (
     SEED,
     Instance,
     instance,
-    plan_of,
     silent,
     synopsis_answers,
     true_answers,
@@ -38,7 +37,7 @@ def run(case: Instance) -> Outcome:
     """One run with the fixed seed."""
     return mechanism("equilibrium").run(
         case.setting,
-        plan_of(case),
+        case.plan,
         DenseCounts(case.histogram, case.setting.attributes),
         case.workloads,
         SEED,
@@ -96,7 +95,7 @@ def test_a_query_player_with_the_printed_sign_fails(monkeypatch: pytest.MonkeyPa
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others() -> None:
     case = instance(analysts=2, predicates=60)
-    plan, equilibrium = plan_of(case), mechanism("equilibrium")
+    plan, equilibrium = case.plan, mechanism("equilibrium")
     first, again, other = (
         equilibrium.run(
             case.setting, plan, DenseCounts(case.histogram, case.setting.attributes), case.workloads, seed, silent
@@ -113,7 +112,7 @@ def test_an_absent_analyst_changes_only_its_own_stream() -> None:
     case = instance(analysts=3, predicates=60)
     present = {name: workload for name, workload in case.workloads.items() if name != "analyst-1"}
     outcome = mechanism("equilibrium").run(
-        case.setting, plan_of(case), DenseCounts(case.histogram, case.setting.attributes), present, SEED, silent
+        case.setting, case.plan, DenseCounts(case.histogram, case.setting.attributes), present, SEED, silent
     )
     assert set(outcome.answers) == set(present)
 
@@ -130,7 +129,7 @@ def test_hrus_own_play_runs_and_learns() -> None:
 @pytest.mark.parametrize("play", ["mixed", "sampled"])
 def test_a_plan_keeps_to_both_budgets_and_can_be_read_back(play: str) -> None:
     case = instance(play=play)
-    plan = plan_of(case)
+    plan = case.plan
     assert epsilon_for(plan.data_cost, case.setting.data_budget.delta) <= case.setting.data_budget.epsilon
     assert (
         epsilon_for(plan.charged_analyst_cost, case.setting.analyst_budget.delta)
@@ -144,12 +143,12 @@ def test_a_plan_keeps_to_both_budgets_and_can_be_read_back(play: str) -> None:
 
 def test_places_for_everybody_and_a_high_threshold_leave_nothing_uncertified() -> None:
     case = instance(analysts=2, predicates=20, cut_off=1000, threshold=1.0)
-    assert plan_of(case).max_uncertified == 0
+    assert case.plan.max_uncertified == 0
 
 
 def test_without_a_place_to_spare_nothing_is_promised_of_the_uncertified() -> None:
     case = instance(analysts=2, predicates=20, cut_off=0, threshold=1.0, density=1.0, data_rate=1e-3)
-    assert plan_of(case).max_uncertified > 0
+    assert case.plan.max_uncertified > 0
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.2, 1.1])
@@ -178,7 +177,7 @@ def test_bounds_never_exceed_one() -> None:
 
 def test_a_run_refuses_what_was_not_planned() -> None:
     case = instance(analysts=2, predicates=20)
-    plan, equilibrium = plan_of(case), mechanism("equilibrium")
+    plan, equilibrium = case.plan, mechanism("equilibrium")
     with pytest.raises(ValueError, match="table"):
         equilibrium.run(
             case.setting,
@@ -207,7 +206,7 @@ def test_a_run_refuses_what_was_not_planned() -> None:
 
 
 def test_options_force_single_parameters() -> None:
-    game = EquilibriumParameters.from_json(plan_of(instance(rounds=10, batch=3, density=7)).parameters).played
+    game = EquilibriumParameters.from_json(instance(rounds=10, batch=3, density=7).plan.parameters).played
     assert (game.rounds, game.batch, game.density) == (10, 3, 7.0)
 
 
@@ -257,7 +256,7 @@ def test_bad_settings_are_refused_by_name(change: dict[str, object], field: str)
 def test_a_forced_game_beyond_the_budget_is_refused(options: dict[str, object]) -> None:
     case = instance(analysts=2, predicates=30, records=2000, **options)
     with pytest.raises(BudgetExhausted):
-        plan_of(case)
+        _ = case.plan
 
 
 def test_a_budget_too_small_for_anything_is_refused() -> None:

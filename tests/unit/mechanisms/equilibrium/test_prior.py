@@ -23,7 +23,9 @@ from equipoise_server.mechanisms.equilibrium.cost_model import Size, data_rho
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
 from equipoise_server.mechanisms.interface import Outcome, PublicParameters
-from equipoise_server.mechanisms.prior.measure import measure_prior
+from equipoise_server.mechanisms.prior.distribution import Prior
+from equipoise_server.mechanisms.prior.measure import fitted_prior, measured_for
+from equipoise_server.mechanisms.prior.plan import PriorParameters
 
 SCHEMA = Schema(tuple(Attribute(name, tuple("012345")) for name in "abc"))
 RECORDS, SEED = 40_000, bytes(range(32))
@@ -91,7 +93,7 @@ def test_a_prior_alone_costs_the_analysts_nothing_and_the_data_what_its_events_s
     assert parameters.start is not None
     events = events_from_json(plan.data_events)
     assert [event.name for event in events] == ["prior", "final tests", "samplers"]
-    assert events[0] == parameters.start.prior.event()
+    assert events[0] == parameters.start.prior.events()[0]
     assert events[1:2] == tuple(parameters.start.tests.events(len(setting.shares)))
 
 
@@ -128,11 +130,16 @@ def test_play_is_left_out_where_it_is_not_expected_to_improve(monkeypatch: pytes
     assert parameters.start.laid_out == 7
 
 
+def prior_of(setting: PublicParameters, parameters: PriorParameters) -> Prior:
+    data = DenseCounts(histogram(), SCHEMA.sizes)
+    return fitted_prior(parameters, measured_for(parameters, setting, data, SEED))
+
+
 def test_the_synopsis_is_the_prior_laid_out_whatever_is_asked() -> None:
     setting = setting_of({"prior": "own"})
     parameters = parameters_of(Equilibrium().plan(setting))
     assert parameters.start is not None
-    prior = measure_prior(parameters.start.prior, DenseCounts(histogram(), SCHEMA.sizes), SEED)
+    prior = prior_of(setting, parameters.start.prior)
     expected = prior.records(parameters.start.laid_out)
     assert np.array_equal(run(setting).synopsis.cells, expected)
     assert np.array_equal(run(setting, {"bob": WORKLOADS["bob"]}).synopsis.cells, expected)
@@ -145,7 +152,7 @@ def test_drawn_records_come_before_those_laid_out_and_start_from_the_prior() -> 
     drawn = parameters.played.rounds * parameters.played.batch
     cells = run(setting).synopsis.cells
     assert len(cells) == drawn + parameters.start.laid_out
-    prior = measure_prior(parameters.start.prior, DenseCounts(histogram(), SCHEMA.sizes), SEED)
+    prior = prior_of(setting, parameters.start.prior)
     assert np.array_equal(cells[drawn:], prior.records(parameters.start.laid_out))
 
 
@@ -182,8 +189,8 @@ def test_what_one_analyst_gets_depends_on_no_other() -> None:
 
 
 def test_what_cannot_be_served_is_refused_by_name() -> None:
-    with pytest.raises(InvalidArgument, match=r"options\.prior: must be own or none"):
-        Equilibrium().plan(setting_of({"prior": "standing"}))
+    with pytest.raises(InvalidArgument, match=r"options\.prior: must be own, standing or none"):
+        Equilibrium().plan(setting_of({"prior": "pairs"}))
     with pytest.raises(InvalidArgument, match=r"options\.prior: needs the sizes"):
         Equilibrium().plan(setting_of({"prior": "own"}, attributes=()))
     for name in ("threshold", "cut_off"):

@@ -18,7 +18,7 @@ from equipoise_server.mechanisms.equilibrium import cost_limits, cost_model, for
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.forecast import Numbers, Sketch, expected_error, expected_game_error
 from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
-from equipoise_server.mechanisms.equilibrium.plan import plan_equilibrium
+from equipoise_server.mechanisms.equilibrium.plan import planned_starts
 from equipoise_server.mechanisms.interface import PublicParameters
 
 PLAYS = ("mixed", "sampled", "hru")
@@ -52,7 +52,7 @@ def one(number: float) -> Numbers:
 
 def expected(case: PublicParameters, play: str) -> float:
     """What the settled game of one play is expected to err."""
-    game = game_of(plan_equilibrium("equilibrium", forcing(case, play=play)))
+    game = game_of(planned_starts("equilibrium", forcing(case, play=play))[0].plan)
     return expected_game_error(game, Size.of(case))
 
 
@@ -108,7 +108,7 @@ def test_the_planner_takes_the_play_that_is_expected_to_err_less() -> None:
     taken = set()
     for statements, epsilon in ((20_000, 1.0), (1_000_000, 4.0)):
         case = setting(statements, 1.0, epsilon)
-        game = game_of(plan_equilibrium("equilibrium", case))
+        game = game_of(planned_starts("equilibrium", case)[0].plan)
         better = min(("mixed", "sampled"), key=lambda play, case=case: expected(case, play))  # type: ignore[misc]
         assert game.play == better
         taken.add(better)
@@ -128,7 +128,7 @@ def test_the_largest_sizes_are_planned_within_both_budgets(unit: str, play: str 
         data_budget=Budget(1.0, 1e-17),
         options={} if play is None else {"play": play},
     )
-    plan = plan_equilibrium("equilibrium", case)
+    plan = planned_starts("equilibrium", case)[0].plan
     assert epsilon_for(plan.data_cost, 1e-17) <= 1
     assert epsilon_for(plan.charged_analyst_cost, 1e-6) <= 1
 
@@ -137,7 +137,7 @@ def test_the_largest_sizes_are_planned_within_both_budgets(unit: str, play: str 
 def test_a_plan_spends_what_it_may(play: str) -> None:
     """Where both budgets bind a game that spends less could learn more."""
     case = forcing(setting(), play=play)
-    plan = plan_equilibrium("equilibrium", case)
+    plan = planned_starts("equilibrium", case)[0].plan
     assert 0.85 < epsilon_for(plan.charged_analyst_cost, 1e-6) <= 1
     if play != "hru":  # HRU's own play is cut short by the time it takes
         assert 0.99 < epsilon_for(plan.data_cost, 1e-10) <= 1
@@ -147,16 +147,16 @@ def test_a_plan_spends_what_it_may(play: str) -> None:
 def test_no_game_takes_longer_than_the_cap(play: str) -> None:
     case = forcing(setting(1_000_000, 4.0, 8.0), play=play)
     size = Size.of(case)
-    game = game_of(plan_equilibrium("equilibrium", case))
+    game = game_of(planned_starts("equilibrium", case)[0].plan)
     assert forecast.predicted_seconds(game, size) < search.MAX_SECONDS + 2 + 1e-5 * size.queries
 
 
 def test_hrus_own_play_has_one_record_and_one_action_a_round() -> None:
     case = forcing(setting(), play="hru")
-    game = game_of(plan_equilibrium("equilibrium", case))
+    game = game_of(planned_starts("equilibrium", case)[0].plan)
     assert (game.play, game.batch, game.draws) == ("sampled", 1, 1)
     assert game.rounds > 100
-    forced = game_of(plan_equilibrium("equilibrium", forcing(case, rounds=77)))
+    forced = game_of(planned_starts("equilibrium", forcing(case, rounds=77))[0].plan)
     assert (forced.rounds, forced.batch, forced.draws) == (77, 1, 1)
 
 
@@ -189,7 +189,7 @@ def test_the_expectation_falls_in_everything_that_helps() -> None:
 @pytest.mark.parametrize("play", [None, *PLAYS])
 def test_what_is_forced_is_what_is_played(play: str | None, epsilon_analyst: float) -> None:
     forced = {"rounds": 30, "density": 123.5} | ({} if play is None else {"play": play})
-    game = game_of(plan_equilibrium("equilibrium", forcing(setting(1000, 1.0, epsilon_analyst), **forced)))
+    game = game_of(planned_starts("equilibrium", forcing(setting(1000, 1.0, epsilon_analyst), **forced))[0].plan)
     assert (game.rounds, game.density) == (30, 123.5)
     if play is not None:
         assert game.play == ("mixed" if play == "mixed" else "sampled")
@@ -197,6 +197,6 @@ def test_what_is_forced_is_what_is_played(play: str | None, epsilon_analyst: flo
 
 def test_a_game_alone_leaves_nothing_of_the_analysts_budget_to_repair_places() -> None:
     case = replace(setting(1000, 1.0, 2.0), unit="analyst")
-    plan = plan_equilibrium("equilibrium", forcing(case, play="mixed"))
+    plan = planned_starts("equilibrium", forcing(case, play="mixed"))[0].plan
     assert plan.analyst_cost is not None
     assert epsilon_for(plan.analyst_cost, case.analyst_budget.delta) > 0.95 * 2.0

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from harness.instance import Instance, instance, plan_of
+from harness.instance import Instance, instance
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
@@ -27,7 +27,7 @@ def unprotected(**options: object) -> Instance:
 @pytest.mark.parametrize("share", [0.5, 1.0])
 def test_a_plan_keeps_to_the_data_budget_and_has_no_cost_for_analysts(play: str, share: float) -> None:
     case = unprotected(play=play, game_share=share)
-    plan = plan_of(case)
+    plan = case.plan
     budget = case.setting.data_budget
     assert 0.9 * budget.epsilon < epsilon_for(plan.data_cost, budget.delta) <= budget.epsilon
     assert plan.analyst_cost is None
@@ -41,9 +41,9 @@ def test_a_plan_keeps_to_the_data_budget_and_has_no_cost_for_analysts(play: str,
 
 def test_units_by_query_are_refused_where_analysts_are_protected() -> None:
     assert Size.of(unprotected(units="query").setting).largest_unit == 1
-    plan_of(unprotected(units="query"))
+    _ = unprotected(units="query").plan
     with pytest.raises(InvalidArgument, match="units"):
-        plan_of(instance(analysts=2, predicates=50, units="query"))
+        _ = instance(analysts=2, predicates=50, units="query").plan
 
 
 def test_a_game_with_more_budget_is_expected_to_err_less() -> None:
@@ -62,5 +62,5 @@ def test_promises_are_never_the_expectation() -> None:
     size = Size.of(case.setting)
     found = propose_unprotected(case.setting, 1.0)
     assert found is not None
-    game = EquilibriumParameters.from_json(plan_of(case).parameters).played
+    game = EquilibriumParameters.from_json(case.plan.parameters).played
     assert found.weight < cost_model.game_bound(game, size, 0.05)

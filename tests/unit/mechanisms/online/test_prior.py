@@ -94,7 +94,7 @@ def test_the_measurement_is_charged_beside_all_stages() -> None:
     assert charge_of(events) == plan.data_cost
     prior = events[0]
     assert isinstance(prior, ZcdpEvent)
-    assert prior == parameters.prior.event()
+    assert prior == parameters.prior.events()[0]
     stages = sum(stage.test_epsilon**2 / 2 + stage.noise.rho(1) for stage in parameters.stages)
     assert plan.data_cost.rho == math.ceil((prior.rho + stages) * RHO_UNIT)
     assert prior.rho >= plan.data_cost.rho / RHO_UNIT * 0.4
@@ -108,7 +108,9 @@ def test_a_prior_is_the_planner_s_choice_where_it_errs_less() -> None:
     assert ONLINE.plan(replace(many, attributes=())) == none
     with pytest.raises(InvalidArgument, match="sizes of all attributes"):
         ONLINE.plan(replace(many, attributes=(), options={**many.options, "prior": "own"}))
-    with pytest.raises(InvalidArgument, match="own or none"):
+    with pytest.raises(InvalidArgument, match="own, standing or none"):
+        ONLINE.plan(setting(10, prior="pairs"))
+    with pytest.raises(InvalidArgument, match=r"^options.standing: must name a measurement"):
         ONLINE.plan(setting(10, prior="standing"))
     with pytest.raises(BudgetExhausted):
         ONLINE.plan(replace(setting(10, prior="own"), data_budget=Budget(1e-6, 1e-12)))

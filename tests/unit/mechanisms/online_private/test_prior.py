@@ -74,7 +74,7 @@ def test_measurement_and_tests_fit_the_budget_together_and_cost_the_analysts_the
     events, parameters = events_from_json(plan.data_events), PriorEpochParameters.from_json(plan.parameters)
     assert parameters.to_json() == plan.parameters
     assert isinstance(events[0], ZcdpEvent)
-    assert events[0] == parameters.prior.event()
+    assert events[0] == parameters.prior.events()[0]
     assert charge_of(events) == plan.data_cost
     assert 0.85 < epsilon_for(plan.data_cost, public.data_budget.delta) <= 1
     assert plan.analyst_cost is not None

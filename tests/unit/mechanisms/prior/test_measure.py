@@ -20,7 +20,8 @@ from equipoise.queries.marginal_tables import Axes
 from equipoise.records.codec import codec_of
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
-from equipoise_server.mechanisms.prior.measure import fitted_prior, measure_prior
+from equipoise_server.mechanisms.prior.distribution import Prior
+from equipoise_server.mechanisms.prior.measure import fitted_prior, measured_for
 from equipoise_server.mechanisms.prior.plan import MAX_CATEGORIES, PriorParameters, plan_prior, tables_of
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import measure
@@ -70,9 +71,13 @@ class OnlyMarginals(DenseCounts):
         raise AssertionError(f"a prior counts marginals, not {workload}")
 
 
+def prior_of(parameters: PriorParameters, data: DenseCounts, seed: bytes) -> Prior:
+    return fitted_prior(parameters, measured_for(parameters, setting_of(SIZES), data, seed))
+
+
 def test_the_event_charges_exactly_what_the_noise_costs_and_no_more_than_was_given() -> None:
     parameters = plan_prior(setting_of(SIZES), RHO)
-    event = parameters.event()
+    event = parameters.events()[0]
     assert event.rho == Fraction(parameters.noise.rho())
     assert RHO * Fraction(99, 100) < event.rho <= RHO
     assert parameters.truncation() == 0
@@ -120,10 +125,10 @@ def test_what_no_prior_can_be_measured_of_is_refused() -> None:
 
 def test_only_the_marginals_of_the_family_are_counted() -> None:
     data, parameters = OnlyMarginals(table(), SIZES), plan_prior(setting_of(SIZES), RHO)
-    measure_prior(parameters, data, SEED)
+    prior_of(parameters, data, SEED)
     assert sorted(data.asked) == [(0,), (0, 1), (0, 3), (1,), (1, 3), (3,)]
     with pytest.raises(ValueError, match="another universe"):
-        measure_prior(parameters, DenseCounts(np.ones(4, dtype=np.int64)), SEED)
+        prior_of(parameters, DenseCounts(np.ones(4, dtype=np.int64)), SEED)
 
 
 def test_a_prior_comes_near_every_pair_and_is_the_same_to_the_bit_on_every_machine() -> None:
@@ -131,7 +136,7 @@ def test_a_prior_comes_near_every_pair_and_is_the_same_to_the_bit_on_every_machi
     family = ResidualFamily.closed(SIZES, tables_of(SIZES))
     noise = ResidualNoise.of(family, [1 << 12, 1 << 12, 1 << 11, 1 << 16, 1 << 14, 1 << 14])
     data, parameters = DenseCounts(table(), SIZES), PriorParameters.of(noise)
-    prior = measure_prior(parameters, data, SEED)
+    prior = prior_of(parameters, data, SEED)
     shares = (prior.weights / prior.weights.sum()).reshape(SIZES)
     truth = table().reshape(SIZES) / 3_000
     for axes in parameters.noise.largest:
@@ -141,4 +146,4 @@ def test_a_prior_comes_near_every_pair_and_is_the_same_to_the_bit_on_every_machi
     assert hashlib.sha256(prior.potential.tobytes()).hexdigest()[:16] == "4745f0ece9f9ef9f"
     again = fitted_prior(parameters, measure(data, parameters.noise, SEED, "prior"))
     assert np.array_equal(again.potential, prior.potential)
-    assert not np.array_equal(measure_prior(parameters, data, bytes(32)).potential, prior.potential)
+    assert not np.array_equal(prior_of(parameters, data, bytes(32)).potential, prior.potential)
