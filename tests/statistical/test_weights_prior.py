@@ -25,6 +25,7 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.hypothesis import Hypothesis
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.multiplicative_weights import turns
 from equipoise_server.mechanisms.multiplicative_weights.mechanism import MultiplicativeWeights
@@ -176,7 +177,7 @@ def test_an_analyst_shows_another_nothing_and_a_prior_that_was_moved_is_caught(
 ) -> None:
     """Turns that learn in the place of the prior itself, from which the next analyst's start."""
 
-    class InPlace(turns.Hypothesis):
+    class InPlace(Hypothesis):
         def __init__(self, potential: NDArray[np.int64], slack: float) -> None:
             super().__init__(potential, slack)
             self._start = potential

@@ -115,7 +115,7 @@ def reach_of(setting: PublicParameters, noise: GaussianNoise, rounds: int) -> fl
 
 def on_the_grid(error: float) -> int:
     """Return an error of at most 1, rounded up, in units of 2^-40."""
-    return math.ceil(min(1.0, error) * 2**GRID_BITS) + 1
+    return math.ceil(min(1.0, error) * (1 << GRID_BITS)) + 1
 
 
 def usual_rounds(setting: PublicParameters) -> int:
