@@ -234,5 +234,5 @@ def test_hiding_who_gets_a_place_is_charged_beside_the_game(play: str) -> None:
 def test_the_final_tests_of_all_places_are_charged(analysts: int) -> None:
     """Each adds Gaussian noise to a score that one record moves by 2^16, and every place is tested."""
     variance = 1 << 40
-    (event,) = FinalTestParameters(variance, 0, 0, 0, 0, 0).events(analysts)
+    (event,) = FinalTestParameters(variance, 0, 0, 0, 0, None).events(analysts)
     assert charge_of([event]).rho == math.ceil(Fraction(analysts * (1 << 2 * SCORE_BITS), 2 * variance) * RHO_UNIT)
