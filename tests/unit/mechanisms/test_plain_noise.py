@@ -18,12 +18,13 @@ from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.datasets.universe import MAX_UNIVERSE
+from equipoise_server.mechanisms.calibration import noise_distribution
 from equipoise_server.mechanisms.histogram.mechanism import METHOD, Histogram
-from equipoise_server.mechanisms.histogram.plan import BEYOND, HistogramParameters, half_widths_of
+from equipoise_server.mechanisms.histogram.plan import BEYOND, HistogramParameters, half_widths_of, truncation
 from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN, LAPLACE, IndependentNoise
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, Mechanism, PublicParameters
-from equipoise_server.mechanisms.noise_calibration import LaplaceNoise
+from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, LaplaceNoise
 from equipoise_server.mechanisms.projection.mechanism import Projection
 
 
@@ -140,6 +141,14 @@ def test_a_query_s_half_width_grows_with_what_it_covers_up_to_half_and_falls_aga
         assert Histogram().plan(setting(*wide[1:])).max_half_width == plan.max_half_width
     # A query on nobody, and its complement: half a record for rounding to whole ones.
     assert widths[0] <= (1 << GRID_BITS) // 100_000 + 2
+
+
+def test_the_histogram_s_intervals_and_its_cut_cells_fail_with_beta_together() -> None:
+    given = setting(*TABLES)
+    parameters = HistogramParameters.from_json(Histogram().plan(given).parameters)
+    cut = truncation(noise_distribution(parameters.noise, MAX_MOVED), given)
+    assert cut > 0
+    assert parameters.chance * given.queries + cut <= Fraction(given.beta)
 
 
 def test_histogram_answers_say_how_they_were_made() -> None:

@@ -11,7 +11,7 @@ import pytest
 from harness import mechanism_cases as cases
 from numpy.typing import NDArray
 
-from equipoise.accounting import ApproximateDpEvent, PrivacyEvent, PureDpEvent
+from equipoise.accounting import RHO_UNIT, ApproximateDpEvent, PrivacyEvent, PureDpEvent, charge_of
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise_server.datasets.dense_counts import DenseCounts
@@ -24,6 +24,7 @@ from equipoise_server.mechanisms.multiplicative_weights.mechanism import learn
 from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters, with_rounds
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.repair.analyst_repair_plan import plan_analyst_repair, repair_data_cost
+from equipoise_server.mechanisms.repair.final_tests import FinalTestParameters
 from equipoise_server.mechanisms.repair.private_weights import PrivateWeights, answer_scores, selection_step
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, RepairParameters, SynopsisCounts, repair
@@ -227,3 +228,11 @@ def test_hiding_who_gets_a_place_is_charged_beside_the_game(play: str) -> None:
         assert more[1] - less[1] == places.epsilon
         assert ApproximateDpEvent("repair places", places.epsilon, Fraction(0)) in with_hiding
     assert more[2] > less[2]
+
+
+@pytest.mark.parametrize("analysts", [1, 7])
+def test_the_final_tests_of_all_places_are_charged(analysts: int) -> None:
+    """Each adds Gaussian noise to a score that one record moves by 2^16, and every place is tested."""
+    variance = 1 << 40
+    (event,) = FinalTestParameters(variance, 0, 0, 0, 0, None).events(analysts)
+    assert charge_of([event]).rho == math.ceil(Fraction(analysts * (1 << 2 * SCORE_BITS), 2 * variance) * RHO_UNIT)
