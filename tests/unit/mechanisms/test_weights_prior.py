@@ -42,7 +42,9 @@ def conditions(count: int, seed: int) -> list[AllOf]:
     picked = []
     for _ in range(count):
         names = sorted(choose.choice(list(SIZES), 3, replace=False).tolist())
-        picked.append(AllOf(tuple(Among(name, tuple("0123"[: SIZES[name] // 2 + 1])) for name in names)))
+        halves = [choose.choice(SIZES[name], (SIZES[name] + 1) // 2, replace=False).tolist() for name in names]
+        parts = zip(names, halves, strict=True)
+        picked.append(AllOf(tuple(Among(name, tuple(map(str, sorted(half)))) for name, half in parts)))
     return picked
 
 
