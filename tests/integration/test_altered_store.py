@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from harness import rounds_bench
 from harness.rounds_bench import ANN, BOB, SALT, Bench
+from harness.session_terms import ASKED, ONLINE, ask, attached
 from harness.stores import allow_changes
 from sqlalchemy import text
 
@@ -32,8 +34,9 @@ def bench(on_sqlite: Bench) -> Bench:
 def alter(bench: Bench, statement: str, **values: object) -> None:
     """Change a store as somebody with access to the file may."""
     with bench.store.write() as connection:
-        if "result_chunks" in statement:
-            allow_changes(connection, "result_chunks")
+        for table in ("result_chunks", "asked"):
+            if f"UPDATE {table}" in statement or f"DELETE FROM {table}" in statement:
+                allow_changes(connection, table)
         assert connection.execute(text(statement), values).rowcount > 0
 
 
@@ -115,6 +118,71 @@ def test_an_altered_workload_is_not_given_as_evidence(bench: Bench, sealed: bool
         evidence_of(bench, round_id, "ann")
     assert evidence_of(bench, round_id, "bob") == workload_to_bytes(BOB)
     assert evidence_of(bench, round_id, "cyd") == b""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE rounds SET plan = replace(plan, 'gaussian', 'laplace')",
+        r"UPDATE rounds SET plan = replace(plan, 'y\"' || char(58), 'y\"' || char(58) || '1')",
+        "UPDATE rounds SET terms = replace(terms, '0.', '0.1')",
+        "UPDATE rounds SET records = records + 1",
+        "UPDATE rounds SET universe_size = universe_size + 1",
+        "UPDATE rounds SET close_time = 1",
+        "UPDATE rounds SET seed_commitment = zeroblob(32)",
+        "UPDATE shares SET statements = statements + 1 WHERE analyst = 'ann'",
+        "UPDATE shares SET position = 1 - position WHERE position < 2",
+        "UPDATE datasets SET records = records + 1",
+        "UPDATE datasets SET schema = replace(schema, 'red', 'tan')",
+    ],
+)
+def test_by_altered_terms_nothing_is_charged_or_computed(bench: Bench, change: str) -> None:
+    round_id = bench.opened(replace(rounds_bench.TERMS, mechanism="gaussian", options={}))
+    with bench.store.read() as connection:
+        check_all(connection)
+    charged = bench.charged()
+    alter(bench, change)
+    assert not is_whole(bench)
+    with pytest.raises(DataLoss):
+        bench.rounds.lifecycle.seal(round_id, "seal")
+    assert bench.charged() == charged
+
+
+def test_a_plan_that_is_altered_after_its_sealing_is_not_run(bench: Bench) -> None:
+    round_id = bench.sealed()
+    assert is_whole(bench)
+    alter(bench, "UPDATE shares SET queries = queries + 1 WHERE analyst = 'bob'")
+    with pytest.raises(DataLoss, match="terms"):
+        bench.rounds.lifecycle.run(round_id, "run")
+    assert not bench.rounds.views.progress(round_id).complete
+    bench.rounds.lifecycle.abort(round_id, "the store is damaged", "abort")  # it can still be ended
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE asked SET chunk = (SELECT chunk FROM asked WHERE sequence = 2) WHERE sequence = 1",
+        "UPDATE asked SET statement = (SELECT statement FROM asked WHERE sequence = 2) WHERE sequence = 1",
+        "UPDATE asked SET envelope = (SELECT envelope FROM asked WHERE sequence = 2) WHERE sequence = 1",
+        "UPDATE asked SET slot = slot + 7",
+        "UPDATE asked SET due_time = due_time + 1",
+        "UPDATE asked SET chain = zeroblob(32) WHERE sequence = 2",
+        "UPDATE attached SET salt = zeroblob(32)",
+        "DELETE FROM asked WHERE sequence = 1",
+        "DELETE FROM asked WHERE sequence = 2",
+        "UPDATE sessions SET answered = answered - 1",
+    ],
+)
+def test_an_altered_answer_of_an_open_session_is_found(bench: Bench, change: str) -> None:
+    session_id = bench.sessions.open(ONLINE, "open", "olga").id
+    stream = attached(bench, "ann", session_id)
+    for sequence, statement in enumerate(ASKED["ann"][:2], start=1):
+        ask(stream, sequence, statement)
+    with bench.store.read() as connection:
+        check_all(connection)
+    alter(bench, change)
+    with bench.store.read() as connection, pytest.raises(DataLoss, match="answers of the round"):
+        check_all(connection)
 
 
 def test_another_storage_key_is_refused_at_start_and_before_any_charge(

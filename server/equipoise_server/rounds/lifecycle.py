@@ -22,6 +22,7 @@ from equipoise_server.rounds.round_job import check_seeds, read_job, read_seed
 from equipoise_server.rounds.runner import Runner
 from equipoise_server.rounds.session_sealing import collected
 from equipoise_server.rounds.state_machine import Action
+from equipoise_server.rounds.store.opened_terms import check_opened
 from equipoise_server.rounds.store.results import completed, completed_run, discard
 from equipoise_server.rounds.terms.checks import check_reason
 from equipoise_server.rounds.transitions import Step, discarded, round_as_moved, take_step
@@ -162,7 +163,8 @@ class Lifecycle:
         return {}
 
     def _seal(self, connection: Connection, record: RoundRecord, now: datetime) -> Mapping[str, object]:
-        # Read the seed before anything is charged: a round whose seed does not open can never be computed.
+        # Both before anything is charged: charges follow the plan, and without its seed no round can be computed.
+        check_opened(connection, record)
         read_seed(connection, record, self._context.storage_key)
         return collected(connection, record, now)
 

@@ -11,6 +11,7 @@ from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.session_sealing import read_answer_chains
 from equipoise_server.rounds.store.committed_content import check_workloads
 from equipoise_server.rounds.store.measurements import run_setting
+from equipoise_server.rounds.store.opened_terms import check_opened
 from equipoise_server.rounds.store.results import completed
 from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_round, read_workloads
 from equipoise_server.rounds.store.step_records import registered_digest
@@ -22,12 +23,13 @@ def read_job(connection: Connection, context: Context, round_id: str) -> Job | N
     """Return the job of a round that is running and not yet computed, else None: only such rounds may read data.
 
     Raises:
-        DataLoss: the seed does not open, or the stored workloads are not those that were sealed.
+        DataLoss: the seed does not open, or the stored terms or workloads are not those on record.
         InvalidArgument: the table is gone; the field is `source`.
     """
     record = read_round(connection, round_id)
     if record.state is not RoundState.RUNNING or completed(connection, round_id) is not None:
         return None
+    check_opened(connection, record)
     dataset = read_dataset(connection, record.terms.dataset)
     check_workloads(connection, round_id)
     return Job(

@@ -20,6 +20,7 @@ from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.round_job import read_seed
 from equipoise_server.rounds.store.measurements import run_setting
+from equipoise_server.rounds.store.opened_terms import check_opened
 from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset
 from equipoise_server.rounds.store.step_records import registered_digest
 from equipoise_server.sessions.turns import AnswerSchedule, Immediate, TurnBased
@@ -77,12 +78,13 @@ def read_open_session(context: Context, record: RoundRecord) -> OpenSession:
 
     Raises:
         Unavailable: the table is gone.
-        DataLoss: the seed does not open.
+        DataLoss: the seed does not open, or the stored terms are not those on record.
     """
     session = record.terms.session
     assert session is not None
     try:
         with context.store.read() as connection:
+            check_opened(connection, record)
             dataset = read_dataset(connection, record.terms.dataset)
             seed = read_seed(connection, record, context.storage_key)
             digest = registered_digest(connection, dataset.name)

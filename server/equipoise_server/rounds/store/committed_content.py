@@ -9,15 +9,12 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from typing import NoReturn
 
-import structlog
 from sqlalchemy import Connection, select
 
-from equipoise.errors import DataLoss, NotFound, OutOfRange, VerificationFailed
+from equipoise.errors import NotFound, OutOfRange
 from equipoise.records.item_parts import RecordedStream
 from equipoise.records.items import ReleaseItem, ResultItem, WorkloadItem
-from equipoise.records.opened_records import ReadRecord, open_record
 from equipoise.records.record import (
     Kind,
     stream_start,
@@ -26,14 +23,16 @@ from equipoise.records.record import (
     workload_commitment,
     workload_prefix,
 )
+from equipoise_server.rounds.store.opened_terms import check_opened, check_registered
 from equipoise_server.rounds.store.results import read_measured, read_synopsis
-from equipoise_server.storage.tables.round import result_chunks, rounds, submissions
+from equipoise_server.rounds.store.rounds import read_round
+from equipoise_server.rounds.store.stored_records import damaged, read_record
+from equipoise_server.rounds.store.told_answers import check_answers
+from equipoise_server.storage.tables.round import datasets, result_chunks, rounds, submissions
 from equipoise_server.storage.tables.transparency import records
-from equipoise_server.transparency.record_writer import find_root, stored_openings
+from equipoise_server.transparency.record_writer import find_root
 
 STREAMS_KNOWN = 64  # whose messages' digests are held in memory: 100 bytes or so for each message
-
-log = structlog.get_logger(__name__)
 
 
 class CheckedStreams:
@@ -72,9 +71,9 @@ class CheckedStreams:
         for sequence, row in enumerate(rows, start=after + 1):
             digest = stream_step(digest, row.chunk)
             if row.sequence != sequence or sequence >= len(chain) or digest != chain[sequence]:
-                _damaged(round_id, "results")
+                damaged(round_id, "results")
         if len(rows) < min(limit, len(chain) - 1 - after):
-            _damaged(round_id, "results")
+            damaged(round_id, "results")
         with self._lock:
             self._chains[run_id, analyst] = chain
             self._chains.move_to_end((run_id, analyst))
@@ -90,30 +89,30 @@ def checked_chain(connection: Connection, round_id: str, run_id: str, analyst: s
     chain = [stream_start(round_id)]
     for row in connection.execution_options(yield_per=64).execute(query):
         if row.sequence != len(chain):
-            _damaged(round_id, "results")
+            damaged(round_id, "results")
         chain.append(stream_step(chain[-1], row.chunk))
     released = _recorded_stream(connection, round_id, analyst)
     if released is None and len(chain) == 1:
         raise NotFound("there is no such stream")
     if released is None or (released.digest, released.messages) != (chain[-1], len(chain) - 1):
-        _damaged(round_id, "results")
+        damaged(round_id, "results")
     return chain
 
 
 def check_synopsis(connection: Connection, round_id: str) -> None:
     """Raise `DataLoss` unless the stored synopsis of a released round is the one that was released."""
     cells = read_synopsis(connection, round_id)
-    released = _record(connection, Kind.ROUND_RELEASED, round_id).one(ReleaseItem).synopsis
+    released = read_record(connection, Kind.ROUND_RELEASED, round_id).one(ReleaseItem).synopsis
     if (synopsis_digest(cells) if cells else None) != (released.digest if released else None):
-        _damaged(round_id, "synopsis")
+        damaged(round_id, "synopsis")
 
 
 def check_measured(connection: Connection, round_id: str) -> None:
     """Raise `DataLoss` unless the stored numbers of a released measurement are those that were released."""
     numbers = read_measured(connection, round_id)
-    released = _record(connection, Kind.ROUND_RELEASED, round_id).one(ReleaseItem).measurement
+    released = read_record(connection, Kind.ROUND_RELEASED, round_id).one(ReleaseItem).measurement
     if (hashlib.sha256(numbers).digest() if numbers else None) != released:
-        _damaged(round_id, "numbers")
+        damaged(round_id, "numbers")
 
 
 def check_workloads(connection: Connection, round_id: str) -> None:
@@ -123,12 +122,12 @@ def check_workloads(connection: Connection, round_id: str) -> None:
         row.analyst: workload_commitment(row.salt, row.workload)
         for row in connection.execute(query.where(submissions.c.round_id == round_id))
     }
-    sealed = [item for item in _record(connection, Kind.ROUND_SEALED, round_id).each(WorkloadItem) if item]
+    sealed = [item for item in read_record(connection, Kind.ROUND_SEALED, round_id).each(WorkloadItem) if item]
     for item in sealed:
         if stored.pop(item.analyst, None) != item.commitment:
-            _damaged(round_id, "workloads")
+            damaged(round_id, "workloads")
     if stored:
-        _damaged(round_id, "workloads")
+        damaged(round_id, "workloads")
 
 
 class WorkloadCheck:
@@ -150,7 +149,7 @@ class WorkloadCheck:
     def end(self) -> None:
         """Raise `DataLoss` unless the pieces were the whole workload that is committed to."""
         if (self._hash.digest() if self._any else None) != self._committed:
-            _damaged(self._round_id, "workloads")
+            damaged(self._round_id, "workloads")
 
 
 def workload_check(connection: Connection, round_id: str, analyst: str) -> WorkloadCheck:
@@ -165,13 +164,18 @@ def workload_check(connection: Connection, round_id: str, analyst: str) -> Workl
     row = connection.execute(select(submissions.c.salt, submissions.c.digest).where(own)).first()
     if find_root(connection, Kind.ROUND_SEALED, round_id=round_id) is None:
         return WorkloadCheck(round_id, b"", None if row is None else row.digest)
-    items = _record(connection, Kind.ROUND_SEALED, round_id).each(WorkloadItem)
+    items = read_record(connection, Kind.ROUND_SEALED, round_id).each(WorkloadItem)
     sealed = next((item.commitment for item in items if item is not None and item.analyst == analyst), None)
     return WorkloadCheck(round_id, b"" if row is None else workload_prefix(row.salt), sealed)
 
 
 def check_all(connection: Connection) -> int:
-    """Check what is stored of every round that was sealed; returns how many there are. Raises `DataLoss`."""
+    """Check what is stored of all datasets and rounds; returns how many rounds were sealed. Raises `DataLoss`."""
+    for name in connection.execute(select(datasets.c.name).order_by(datasets.c.name)).scalars().all():
+        check_registered(connection, name)
+    for round_id in connection.execute(select(rounds.c.id).order_by(rounds.c.position)).scalars().all():
+        check_opened(connection, read_round(connection, round_id))
+        check_answers(connection, round_id)
     sealed = select(records.c.round_id).where(records.c.kind == Kind.ROUND_SEALED.value).distinct()
     query = select(rounds.c.id, rounds.c.run_id).where(rounds.c.id.in_(sealed))
     found = connection.execute(query.order_by(rounds.c.position)).all()
@@ -182,7 +186,7 @@ def check_all(connection: Connection) -> int:
         check_synopsis(connection, row.id)
         check_measured(connection, row.id)
         having = select(result_chunks.c.analyst).where(result_chunks.c.run_id == row.run_id).distinct()
-        for item in _record(connection, Kind.ROUND_RELEASED, row.id).each(ResultItem):
+        for item in read_record(connection, Kind.ROUND_RELEASED, row.id).each(ResultItem):
             if item is not None and item.stream is not None:
                 checked_chain(connection, row.id, row.run_id, item.analyst)
         for analyst in connection.execute(having).scalars().all():
@@ -191,26 +195,7 @@ def check_all(connection: Connection) -> int:
 
 
 def _recorded_stream(connection: Connection, round_id: str, analyst: str) -> RecordedStream | None:
-    for item in _record(connection, Kind.ROUND_RELEASED, round_id).each(ResultItem):
+    for item in read_record(connection, Kind.ROUND_RELEASED, round_id).each(ResultItem):
         if item is not None and item.analyst == analyst:
             return item.stream
     return None
-
-
-def _record(connection: Connection, kind: Kind, round_id: str) -> ReadRecord:
-    """A record of a round, whose items are those that its leaf commits to. Raises `DataLoss` for any other."""
-    query = select(records.c.leaf, records.c.position).where(records.c.round_id == round_id)
-    row = connection.execute(
-        query.where(records.c.kind == kind.value).order_by(records.c.position.desc()).limit(1)
-    ).first()
-    if row is None:
-        _damaged(round_id, "records")
-    try:
-        return open_record(row.leaf, *stored_openings(connection, row.position), f"the {kind} record")
-    except VerificationFailed:
-        _damaged(round_id, "records")
-
-
-def _damaged(round_id: str, what: str) -> NoReturn:
-    log.error("damaged", round_id=round_id, what=what)
-    raise DataLoss(f"the {what} of the round {round_id}: what is stored is not what is on record")

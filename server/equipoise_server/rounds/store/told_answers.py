@@ -1,0 +1,81 @@
+"""The answers that the store keeps of a session, compared with the receipts that were signed for them.
+
+They are on record only when the session is sealed. Until then what binds them is each analyst's chain, which every
+receipt signs. (Whether a receipt's signature holds is for whoever gets it.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, select
+
+from equipoise.errors import DataLoss, VerificationFailed
+from equipoise.model.rounds import RoundState
+from equipoise.profile.receipt_store import read_session_receipt
+from equipoise.records.promises import Promise
+from equipoise.records.receipts import SessionReceiptPayload, chain_start, chain_step
+from equipoise.wire.results import answers_from_chunk
+from equipoise_server.rounds.store.step_records import recorded_promise
+from equipoise_server.rounds.store.stored_records import damaged
+from equipoise_server.storage.tables.round import rounds
+from equipoise_server.storage.tables.session import asked, attached, sessions
+
+ROWS_AT_ONCE = 32  # a row may hold a megabyte of cells
+
+
+def check_answers(connection: Connection, round_id: str) -> None:
+    """Raise `DataLoss` unless a session's stored answers are, in their order, those whose receipts were signed.
+
+    While it is open none may be missing. Nothing is checked of a round that is no session.
+    """
+    query = select(sessions.c.answered, rounds.c.state).join(rounds, rounds.c.id == sessions.c.round_id)
+    session = connection.execute(query.where(sessions.c.round_id == round_id)).first()
+    if session is None:
+        return
+    salts = select(attached.c.analyst, attached.c.salt).where(attached.c.round_id == round_id)
+    chains = {analyst: _Chain(round_id, analyst, salt) for analyst, salt in connection.execute(salts).all()}
+    promise, count = recorded_promise(connection, round_id), 0
+    rows = select(asked).where(asked.c.round_id == round_id).order_by(asked.c.analyst, asked.c.sequence)
+    for row in connection.execution_options(yield_per=ROWS_AT_ONCE).execute(rows):
+        try:
+            whole = row.analyst in chains and chains[row.analyst].follows(row, promise)
+        except (DataLoss, VerificationFailed, ValueError):
+            whole = False
+        if not whole:
+            damaged(round_id, "answers")
+        count += 1
+    if count > session.answered or (session.state == RoundState.OPEN.value and count < session.answered):
+        damaged(round_id, "answers")
+
+
+class _Chain:
+    """One analyst's answers so far: what they chain to, how many there are, and how many cells they have."""
+
+    def __init__(self, round_id: str, analyst: str, salt: bytes) -> None:
+        self._round_id, self._analyst, self._salt = round_id, analyst, salt
+        self._chain, self._sequence, self._cells = b"", 0, 0
+
+    def follows(self, row: Row[Any], promise: Promise) -> bool:
+        """Take the next answer; tell whether it and its receipt are those that follow."""
+        receipt, chunk = read_session_receipt(row.envelope), answers_from_chunk(row.chunk)
+        if not self._sequence:
+            self._chain = chain_start(receipt.deployment, self._round_id, self._analyst, self._salt)
+        self._sequence += 1
+        self._chain = chain_step(self._chain, self._sequence, row.slot, row.statement, chunk.answers)
+        numbers = (self._round_id, self._sequence, self._cells)
+        self._cells += len(chunk.answers)
+        wanted = SessionReceiptPayload(
+            receipt.deployment,
+            self._round_id,
+            self._analyst,
+            self._sequence,
+            self._chain,
+            row.due_time,
+            promise,
+        )
+        return (row.sequence, row.chain, receipt) == (self._sequence, self._chain, wanted) and (
+            chunk.round_id,
+            chunk.sequence,
+            chunk.first_query,
+        ) == numbers
