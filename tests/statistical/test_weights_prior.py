@@ -184,7 +184,7 @@ def test_an_analyst_shows_another_nothing_and_a_prior_that_was_moved_is_caught(
 
         def measured(self, *arguments: Any) -> None:
             super().measured(*arguments)
-            self._start[:] = self._potential
+            self._start[::2] -= 1 << 50  # by 4 nats, as much as one tilt may
 
     assert len({what_ben_gets(asked) for asked in ANA}) == 1
     monkeypatch.setattr(turns, "Hypothesis", InPlace)
