@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from equipoise.auditing.replay_checks import read_replay_report
 from equipoise.errors import InvalidArgument, NotFound, VerificationFailed, WrongState
 from equipoise.model.results import AnswerMethod
-from equipoise.model.rounds import MechanismPlan
 from equipoise.records.record import key_id
 from equipoise.records.sealed_seeds import SEED_BYTES, open_committed, seal_to
 from equipoise.wire.results import chunk_from_bytes, results_to_chunks
@@ -27,6 +26,7 @@ from equipoise_server.clock import system_clock
 from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.prior.choice import Start
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.replay.replay import Replayed
@@ -313,13 +313,14 @@ def test_other_data_are_found(released: Released, tmp_path: Path) -> None:
 def test_a_plan_that_does_not_follow_from_the_terms_is_found(
     released: Released, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = Equilibrium.plan
+    starts = Equilibrium.starts
 
-    def dearer(planner: Equilibrium, setting: PublicParameters) -> MechanismPlan:
-        honest = plan(planner, setting)
-        return replace(honest, data_cost=replace(honest.data_cost, rho=honest.data_cost.rho + 1))
+    def dearer(planner: Equilibrium, setting: PublicParameters) -> list[Start]:
+        best, *others = starts(planner, setting)
+        cost = replace(best.plan.data_cost, rho=best.plan.data_cost.rho + 1)
+        return [replace(best, plan=replace(best.plan, data_cost=cost)), *others]
 
-    monkeypatch.setattr(Equilibrium, "plan", dearer)
+    monkeypatch.setattr(Equilibrium, "starts", dearer)
     assert differs(released.replay("equilibrium"), "plan", "plan.data_cost.rho")
 
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,15 +18,15 @@ from numpy.typing import NDArray
 from equipoise.accounting import PrivacyEvent
 from equipoise.accounting.residuals import PARAMETER_BITS
 from equipoise.model.accounts import Budget
+from equipoise.model.results import Answers
 from equipoise.model.rounds import Share
 from equipoise.queries.predicates import AllOf, Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.hypothesis import Hypothesis
 from equipoise_server.mechanisms.interface import PublicParameters
-from equipoise_server.mechanisms.multiplicative_weights import turns
+from equipoise_server.mechanisms.multiplicative_weights import mechanism, turns
 from equipoise_server.mechanisms.multiplicative_weights.mechanism import MultiplicativeWeights
 from equipoise_server.mechanisms.multiplicative_weights.prior_plan import (
     PriorWeightsParameters,
@@ -37,6 +36,7 @@ from equipoise_server.mechanisms.multiplicative_weights.prior_plan import (
 from equipoise_server.mechanisms.multiplicative_weights.turns import learn_in_turns
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.prior.choice import OWN
+from equipoise_server.mechanisms.prior.distribution import Prior
 from equipoise_server.mechanisms.prior.measure import fitted_prior
 from equipoise_server.mechanisms.prior.plan import PriorParameters
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
@@ -166,10 +166,10 @@ def what_ben_gets(asked_by_ana: list[Statement]) -> bytes:
         "ana": compile_workload(asked_by_ana, WIDE),
         "ben": compile_workload(BEN, WIDE),
     }
-    mechanism = MultiplicativeWeights()
-    plan = mechanism.plan(public)
+    weights = MultiplicativeWeights()
+    plan = weights.plan(public)
     data = DenseCounts(TABLE, WIDE.sizes)
-    return to_bytes(mechanism.run(public, plan, data, asked, bytes(32), lambda *_: None).answers["ben"])
+    return to_bytes(weights.run(public, plan, data, asked, bytes(32), lambda *_: None).answers["ben"])
 
 
 def test_an_analyst_shows_another_nothing_and_a_prior_that_was_moved_is_caught(
@@ -177,17 +177,22 @@ def test_an_analyst_shows_another_nothing_and_a_prior_that_was_moved_is_caught(
 ) -> None:
     """Turns that learn in the place of the prior itself, from which the next analyst's start."""
 
-    class InPlace(Hypothesis):
-        def __init__(self, potential: NDArray[np.int64], slack: float) -> None:
-            super().__init__(potential, slack)
-            self._start = potential
+    learn = mechanism.learn_from_prior
 
-        def measured(self, *arguments: Any) -> None:
-            super().measured(*arguments)
-            self._start[::2] -= 1 << 50  # by 4 nats, as much as one tilt may
+    def in_place(
+        parameters: PriorWeightsParameters,
+        prior: Prior,
+        measured: Measured,
+        workload: CompiledWorkload,
+        data: DenseCounts,
+        stream: KeyedStream,
+    ) -> Answers:
+        answers = learn(parameters, prior, measured, workload, data, stream)
+        prior.potential[::2] -= 1 << 50  # by 4 nats, as much as one tilt may
+        return answers
 
     assert len({what_ben_gets(asked) for asked in ANA}) == 1
-    monkeypatch.setattr(turns, "Hypothesis", InPlace)
+    monkeypatch.setattr(mechanism, "learn_from_prior", in_place)
     assert len({what_ben_gets(asked) for asked in ANA}) > 1
 
 

@@ -25,7 +25,7 @@ from equipoise.queries.workload_compiler import CompiledStatement, compile_singl
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.expected_error import stated
-from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.interface import MechanismPlan, PublicParameters
 from equipoise_server.mechanisms.online.interface import linear
 from equipoise_server.mechanisms.online_private.mechanism import OnlinePrivate
 from equipoise_server.mechanisms.online_private.prior_plan import PriorEpochParameters
@@ -104,10 +104,18 @@ def test_what_is_expected_is_what_the_prior_is_expected_to_err_by_on_the_stateme
     assert PRIVATE.plan(tables).expected_error != PRIVATE.plan(conditions).expected_error
 
 
-def test_the_planner_takes_the_prior_where_it_errs_less() -> None:
-    free, own, none = (PRIVATE.plan(setting(**option)) for option in ({}, {"prior": "own"}, {"prior": "none"}))
-    assert own.expected_error < none.expected_error
-    assert free == own
+@pytest.mark.parametrize(("queries", "chosen"), [(TURNS, "own"), (12 * TURNS, "none")])
+def test_the_planner_takes_the_prior_where_it_is_expected_to_err_less(queries: int, chosen: str) -> None:
+    def planned(**option: object) -> MechanismPlan:
+        public = setting(**option)
+        return PRIVATE.plan(replace(public, shares=tuple(replace(each, queries=queries) for each in public.shares)))
+
+    own, none = planned(prior="own"), planned(prior="none")
+    assert (own.expected_error < none.expected_error) == (chosen == "own")
+    assert planned() == {"own": own, "none": none}[chosen]
+
+
+def test_options_that_a_session_from_a_prior_does_not_have_are_refused() -> None:
     for option, field in (({"prior": "any"}, "prior"), ({"prior": "own", "epochs": 2}, "epochs")):
         with pytest.raises(InvalidArgument) as caught:
             PRIVATE.plan(setting(**option))
