@@ -54,7 +54,8 @@ def _mean_of(parameters: PriorParameters, noise: float, share: Share) -> float:
         return with_untold(parameters, of_predicates(noise), UNIFORM)
     cells = share.queries / share.statements
     left = CELL_PART * noise * math.sqrt(1 / (COVERED * cells))
-    told = math.hypot(at_most(left, UNIFORM_OF_CELL / cells), UNTOLD_OF_CELL / cells)
+    # A cell is a predicate, too: no more is untold of it, which matters for tables of few cells.
+    told = math.hypot(at_most(left, UNIFORM_OF_CELL / cells), min(UNTOLD, UNTOLD_OF_CELL / cells))
     return with_untold(parameters, told, UNIFORM_OF_CELL / cells)
 
 
