@@ -20,8 +20,15 @@ from harness.server_process import HURRIED, make_state, running
 SCHEMA = Schema((Attribute("colour", ("red", "green")),))
 CAP, BUDGET = Budget(20.0, 1e-3), Budget(8.0, 1e-4)
 TERMS = Terms("shop", (Share("ann", 2, 2), Share("bob", 2, 2)), BUDGET, BUDGET, mechanism="gaussian")
+# What a prior tells has the measurement's noise, so that every answer shows the session's randomness.
 SESSION = Terms(
-    "shop", (Share("ann", 2, 2), Share("bob", 2, 2)), BUDGET, None, mechanism="online", session=SessionTerms()
+    "shop",
+    (Share("ann", 2, 2), Share("bob", 2, 2)),
+    BUDGET,
+    None,
+    mechanism="online",
+    options={"prior": "own"},
+    session=SessionTerms(),
 )
 STATEMENTS = {"version": 1, "statements": [{"among": {"attribute": "colour", "categories": ["red"]}}]}
 SCRIPT = """
