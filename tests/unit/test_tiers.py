@@ -44,7 +44,8 @@ def test_every_test_is_in_one_tier() -> None:
     assert {each.partition("::")[0].rpartition("/")[2] for each in in_both} == {TRIED.name, AUDITED.name}
     assert len(set(everything)) == len(everything)
     assert {each.partition("[")[0] for each in quick} == {each.partition("[")[0] for each in everything} - {
-        "tests/statistical/test_replay.py::test_released_rounds_are_replayed_by_other_processes"
+        "tests/statistical/test_replay.py::test_released_rounds_are_replayed_by_other_processes",
+        "tests/statistical/test_joint_audit.py::test_a_real_server_gives_the_same_bytes",
     }
     (kills,) = (each for each in quick if "random_kills" in each)
     assert "sqlite" in kills
