@@ -17,7 +17,7 @@ from equipoise.accounting import DELTA_UNIT, ZcdpEvent, charge_of, events_from_j
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.results import Answers
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.predicates import AllOf, Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal
@@ -25,7 +25,7 @@ from equipoise.queries.workload_compiler import CompiledStatement, compile_singl
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.expected_error import stated
-from equipoise_server.mechanisms.interface import MechanismPlan, PublicParameters
+from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.interface import linear
 from equipoise_server.mechanisms.online_private.mechanism import OnlinePrivate
 from equipoise_server.mechanisms.online_private.prior_plan import PriorEpochParameters
