@@ -23,7 +23,7 @@ from equipoise_server.mechanisms.online.plan import fresh_error
 from equipoise_server.mechanisms.online.stages import Stage, stage_events, stage_truncation
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.prior.choice import STANDING
-from equipoise_server.mechanisms.prior.forecast import expected_largest, expected_mean
+from equipoise_server.mechanisms.prior.forecast import expected_largest, expected_of_session
 from equipoise_server.mechanisms.prior.known_answers import told_half_width
 from equipoise_server.mechanisms.prior.plan import PriorParameters, plan_prior, standing_prior
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, rounding_error
@@ -109,7 +109,7 @@ def expected_error(setting: PublicParameters, parameters: PriorOnlineParameters)
     and 0.0003.
     """
     length = session_length(setting, slotted=False)
-    told = expected_mean(parameters.prior, setting)
+    told = expected_of_session(parameters.prior, setting)
     tested = PASSED * expected_largest(parameters.prior, setting) * (setting.records << SCORE_BITS)
     passed = [stage for stage in parameters.stages if stage.threshold < tested][:length]
     afresh = [fresh_error(setting, stage.noise) for stage in passed]

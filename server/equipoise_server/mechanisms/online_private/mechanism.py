@@ -31,7 +31,7 @@ from equipoise_server.mechanisms.online_private.prior_plan import (
     tested_setting,
 )
 from equipoise_server.mechanisms.prior.choice import NONE, OF_PRIOR, OWN, STANDING, Start, starts_of
-from equipoise_server.mechanisms.prior.forecast import expected_mean
+from equipoise_server.mechanisms.prior.forecast import expected_of_session
 from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
 from equipoise_server.mechanisms.repair.weights_hypothesis import TOTAL_BITS
 
@@ -80,7 +80,7 @@ class OnlinePrivate:
             data_events(setting, session, parameters),
             analyst_parts(setting, session, parameters.epochs) if setting.protects_analysts else (),
             max_half_width=parameters.promise / 2**GRID_BITS,
-            expected_error=expected_mean(parameters.prior, setting),
+            expected_error=expected_of_session(parameters.prior, setting),
             max_uncertified=plan.max_uncertified,
             seconds=plan.seconds + parameters.prior.seconds(),
             memory_bytes=plan.memory_bytes + parameters.prior.memory_bytes(),

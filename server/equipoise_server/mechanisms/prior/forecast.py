@@ -39,7 +39,17 @@ LARGEST = 1.25  # times `sqrt(2 log 2k)` mean errors: the largest of k
 def expected_mean(parameters: PriorParameters, setting: PublicParameters) -> float:
     """Return the mean error of the prior's answers over all declared queries, as a fraction of the records."""
     noise = gaussian_mean(dense_variance(parameters)) / setting.records
-    return mean_over_queries(setting, lambda share: _mean_of(parameters, noise, share))
+    return mean_over_queries(setting, lambda share: _mean_of(parameters, noise, share, math.inf))
+
+
+def expected_of_session(parameters: PriorParameters, setting: PublicParameters) -> float:
+    """Return the mean error of the prior's answers to a session's statements, as a fraction of the records.
+
+    No more is untold of a cell than of a predicate: statements of a session are of one or two attributes more often
+    than those of a round, whose cells of triples the constants are of.
+    """
+    noise = gaussian_mean(dense_variance(parameters)) / setting.records
+    return mean_over_queries(setting, lambda share: _mean_of(parameters, noise, share, UNTOLD))
 
 
 def expected_largest(parameters: PriorParameters, setting: PublicParameters) -> float:
@@ -49,13 +59,12 @@ def expected_largest(parameters: PriorParameters, setting: PublicParameters) -> 
     return min(1.0, mean * LARGEST * math.sqrt(2 * math.log(2 * setting.queries)))
 
 
-def _mean_of(parameters: PriorParameters, noise: float, share: Share) -> float:
+def _mean_of(parameters: PriorParameters, noise: float, share: Share, most: float) -> float:
     if only_predicates(share):
         return with_untold(parameters, of_predicates(noise), UNIFORM)
     cells = share.queries / share.statements
     left = CELL_PART * noise * math.sqrt(1 / (COVERED * cells))
-    # A cell is a predicate, too: no more is untold of it, which matters for tables of few cells.
-    told = math.hypot(at_most(left, UNIFORM_OF_CELL / cells), min(UNTOLD, UNTOLD_OF_CELL / cells))
+    told = math.hypot(at_most(left, UNIFORM_OF_CELL / cells), min(most, UNTOLD_OF_CELL / cells))
     return with_untold(parameters, told, UNIFORM_OF_CELL / cells)
 
 

@@ -27,7 +27,7 @@ from equipoise_server.mechanisms.online.interface import linear
 from equipoise_server.mechanisms.online.mechanism import Online
 from equipoise_server.mechanisms.online.parameters import OnlineParameters
 from equipoise_server.mechanisms.online.prior_plan import USEFUL, PriorOnlineParameters
-from equipoise_server.mechanisms.prior.forecast import expected_mean
+from equipoise_server.mechanisms.prior.forecast import expected_of_session
 
 SCHEMA = Schema(
     tuple(Attribute(name, tuple("0123"[:size])) for name, size in zip("abcd", (4, 3, 4, 2), strict=True))
@@ -124,7 +124,7 @@ def test_few_statements_are_answered_afresh_and_many_from_a_prior() -> None:
     assert ONLINE.plan(few) == ONLINE.plan(replace(few, options={**few.options, "prior": "none"}))
     own = ONLINE.plan(many)
     prior = parameters_of(own).prior
-    assert own.expected_error == pytest.approx(expected_mean(prior, many), rel=0.02)
+    assert own.expected_error == pytest.approx(expected_of_session(prior, many), rel=0.02)
     # Where every statement may be answered afresh, nothing less is expected than its noise.
     noise = OnlineParameters.from_json(ONLINE.plan(few).parameters).noise
     assert ONLINE.plan(few).expected_error == stated(noisy_answers_error(noise.law(2), RECORDS))

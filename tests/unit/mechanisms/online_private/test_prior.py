@@ -29,7 +29,7 @@ from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.interface import linear
 from equipoise_server.mechanisms.online_private.mechanism import OnlinePrivate
 from equipoise_server.mechanisms.online_private.prior_plan import PriorEpochParameters
-from equipoise_server.mechanisms.prior.forecast import expected_mean
+from equipoise_server.mechanisms.prior.forecast import expected_of_session
 from equipoise_server.mechanisms.prior.plan import PriorParameters
 
 SIZES = {"a": 4, "b": 3, "c": 2}
@@ -100,7 +100,7 @@ def test_what_is_expected_is_what_the_prior_is_expected_to_err_by_on_the_stateme
     for public in (tables, conditions):
         plan = PRIVATE.plan(public)
         prior = PriorEpochParameters.from_json(plan.parameters).prior
-        assert plan.expected_error == stated(expected_mean(prior, public))
+        assert plan.expected_error == stated(expected_of_session(prior, public))
     assert PRIVATE.plan(tables).expected_error != PRIVATE.plan(conditions).expected_error
 
 
