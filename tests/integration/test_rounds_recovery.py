@@ -10,11 +10,13 @@ from harness.rounds_bench import Bench
 from harness.session_terms import until
 from harness.stores import accept_inserts, allow_changes, refuse_inserts
 from sqlalchemy import text
+from structlog.testing import capture_logs
 
 from equipoise.errors import DataLoss, InvalidArgument, WrongState
 from equipoise.model.rounds import RoundState
 from equipoise_server.rounds.runner import MAX_STALLS
 from equipoise_server.rounds.services import RoundServices
+from equipoise_server.rounds.store.results import discard
 
 DATA = "data/shop"
 
@@ -161,6 +163,23 @@ def test_an_abort_of_a_run_is_charged_in_full(bench: Bench) -> None:
     assert bench.rounds.lifecycle.run(round_id, "run").state is RoundState.RUNNING
     assert bench.state(round_id) is RoundState.ABORTED
     assert bench.rounds.views.runner.process_id(round_id) is None
+
+
+@pytest.mark.both_stores
+def test_a_worker_whose_round_is_aborted_before_its_results_are_stored_has_not_failed(bench: Bench) -> None:
+    """The abort removes the run in its transaction, and ends the worker only afterwards."""
+    round_id = bench.sealed()
+    with capture_logs() as logs:
+        bench.rounds.lifecycle.run(round_id, "run")
+        process_id = bench.rounds.views.runner.process_id(round_id)
+        assert process_id is not None
+        os.kill(process_id, signal.SIGSTOP)
+        with bench.store.write() as connection:
+            discard(connection, round_id)
+        os.kill(process_id, signal.SIGCONT)
+        assert bench.wait(round_id).phase.startswith("failed")
+    assert logs == []
+    assert bench.rounds.views.runner.failed == 0
 
 
 def test_closing_ends_the_workers_and_keeps_the_round(bench: Bench) -> None:

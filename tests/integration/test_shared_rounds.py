@@ -13,13 +13,12 @@ from harness.rounds_bench import COLOUR, DEPLOYMENT, KEY, SALT, SEED, Bench, log
 from harness.session_terms import ONLINE, ask, attached
 from harness.stores import Cluster
 from sqlalchemy import select
-from sqlalchemy.exc import IntegrityError
 
 from equipoise.errors import NotFound, Unavailable, WrongState
 from equipoise.model.rounds import RoundState
 from equipoise_server.ledger import journal
 from equipoise_server.rounds.services import RoundServices, round_services
-from equipoise_server.rounds.store.results import Runs
+from equipoise_server.rounds.store.results import RunDiscarded, Runs
 from equipoise_server.sessions.service import Sessions
 from equipoise_server.storage.store import Store, open_store
 from equipoise_server.storage.tables.round import result_chunks, runs
@@ -158,7 +157,7 @@ def test_of_a_round_that_two_servers_computed_one_run_is_kept(pair: Pair) -> Non
     run_id = late.begin(round_id)
     late.keep(run_id, "ann", 1, [b"the same"])
     pair.bench.rounds.lifecycle.release(round_id, "release")
-    with pytest.raises(IntegrityError):
+    with pytest.raises(RunDiscarded):
         late.keep(run_id, "ann", 2, [b"bytes"])
     with pair.store.read() as connection:
         kept = list(connection.execute(select(runs.c.id)).scalars())

@@ -13,13 +13,13 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 import structlog
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import SQLAlchemyError
 
 from equipoise.errors import EquipoiseError
 from equipoise.model.rounds import Progress
 from equipoise_server.computation.round import Job
 from equipoise_server.computation.streams import StreamPart
-from equipoise_server.rounds.store.results import Runs
+from equipoise_server.rounds.store.results import RunDiscarded, Runs
 from equipoise_server.storage.claims import Claims
 from equipoise_server.workers.process import BEHIND_CALLS, Failed, WorkerProcess, start
 from equipoise_server.workers.round_worker import Advance, Finished, Message, serve_job
@@ -39,6 +39,7 @@ class _Run:
     phase_start: float
     kind: str = ""  # the failure's type, for the log
     problem: str = ""  # the failure in words, for operators
+    discarded: bool = False  # its round was aborted or released meanwhile, which is no failure
     ended: bool = False
 
 
@@ -157,10 +158,12 @@ class Runner:
                     _take(run, message)
         except (EOFError, OSError):
             pass  # the worker has ended, in whatever way
-        except (EquipoiseError, IntegrityError) as error:
-            # The store refuses the results, or the round was aborted and its run is gone.
+        except RunDiscarded:
+            run.discarded = True
+            run.process.kill()
+        except (EquipoiseError, SQLAlchemyError) as error:
             run.kind = type(error).__name__
-            run.problem = f"the results could not be stored: {getattr(error, 'message', 'no such run')}"
+            run.problem = f"the results could not be stored: {getattr(error, 'message', run.kind)}"
             run.process.kill()
         finally:
             run.process.pipe.close()
@@ -173,7 +176,7 @@ class Runner:
                 if run.process.stalled:
                     problem = f"the worker used no processor time for {self._worker_idle_seconds:g} seconds"
                 run.progress = replace(NOTHING, phase=f"failed: {problem}")
-                if self._runs.get(round_id) is run:
+                if self._runs.get(round_id) is run and not run.discarded:
                     self._failed += 1
                     event = "worker_stalled" if run.process.stalled else "worker_failed"
                     log.error(event, run_id=run_id, kind=run.kind, exit_code=exit_code)

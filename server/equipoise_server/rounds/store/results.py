@@ -36,6 +36,10 @@ from equipoise_server.storage.tables.transparency import records
 ID_BYTES = 16
 
 
+class RunDiscarded(Exception):
+    """The run is gone: its round was aborted meanwhile, or another server's run of the round was released."""
+
+
 @dataclass(frozen=True)
 class Runs:
     """The stored results of runs. Synchronous and safe to use from several threads."""
@@ -54,12 +58,13 @@ class Runs:
         return run_id
 
     def keep(self, run_id: str, analyst: str, first_sequence: int, chunks: Sequence[bytes]) -> None:
-        """Keep the next messages of one stream, exactly as they will be delivered."""
+        """Keep the next messages of one stream, exactly as they will be delivered. Raises `RunDiscarded`."""
         rows = [
             {"run_id": run_id, "analyst": analyst, "sequence": sequence, "chunk": chunk}
             for sequence, chunk in enumerate(chunks, start=first_sequence)
         ]
         with self.store.write() as connection:
+            _require(connection, run_id)
             connection.execute(result_chunks.insert(), rows)
         reached(CrashPoint.RESULTS_PART_COMMITTED)
 
@@ -71,7 +76,10 @@ class Runs:
         peak_memory_bytes: int,
         measured: bytes = b"",
     ) -> None:
-        """Keep the synopsis, the streams' digests and what was measured, and say that all messages are there."""
+        """Keep the synopsis, the streams' digests and what was measured, and say that all messages are there.
+
+        Raises `RunDiscarded`.
+        """
         rows = [
             {
                 "run_id": run_id,
@@ -83,6 +91,7 @@ class Runs:
             for analyst, stream in streams.items()
         ]
         with committing(self.store, "results") as connection:
+            _require(connection, run_id)
             if rows:
                 connection.execute(stream_digests.insert(), rows)
             connection.execute(synopses.insert().values(run_id=run_id, cells=synopsis.to_bytes()))
@@ -174,6 +183,12 @@ def expire(connection: Connection, round_id: str) -> None:
     connection.execute(asked.delete().where(asked.c.round_id == round_id))
     if run_id is not None:
         _remove(connection, [run_id])
+
+
+def _require(connection: Connection, run_id: str) -> None:
+    """Lock the run against its removal until the transaction ends. Raises `RunDiscarded` if it is gone."""
+    if connection.execute(select(runs.c.id).where(runs.c.id == run_id).with_for_update()).first() is None:
+        raise RunDiscarded
 
 
 def _remove(connection: Connection, run_ids: list[str]) -> None:
