@@ -22,8 +22,8 @@ def attributes(draw: st.DrawFn, name: str) -> Attribute:
     values = draw(st.lists(numbers, min_size=2, max_size=5, unique=True))
     edges = tuple(sorted(float(value) for value in values))
     clamp = not unknown and draw(st.booleans())
-    labels = (*bin_labels(edges, dates), *extra)
-    return Attribute(name, labels, edges, missing, unknown, clamp, dates=dates)
+    bins = bin_labels(edges, dates)
+    return Attribute(name, (*bins, *extra), edges, missing, unknown, clamp, dates=dates)
 
 
 schemas = st.lists(names, min_size=1, max_size=4, unique=True).flatmap(

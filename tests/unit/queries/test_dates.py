@@ -12,7 +12,8 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.dates import date_text, seconds_of
 from equipoise.queries.predicates import Interval, attribute
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.queries.statements import CappedSum, Quantile, kind_of
+from equipoise.queries.statements import CappedSum, Quantile
+from equipoise.queries.statements.quantile import QUANTILE
 from equipoise.queries.statements_file import statement_from_json
 from equipoise.queries.workload_compiler import compile_statistic, compile_workload
 from equipoise.wire.workloads import schema_from_message, schema_to_message
@@ -120,9 +121,6 @@ def test_conditions_are_written_with_dates() -> None:
 
 
 def test_statistics_of_dates_are_dates_or_refused() -> None:
-    quantile = Quantile("day", 0.5, 0.1)
-    kind = kind_of(quantile)
-    assert kind is not None
-    assert kind.meaning(quantile, 0.5, SCHEMA) == "at 1970-01-01T18:00"
+    assert QUANTILE.meaning(Quantile("day", 0.5, 0.1), 0.5, SCHEMA) == "at 1970-01-01T18:00"
     with pytest.raises(InvalidArgument, match="attribute: 'day' holds dates, which have no sum"):
         compile_statistic(CappedSum("day", DAY), SCHEMA, "statements[0]")
