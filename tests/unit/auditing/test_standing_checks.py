@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from harness.custodian import Custodian
 
+from equipoise.auditing.report import as_markdown
 from equipoise.auditing.verify import Outcome, verify
 
 NOISE = {"ordered": [], "parameters": [3], "sets": [[0]], "sizes": [2, 4]}
@@ -35,6 +36,13 @@ def measured_custodian(released: bool = True, parameters: str = json.dumps({"noi
 
 def test_a_measurement_without_its_noise_on_record_ends_no_audit() -> None:
     assert "is not of its form" in answered(measured_custodian(parameters="{}"), NAMED)
+
+
+def test_a_measurement_protects_no_analysts_and_says_so() -> None:
+    custodian = measured_custodian()
+    report = as_markdown(verify(custodian.archive(), custodian.trusted))
+    assert "| there are none |" in report
+    assert "| protected |" not in report
 
 
 def answered(custodian: Custodian, named: object, planned: object = None) -> str:
