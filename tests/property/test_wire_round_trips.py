@@ -42,11 +42,12 @@ def combined(inner: st.SearchStrategy[Predicate]) -> st.SearchStrategy[Predicate
 
 
 predicates: st.SearchStrategy[Predicate] = st.recursive(leaves, combined, max_leaves=10)
-marginals = st.builds(Marginal, st.lists(names, min_size=1, max_size=4).map(tuple), st.none() | predicates)
+axes = st.lists(names, min_size=1, max_size=4, unique=True).map(tuple)
+marginals = st.builds(Marginal, axes, st.none() | predicates)
 statistics: st.SearchStrategy[Statistic] = (
     st.builds(Quantile, names, numbers, numbers)
     | st.builds(Variance, names)
-    | st.builds(CountDistinct, st.lists(names, min_size=1, max_size=4).map(tuple))
+    | st.builds(CountDistinct, axes)
     | st.builds(CappedSum, names, numbers)
 )
 workloads: st.SearchStrategy[list[Statement]] = st.lists(

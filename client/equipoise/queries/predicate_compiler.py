@@ -7,7 +7,7 @@ OR is NOT of the AND of the NOTs (De Morgan), after conditions on the same attri
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from equipoise.errors import InvalidArgument
@@ -77,17 +77,9 @@ class PredicateCompiler:
             raise InvalidArgument(path, f"the schema has no attribute {name!r}")
         return axis
 
-    def axes(self, names: object, path: str) -> tuple[int, ...]:
-        """Returns the axes of several attributes, all different."""
-        if not isinstance(names, tuple | list) or not names:
-            raise InvalidArgument(path, "must be at least one")
-        axes: list[int] = []
-        for i, name in enumerate(names):
-            axis = self.axis(name, f"{path}[{i}]")
-            if axis in axes:
-                raise InvalidArgument(f"{path}[{i}]", f"{name!r} is listed twice")
-            axes.append(axis)
-        return tuple(axes)
+    def axes(self, names: Sequence[str], path: str) -> tuple[int, ...]:
+        """Returns the axes of several attributes."""
+        return tuple(self.axis(name, f"{path}[{i}]") for i, name in enumerate(names))
 
     def _boxes(self, predicate: Predicate, path: str, depth: int) -> Boxes:
         if depth > MAX_DEPTH:

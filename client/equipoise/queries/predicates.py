@@ -127,6 +127,20 @@ def check_names(field: str, names: object) -> None:
         raise InvalidArgument(field, f"must be several names, such as ({names!r},), not the bare string {names!r}")
 
 
+def check_attributes(field: str, names: object) -> None:
+    """Raises `InvalidArgument` unless these are the names of attributes, at least one and all different."""
+    check_names(field, names)
+    if not isinstance(names, tuple | list) or not names:
+        raise InvalidArgument(field, "must be at least one name")
+    seen: set[str] = set()
+    for i, name in enumerate(names):
+        if not isinstance(name, str) or not name:
+            raise InvalidArgument(f"{field}[{i}]", f"must be an attribute's name, a string, not {name!r}")
+        if name in seen:
+            raise InvalidArgument(f"{field}[{i}]", f"{name!r} is listed twice")
+        seen.add(name)
+
+
 def _label(category: object) -> str:
     if not isinstance(category, str):
         raise TypeError(f"a category is compared as its label, a string, not {category!r}")

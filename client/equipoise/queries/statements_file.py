@@ -120,7 +120,12 @@ def _read(document: object, field: str, depth: int, *, conditions_only: bool) ->
         _check_keys(document, {key}, field)
         content = _check_keys(document[key], {first, *others}, f"{field}.{key}")
         paths = {name: f"{field}.{key}.{name}" for name in content}
-    return each(**{name: _read_part(content[name], types[name], paths[name], depth) for name in content})
+    parts = {name: _read_part(content[name], types[name], paths[name], depth) for name in content}
+    try:
+        return each(**parts)
+    except InvalidArgument as error:
+        name, bracket, place = error.field.removeprefix(f"{key}.").partition("[")
+        raise InvalidArgument(f"{paths[name]}{bracket}{place}", error.problem) from None
 
 
 def _read_part(content: object, kind: str, field: str, depth: int) -> object:

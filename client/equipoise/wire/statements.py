@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.predicate_compiler import MAX_DEPTH
-from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate
+from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate, check_attributes
 from equipoise.queries.statements import (
     CappedSum,
     CountDistinct,
@@ -101,13 +101,20 @@ def _statement_of(message: types_pb2.Statement) -> Statement:
             return _read_predicate(message.predicate, ".predicate", 1)
         case "marginal":
             marginal = message.marginal
-            attributes = checked_texts(tuple(marginal.attributes), ".marginal", ".attributes")
+            attributes = _read_attributes(marginal.attributes, ".marginal.attributes")
             where = marginal.HasField("where")
             return Marginal(attributes, _read_predicate(marginal.where, ".marginal.where", 1) if where else None)
         case "statistic":
             return _read_statistic(message.statistic, ".statistic")
         case _:
             raise InvalidArgument("", "is neither a predicate nor a marginal nor a statistic")
+
+
+def _read_attributes(names: Sequence[str], path: str) -> tuple[str, ...]:
+    """Returns the names of attributes, which are checked here, where an error can name their place."""
+    read = checked_texts(tuple(names), path, "")
+    check_attributes(path, read)
+    return read
 
 
 def _read_predicate(message: types_pb2.Predicate, path: str, depth: int) -> Predicate:
@@ -168,8 +175,8 @@ def _read_statistic(message: types_pb2.Statistic, path: str) -> Statistic:
         case "variance":
             return Variance(checked_text(message.variance.attribute, path, ".variance.attribute"))
         case "count_distinct":
-            attributes = tuple(message.count_distinct.attributes)
-            return CountDistinct(checked_texts(attributes, path, ".count_distinct.attributes"))
+            attributes = message.count_distinct.attributes
+            return CountDistinct(_read_attributes(attributes, f"{path}.count_distinct.attributes"))
         case "capped_sum":
             return CappedSum(
                 checked_text(message.capped_sum.attribute, path, ".capped_sum.attribute"),

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import ArgumentError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool, QueuePool
 
 from equipoise.errors import InvalidArgument, Unavailable
@@ -60,10 +61,10 @@ _OTHERS = (
 
 
 def prepare(url: URL) -> None:
-    """Check that the driver is installed and that the database answers.
+    """Check that the driver is installed, that it knows the URL's options, and that the database answers.
 
     Raises:
-        InvalidArgument: the driver is missing; the field is `store`.
+        InvalidArgument: the driver is missing, or the URL's options make no sense; the field is `store`.
         Unavailable: the database cannot be reached.
     """
     try:
@@ -72,12 +73,30 @@ def prepare(url: URL) -> None:
         raise InvalidArgument(
             "store", "PostgreSQL needs its driver: pip install 'equipoise[server,postgres]'"
         ) from None
+    except ArgumentError:
+        problem = "names hosts in two ways; write ?host=FIRST:PORT&host=SECOND:PORT and none before the database"
+        raise InvalidArgument("store", problem) from None
+    _check_options(url)
     try:
         with probe.connect():
             pass
     except OperationalError as error:
         # The driver's first line says where it tried and why that failed, and never the password.
         raise Unavailable(f"the store cannot be reached: {str(error.orig).partition(chr(10))[0]}") from error
+
+
+def _check_options(url: URL) -> None:
+    """Raise `InvalidArgument` for an option that is none of libpq's, or a secret to it."""
+    from psycopg import pq  # noqa: PLC0415  # the driver is an extra
+
+    known = {option.keyword.decode() for option in pq.Conninfo.get_defaults() if option.dispchar != b"*"}
+    for name, values in url.normalized_query.items():
+        if name not in known:
+            nearest = get_close_matches(name, known, n=1)
+            meant = f"; did you mean {nearest[0]!r}?" if nearest else ""
+            raise InvalidArgument("store", f"has an option {name!r} that PostgreSQL does not know{meant}")
+        if len(values) > 1 and name not in ("host", "port"):
+            raise InvalidArgument("store", f"has the option {name!r} more than once")
 
 
 def check_there(url: URL) -> None:

@@ -11,8 +11,10 @@ The modules `sqlite` and `postgresql` say how each database provides this.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from urllib.parse import unquote_plus
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.engine import URL, make_url
@@ -132,17 +134,24 @@ def hold_exclusively(url: str) -> AbstractContextManager[None]:
 
 
 def _parsed(url: str) -> URL:
+    decoded = unquote_plus(url)
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise InvalidArgument("store", f"is not a database URL; write {_FORMS}") from None
+    if not decoded.isprintable():
+        raise InvalidArgument("store", "holds a control character")
     if parsed.drivername not in ("sqlite", postgresql.DRIVER) or parsed.database in (None, "", ":memory:"):
         raise InvalidArgument("store", f"must be the URL of a database, {_FORMS}")
-    if parsed.password is not None or "password" in parsed.query:
-        # The password would show in lists of processes, in the configuration and in its backups.
-        problem = "must not hold a password; put it into a file of mode 0600 that PGPASSFILE names"
-        raise InvalidArgument("store", problem)
+    if parsed.password is not None or _SECRET.search(decoded):
+        # A secret would show in lists of processes, in the configuration and in its backups.
+        problem = "put a password into a file of mode 0600 that PGPASSFILE names, others into a service file"
+        raise InvalidArgument("store", f"must not hold a password or another secret; {problem}")
+    if parsed.drivername == "sqlite" and (parsed.query or parsed.host or parsed.username or parsed.port):
+        raise InvalidArgument("store", "must name a file and nothing else on SQLite: write sqlite:///PATH")
     return parsed
 
 
+# Wherever it stands: also where no driver looks for it, it would be kept and shown.
+_SECRET = re.compile(r"(password|passwd|secret|scram_\w+_key)\s*=", re.IGNORECASE)
 _FORMS = "sqlite:///PATH or postgresql+psycopg://USER@HOST/DATABASE"

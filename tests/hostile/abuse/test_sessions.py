@@ -30,7 +30,7 @@ from equipoise.errors import EquipoiseError
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import SessionTerms, Share, Terms
 from equipoise.queries.predicates import attribute
-from equipoise.queries.statements import Marginal, Quantile
+from equipoise.queries.statements import Quantile
 from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise.wire.results import answers_from_chunk
 from equipoise.wire.statements import statement_to_bytes
@@ -101,7 +101,9 @@ NO_STATEMENTS = {
     "no edge": interval(0.0, 0.5),
     "of another dataset": statement_to_bytes(attribute("origin") == "JFK"),
     "another category": statement_to_bytes(attribute("colour") == "blue"),
-    "an attribute twice": statement_to_bytes(Marginal(("colour", "colour"))),
+    "an attribute twice": types_pb2.Statement(
+        marginal=types_pb2.Marginal(attributes=["colour", "colour"])
+    ).SerializeToString(),
     "a statistic": statement_to_bytes(Quantile("price", 0.5, 0.1)),
     "nested deeply": nested(90),
     "nested very deeply": nested(3000),

@@ -61,10 +61,23 @@ def test_a_store_with_a_second_name_is_held_under_neither(state: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["postgresql+psycopg://me:secret@db/x", "postgresql+psycopg://me@db/x?password=secret"]
+    "url",
+    [
+        "postgresql+psycopg://me:hunter2@db/x",
+        "postgresql+psycopg://me@db/x?password=hunter2",
+        "postgresql+psycopg://me@db/x?%70assword=hunter2",
+        "postgresql+psycopg://me@db/x?sslkey=/k.pem&sslpassword=hunter2",
+        "postgresql+psycopg://me@db/x?SSLPassword=hunter2",
+        "postgresql+psycopg://me@db/x?oauth_client_secret=hunter2",
+        "postgresql+psycopg://me@db/x?scram_client_key=hunter2",
+        "postgresql+psycopg://me@db/x;password=hunter2",
+        "postgresql+psycopg://me@db/x%20password%20=%20hunter2",
+        "sqlite:///x?password=hunter2",
+    ],
 )
-def test_a_password_in_the_store_s_url_is_refused_without_repeating_it(tmp_path: Path, url: str) -> None:
-    with pytest.raises(InvalidArgument, match=r"store: must not hold a password; .* PGPASSFILE") as caught:
+def test_a_secret_in_the_store_s_url_is_refused_without_repeating_it(tmp_path: Path, url: str) -> None:
+    refusal = r"store: must not hold a password or another secret; .* PGPASSFILE"
+    with pytest.raises(InvalidArgument, match=refusal) as caught:
         create_state(tmp_path / "state", store=url)
-    assert "secret" not in str(caught.value)
+    assert "hunter2" not in str(caught.value)
     assert not (tmp_path / "state").exists()

@@ -55,6 +55,13 @@ def test_misuse_is_refused() -> None:
         (lambda: attribute("country").isin("GB"), r"isin: must be several names, such as \('GB',\)"),
         (lambda: Marginal(cast(Any, "country")), r"marginal\.attributes: .* not the bare string 'country'"),
         (lambda: CountDistinct(cast(Any, "country")), r"count_distinct\.attributes: .* bare string 'country'"),
+        (lambda: Marginal(()), r"marginal\.attributes: must be at least one name"),
+        (lambda: Marginal(cast(Any, None)), r"marginal\.attributes: must be at least one name"),
+        (lambda: Marginal(cast(Any, (1,))), r"marginal\.attributes\[0\]: must be an attribute's name, .* not 1"),
+        (lambda: Marginal(("a", "")), r"marginal\.attributes\[1\]: must be an attribute's name, .* not ''"),
+        (lambda: Marginal(("a", "b", "a")), r"marginal\.attributes\[2\]: 'a' is listed twice"),
+        (lambda: CountDistinct(()), r"count_distinct\.attributes: must be at least one name"),
+        (lambda: CountDistinct(("a", "a")), r"count_distinct\.attributes\[1\]: 'a' is listed twice"),
     ],
 )
 def test_what_cannot_be_meant_says_what_to_write(build: Callable[[], object], message: str) -> None:

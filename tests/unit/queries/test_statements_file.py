@@ -15,7 +15,7 @@ from equipoise.queries.statements import CappedSum, CountDistinct, Marginal, Qua
 from equipoise.queries.statements_file import statements_from_json, statements_to_json
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5)
-LISTS = st.lists(NAMES, min_size=1, max_size=3).map(tuple)
+LISTS = st.lists(NAMES, min_size=1, max_size=3, unique=True).map(tuple)
 EDGES = st.floats(allow_nan=False, min_value=-1e9, max_value=1e9)
 LOWS, HIGHS = EDGES | st.just(-math.inf), EDGES | st.just(math.inf)
 CONDITIONS: st.SearchStrategy[Predicate] = st.recursive(
@@ -50,6 +50,8 @@ AMONG: dict[str, object] = {"among": {"attribute": "a", "categories": ["x"]}}
     [
         ({"marginal": []}, "statements[0].marginal"),
         ({"marginal": ["a", 1]}, "statements[0].marginal[1]"),
+        ({"marginal": ["a", "a"]}, "statements[0].marginal[1]"),
+        ({"count_distinct": ["a", "b", "a"]}, "statements[0].count_distinct[2]"),
         ({"marginal": ["a"], "where": None}, "statements[0].where"),
         ({"marginal": ["a"], "where": {"marginal": ["a"]}}, "statements[0].where.marginal"),
         ({"marginal": ["a"], "where": {"all": []}}, "statements[0].where.all"),

@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 from equipoise.errors import InvalidArgument, Unavailable
 from equipoise_server.storage import postgresql as policy
 from equipoise_server.storage.append_only import APPEND_ONLY
-from equipoise_server.storage.store import Store, hold, hold_exclusively, open_store
+from equipoise_server.storage.store import Store, hold, hold_exclusively, open_store, read_only
 from equipoise_server.storage.tables.identity import identities
 
 
@@ -164,6 +164,23 @@ def test_what_does_not_answer_is_said_without_its_password(monkeypatch: pytest.M
     with pytest.raises(Unavailable, match="the store cannot be reached: ") as refused:
         open_store("postgresql+psycopg://ann@/x?host=/nowhere")
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("hots=/run", "has an option 'hots' that PostgreSQL does not know; did you mean 'host'?"),
+        ("autocommit=hunter2", "has an option 'autocommit' that PostgreSQL does not know"),
+        ("passwrd=hunter2", "has an option 'passwrd' that PostgreSQL does not know"),
+        ("sslmode=disable&sslmode=hunter2", "has the option 'sslmode' more than once"),
+    ],
+)
+def test_options_that_nobody_knows_are_refused_without_their_values(options: str, problem: str) -> None:
+    url = f"postgresql+psycopg://ann@/x?host=/nowhere&{options}"
+    for use in (open_store, lambda url: read_only(url).__enter__(), lambda url: hold(url).__enter__()):
+        with pytest.raises(InvalidArgument) as refused:
+            use(url)
+        assert (refused.value.field, refused.value.problem) == ("store", problem)
 
 
 def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,6 +83,23 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
         open_store(url(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("sqlite:///{place}/x?uri=true&mode=memory", "must name a file and nothing else on SQLite"),
+        ("sqlite://ann@host/x", "must name a file and nothing else on SQLite"),
+        ("postgresql+psycopg://ann@host:fivefourthreetwo/x", "is not a database URL"),
+        ("postgresql+psycopg://ann@host/x?host=a&host=b&port=1&port=2", "names hosts in two ways"),
+        ("sqlite:///{place}/a%00b", "holds a control character"),
+        ("mysql://ann@host/x", "must be the URL of a database"),
+    ],
+)
+def test_what_is_no_store_s_url_is_refused_and_nothing_made(tmp_path: Path, url: str, problem: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"store: {problem}"):
+        open_store(url.format(place=tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_missing_directory_is_named(tmp_path: Path) -> None:
     for opening in (open_store, lambda missing: hold(missing).__enter__()):
         with pytest.raises(InvalidArgument, match="store: cannot be opened: No such file or directory"):

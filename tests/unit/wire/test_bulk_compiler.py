@@ -17,6 +17,7 @@ from equipoise.queries.predicates import AllOf, Among, Predicate
 from equipoise.queries.schema import Schema, make_attribute
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import compile_workload
+from equipoise.v1 import types_pb2
 from equipoise.wire import bulk_compiler
 from equipoise.wire.bulk_compiler import compile_workload_bytes
 from equipoise.wire.statements import read_statement
@@ -131,11 +132,27 @@ def outcome(compiling: Compile, data: bytes) -> CompiledWorkload | tuple[type, s
 
 
 @pytest.mark.parametrize(
-    "wrong", [Among("none", ("0",)), Among("a", ("9",)), Marginal(("a", "a"))], ids=["name", "label", "marginal"]
+    "wrong",
+    [
+        AllOf((SIMPLE[0].conditions[1], Among("none", ("0",)))),
+        AllOf((SIMPLE[0].conditions[1], Among("a", ("9",)))),
+        Marginal(("a", "none")),
+    ],
+    ids=["name", "label", "marginal"],
 )
 def test_what_is_wrong_is_named_alike(wrong: Statement) -> None:
-    inside = AllOf((SIMPLE[0].conditions[1], wrong)) if isinstance(wrong, Among) else wrong
-    data = workload_to_bytes([*SIMPLE[:5], inside, *SIMPLE[5:]])
+    check_alike(workload_to_bytes([*SIMPLE[:5], wrong, *SIMPLE[5:]]))
+
+
+@pytest.mark.parametrize("names", [[], ["a", "a"]])
+def test_marginals_that_no_client_writes_are_refused_alike(names: list[str]) -> None:
+    message = types_pb2.Workload.FromString(workload_to_bytes(SIMPLE[:10]))
+    message.statements[5].marginal.attributes[:] = names
+    message.statements[5].marginal.SetInParent()
+    check_alike(message.SerializeToString())
+
+
+def check_alike(data: bytes) -> None:
     refused = outcome(compile_workload_bytes, data)
     assert refused == outcome(one_by_one, data)
     assert isinstance(refused, tuple)

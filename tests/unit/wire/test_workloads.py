@@ -150,15 +150,12 @@ def field(number: int, content: bytes) -> bytes:
         ([AllOf(())], "statements[0].predicate.all.conditions"),
         ([Not(AnyOf(()))], "statements[0].predicate.negation.any.conditions"),
         ([AllOf(wrong((AMONG, None)))], "statements[0].predicate.all.conditions[1]"),
-        ([Marginal(())], "statements[0].marginal.attributes"),
-        ([Marginal(wrong(7))], "statements[0].marginal.attributes"),
         ([Marginal(("delay",), wrong("AA"))], "statements[0].marginal.where"),
         ([Marginal(("delay",), AllOf(()))], "statements[0].marginal.where.all.conditions"),
         ([AMONG, Quantile("", 0.5, 0.1)], "statements[1].statistic.quantile.attribute"),
         ([Quantile("delay", math.nan, 0.1)], "statements[0].statistic.quantile.level"),
         ([Quantile("delay", 0.5, wrong("0.1"))], "statements[0].statistic.quantile.window"),
         ([Variance(wrong(None))], "statements[0].statistic.variance.attribute"),
-        ([CountDistinct(())], "statements[0].statistic.count_distinct.attributes"),
         ([CappedSum("delay", 10**400)], "statements[0].statistic.capped_sum.cap"),
     ],
 )
@@ -214,6 +211,7 @@ def statistic(**parts: object) -> dict[str, object]:
             "statements[1].marginal.where",
         ),
         (workload(statements=[{"marginal": {"where": {}}}]), "statements[1].marginal.attributes"),
+        (workload(statements=[{"marginal": {"attributes": ["a", "a"]}}]), "statements[1].marginal.attributes[1]"),
         (workload(**statistic()), "statements[1].statistic"),
         (workload(**statistic(quantile={"level": 0.5})), "statements[1].statistic.quantile.attribute"),
         (

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.predicate_compiler import PredicateCompiler
-from equipoise.queries.predicates import check_names
+from equipoise.queries.predicates import check_attributes
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements.kind import JsonForm, StatisticKind
 from equipoise.queries.statistics import CompiledStatistic, Databases
@@ -24,7 +24,7 @@ class CountDistinct:
     attributes: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        check_names("count_distinct.attributes", self.attributes)
+        check_attributes("count_distinct.attributes", self.attributes)
 
 
 @dataclass(frozen=True, eq=False)

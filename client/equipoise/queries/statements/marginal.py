@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.predicate_compiler import PredicateCompiler
-from equipoise.queries.predicates import Predicate, check_names
+from equipoise.queries.predicates import Predicate, check_attributes
 from equipoise.queries.statements.kind import JsonForm, LinearKind
 from equipoise.queries.workload_builder import WorkloadBuilder
 
@@ -30,7 +30,7 @@ class Marginal:
     where: Predicate | None = None
 
     def __post_init__(self) -> None:
-        check_names("marginal.attributes", self.attributes)
+        check_attributes("marginal.attributes", self.attributes)
 
 
 def _add(marginal: Marginal, workload: WorkloadBuilder, predicates: PredicateCompiler, path: str) -> None:
