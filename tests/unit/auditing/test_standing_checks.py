@@ -6,10 +6,12 @@ import json
 from collections.abc import Callable
 
 import pytest
+from harness.audit_failures import failures
 from harness.custodian import Custodian
 
 from equipoise.auditing.report import as_markdown
 from equipoise.auditing.verify import Outcome, verify
+from equipoise.records.record import Kind
 
 NOISE = {"ordered": [], "parameters": [3], "sets": [[0]], "sizes": [2, 4]}
 DIGEST = "07" * 32
@@ -88,3 +90,16 @@ def test_what_is_named_must_be_what_was_released(
     custodian: Callable[[], Custodian], named: object, found: str
 ) -> None:
     assert found in answered(custodian(), named)
+
+
+def test_a_round_is_opened_after_what_it_answers_from_was_released() -> None:
+    """Released by now, and in all else in order; but nobody could have known its numbers at the opening."""
+    custodian = measured_custodian()
+    custodian.open("aa")
+    parameters = json.dumps({"measurement": NAMED})
+    custodian.change_last("plan", terms={"options": {"standing": NAMED}}, plan={"parameters": parameters})
+    assert failures(custodian) == {}
+    opened = custodian.records.pop()
+    places = [place for place, each in enumerate(custodian.records) if each.kind == Kind.ROUND_SEALED]
+    custodian.records.insert(places[-1], opened)
+    assert "not released before" in failures(custodian)["A9"]
