@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from harness.answers import to_bytes
 from harness.exact_game import Law
+from harness.exponential_law import exponential_law
 from numpy.typing import NDArray
 
 from equipoise.accounting import PrivacyEvent
@@ -44,7 +45,6 @@ from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
-from equipoise_server.randomness.weighted import exponential_law
 
 SCHEMA = Schema((Attribute("a", ("0", "1")), Attribute("b", ("0", "1"))))
 BOTH, ONE = AllOf((Among("a", ("0",)), Among("b", ("0",)))), Among("b", ("0",))
