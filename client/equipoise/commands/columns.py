@@ -20,10 +20,17 @@ def pair(budget: Budget) -> str:
 
 
 def in_words(attribute: Attribute) -> str:
-    """An attribute with its categories, whether they are ordered, and what numbers outside of its bins count as."""
+    """An attribute with its categories, whether they are ordered, and which other values each of them holds."""
     ordered = {None: "", True: " (ordered)", False: " (in no order)"}[attribute.ordered]
-    outside = "; values outside of the bins count in the nearest one" if attribute.clamp else ""
-    return f"{attribute.name}: {', '.join(attribute.categories)}{ordered}{outside}"
+    said = f"{attribute.name}: {', '.join(attribute.categories)}{ordered}"
+    others = "values outside of the bins" if attribute.edges else "values that are not listed"
+    if attribute.clamp:
+        said += f"; {others} count in the nearest one"
+    if attribute.unknown:
+        said += f"; {others} count as {attribute.unknown}"
+    if attribute.missing:
+        said += f"; missing values count as {attribute.missing}"
+    return said
 
 
 def _time(time: datetime | None) -> str | None:

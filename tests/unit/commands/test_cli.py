@@ -174,11 +174,17 @@ def test_tables_cut_nothing_off_and_read_no_markup(capsys: pytest.CaptureFixture
     assert "[red]y[/red]" in printed
 
 
-def test_attributes_say_what_numbers_outside_of_their_bins_count_as() -> None:
+def test_attributes_say_what_other_values_count_as() -> None:
     edges = (500.0, 1000.0)
     assert in_words(Attribute("price", bin_labels(edges), edges)) == "price: [500, 1000)"
     said = in_words(Attribute("price", bin_labels(edges), edges, clamp=True))
     assert said == "price: [500, 1000); values outside of the bins count in the nearest one"
+    said = in_words(Attribute("price", (*bin_labels(edges), "rest"), edges, missing="rest", unknown="rest"))
+    assert said == (
+        "price: [500, 1000), rest; values outside of the bins count as rest; missing values count as rest"
+    )
+    said = in_words(Attribute("code", ("a", "b"), unknown="b"))
+    assert said == "code: a, b; values that are not listed count as b"
 
 
 def test_attributes_say_whether_their_order_means_something() -> None:
