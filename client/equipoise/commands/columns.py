@@ -22,15 +22,10 @@ def pair(budget: Budget) -> str:
 def in_words(attribute: Attribute) -> str:
     """An attribute with its categories, whether they are ordered, and which other values each of them holds."""
     ordered = {None: "", True: " (ordered)", False: " (in no order)"}[attribute.ordered]
-    said = f"{attribute.name}: {', '.join(attribute.categories)}{ordered}"
     others = "values outside of the bins" if attribute.edges else "values that are not listed"
-    if attribute.clamp:
-        said += f"; {others} count in the nearest one"
-    if attribute.unknown:
-        said += f"; {others} count as {attribute.unknown}"
-    if attribute.missing:
-        said += f"; missing values count as {attribute.missing}"
-    return said
+    places = {others: attribute.unknown or (attribute.clamp and "the nearest"), "missing values": attribute.missing}
+    held = "".join(f"; {values} count as {place}" for values, place in places.items() if place)
+    return f"{attribute.name}: {', '.join(attribute.categories)}{ordered}{held}"
 
 
 def _time(time: datetime | None) -> str | None:

@@ -178,7 +178,7 @@ def test_attributes_say_what_other_values_count_as() -> None:
     edges = (500.0, 1000.0)
     assert in_words(Attribute("price", bin_labels(edges), edges)) == "price: [500, 1000)"
     said = in_words(Attribute("price", bin_labels(edges), edges, clamp=True))
-    assert said == "price: [500, 1000); values outside of the bins count in the nearest one"
+    assert said == "price: [500, 1000); values outside of the bins count as the nearest"
     said = in_words(Attribute("price", (*bin_labels(edges), "rest"), edges, missing="rest", unknown="rest"))
     assert said == (
         "price: [500, 1000), rest; values outside of the bins count as rest; missing values count as rest"

@@ -60,6 +60,7 @@ def test_what_is_counted_is_called_what_it_is() -> None:
     verify(bundle.to_bytes(), papers(), said.__setitem__)
     opened = sum(len(record.items) for record in bundle.evidence.records)
     assert said[Check.ITEMS] == f"{opened} items of {len(bundle.evidence.records)} records"
+    assert "statement" not in Check.ITEMS.title
     assert said[Check.WORKLOAD].startswith(f"{len(STATEMENTS)} statements, ")
 
 
