@@ -114,7 +114,11 @@ class SessionStream:
         service: analyst_pb2_grpc.AnalystServiceStub,
         statements: Iterable[Statement],
     ) -> Iterator[StatementAnswer]:
-        """The answers, in order. Raises as `equipoise.Client.ask` says."""
+        """Yields the answers, in order. Further errors are those of `equipoise.Client.ask`.
+
+        Raises:
+            InvalidArgument: `window` is below 1, or `after` below 0.
+        """
         for name, number in (("window", self.window - 1), ("after", self.after or 0)):
             if number < 0:
                 raise InvalidArgument(name, "is too small a number")
