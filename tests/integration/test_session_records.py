@@ -17,6 +17,7 @@ from harness.session_terms import (
     ASKED,
     BY_TURNS,
     BY_TURNS_AMONG,
+    BY_TURNS_FROM_PRIOR,
     COUNTED,
     ONLINE,
     ask,
@@ -31,6 +32,7 @@ from equipoise.auditing.verify import Audit
 from equipoise.model.rounds import SessionTerms
 from equipoise.profile.receipt_store import read_session_receipt
 from equipoise.queries.session_workload import SessionWorkload
+from equipoise.queries.statements import Statement
 from equipoise.records.bundle import Bundle
 from equipoise.records.evidence import Evidence
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE
@@ -47,6 +49,7 @@ from equipoise_server.rounds.store.results import read_synopsis
 from equipoise_server.storage.tables.session import asked
 
 CHECKS = ["records", "plan", "seed", "workloads", "slots", "data", "answers", "told", "streams", "synopsis"]
+SESSIONS = {"online": 15, "online_private": 15, "low_sensitivity": 3, "low_sensitivity, prior": 3}  # queries of all
 LONG = SessionTerms(length=2000, turn_seconds=10)
 Change = Callable[[sqlite3.Connection, str], object]
 
@@ -67,16 +70,26 @@ class Held:
     lies: list[bytes]
 
 
+def asked_in(name: str) -> dict[str, list[Statement]]:
+    """What is asked in the session of this name."""
+    return COUNTED if name.startswith("low_sensitivity") else ASKED
+
+
 @pytest.fixture(scope="module")
 def held(tmp_path_factory: pytest.TempPathFactory) -> Held:
     with state_directory(tmp_path_factory.mktemp("sessions")) as (bench, key):
-        terms = (ONLINE, replace(BY_TURNS, session=LONG), replace(BY_TURNS_AMONG, session=LONG))
-        rounds = {each.mechanism: bench.sessions.open(each, each.mechanism).id for each in terms}
+        by_turns = {
+            "online_private": BY_TURNS,
+            "low_sensitivity": BY_TURNS_AMONG,
+            "low_sensitivity, prior": BY_TURNS_FROM_PRIOR,
+        }
+        terms = {"online": ONLINE} | {name: replace(each, session=LONG) for name, each in by_turns.items()}
+        rounds = {name: bench.sessions.open(each, name).id for name, each in terms.items()}
         aborted = bench.sessions.open(replace(ONLINE, session=SessionTerms(length=4)), "aborted").id
         ask_all(bench, rounds["online"])
         ask(attached(bench, "ann", aborted), 1, ASKED["ann"][0])
         bench.rounds.lifecycle.abort(aborted, "not needed", "abort")
-        ask_by_turns(bench, {rounds["online_private"]: ASKED, rounds["low_sensitivity"]: COUNTED})
+        ask_by_turns(bench, {rounds[name]: asked_in(name) for name in by_turns})
         release(bench, rounds.values())
         with bench.store.read() as connection:
             told = select(asked.c.round_id, asked.c.analyst, asked.c.envelope).order_by(asked.c.sequence)
@@ -131,12 +144,14 @@ def found(bundle: Bundle, papers: VerifierInputs) -> Check | None:
     return None
 
 
-@pytest.mark.parametrize(("name", "count"), [("online", 3), ("online_private", 3), ("low_sensitivity", 2)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("online", 3), ("online_private", 3), ("low_sensitivity", 2), ("low_sensitivity, prior", 2)]
+)
 def test_an_analyst_verifies_what_it_was_told(held: Held, name: str, count: int) -> None:
     """With each receipt that it may have kept; by the page of formats alone, too."""
     mine, receipts = held.bundles[name]["ann"], held.receipts[name]["ann"]
     assert len(receipts) == count
-    statements = (COUNTED if name == "low_sensitivity" else ASKED)["ann"]
+    statements = asked_in(name)["ann"]
     for receipt in (None, *receipts):
         assert found(mine, VerifierInputs(held.trusted, receipt, statements)) is None
     assert found(held.bundles[name]["bob"], VerifierInputs(held.trusted, held.receipts[name]["bob"][-1])) is None
@@ -175,7 +190,7 @@ def test_an_audit_finds_sessions_in_order_and_names_those_that_protect_nobody(he
     assert named == {held.released.rounds["online"], held.bundles["aborted"]["ann"].evidence.round_id}
 
 
-@pytest.mark.parametrize(("name", "queries"), [("online", 15), ("online_private", 15), ("low_sensitivity", 3)])
+@pytest.mark.parametrize(("name", "queries"), [*SESSIONS.items()])
 def test_an_honest_session_agrees_when_it_is_replayed(sessions: Released, name: str, queries: int) -> None:
     found = sessions.replay(name)
     assert found.difference is None, found

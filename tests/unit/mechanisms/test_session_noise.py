@@ -14,7 +14,7 @@ from equipoise.queries.fixed_point import on_grid
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters, Epochs
 from equipoise_server.mechanisms.epochs.question import Scale
 from equipoise_server.mechanisms.interface import GRID_BITS
-from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivityParameters, sizes
+from equipoise_server.mechanisms.low_sensitivity.parameters import LowSensitivityParameters, sizes
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
