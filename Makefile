@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 LOCKED := $(PIP) install --require-hashes --requirement
 
-.PHONY: help demo test test-unit test-all test-rest audit-fast audit crash crash-full soak load lint drift wheel bench protos clean lock sbom hooks breaking released coverage
+.PHONY: help demo test test-unit test-all test-rest audit-fast audit crash crash-full mutants soak load lint drift wheel bench protos clean lock sbom hooks breaking released coverage
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1: \2/p' Makefile
@@ -44,6 +44,9 @@ audit-fast: $(VENV)/test.stamp  ## what the tests prove about privacy, and each 
 audit: $(VENV)/test.stamp  ## the same at the nightly size, and a replay with another numpy: more than an hour
 	@$(PIP) install --upgrade --target $(VENV)/other-numpy --no-deps --only-binary :all: 'numpy>=2.0,<2.2'
 	$(BIN)/python -m pytest tests/statistical tests/noninterference -s --audit-size nightly --other-numpy $(abspath $(VENV))/other-numpy
+
+mutants: $(VENV)/test.stamp  ## faults put into the code one by one, each of which a named test must notice
+	$(BIN)/python tools/mutants.py
 
 crash: $(VENV)/test.stamp  ## a real server killed at every named point and at random, and on disks that fail or lose power
 	$(BIN)/python -m pytest tests/hostile/crash tests/hostile/faults

@@ -193,12 +193,15 @@ def in_words_of_options(
 
 
 def number(text: str) -> int | float | str:
-    """Return what a parameter's value says: a whole number, another number, or a word."""
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
+    """Return what a value says: a whole number, another number, or a word, which may stand in quotes."""
+    if len(text) >= 2 and text[0] == text[-1] == '"':
+        return text[1:-1]
+    # Python also reads 1_0 and digits of other scripts.
+    if not text.isascii() or "_" in text:
         return text
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text

@@ -164,7 +164,8 @@ class Custodian:
             self.open_account(f"data/{name}", "sum", epsilon, order)
         created = to_microseconds(self.time) if create_time is None else create_time
         public = {"dataset": name, "schema": {}, "records": 400, "create_time": created}
-        answered = {"people": people, "account": account or name}
+        cap = {"epsilon": 3.0, "delta": 1e-6} if people == "new" else None
+        answered = {"people": people, "account": account or name, "analyst_cap": cap, "analyst_order": None}
         data = {"dataset": name, "digest": _hash("data"), **answered, "journal": self.head()}
         self._record(Kind.DATASET_REGISTERED, [("dataset", public), ("data", data)])
 

@@ -138,7 +138,7 @@ class Bench:
         self.store = open_store(self.url)
         self.guard = Guard(self.directory / "guard")
         sequencer = log_of(self.directory, self.store, self.guard, self.clock())
-        self.signer = sequencer.signer
+        self.sequencer, self.signer = sequencer, sequencer.signer
         self.rounds = round_services(
             self.store,
             self.directory / "data",

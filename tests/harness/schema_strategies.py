@@ -17,10 +17,13 @@ def attributes(draw: st.DrawFn, name: str) -> Attribute:
     if draw(st.booleans()):
         labels = draw(st.lists(names, min_size=1, max_size=5, unique=True))
         return Attribute(name, (*labels, *(r for r in extra if r not in labels)), (), missing, unknown)
-    values = draw(st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=5, unique=True))
+    dates = draw(st.booleans())
+    numbers = st.integers(-(10**10), 10**11) if dates else st.floats(-1e9, 1e9)
+    values = draw(st.lists(numbers, min_size=2, max_size=5, unique=True))
     edges = tuple(sorted(float(value) for value in values))
     clamp = not unknown and draw(st.booleans())
-    return Attribute(name, (*bin_labels(edges), *extra), edges, missing, unknown, clamp)
+    bins = bin_labels(edges, dates)
+    return Attribute(name, (*bins, *extra), edges, missing, unknown, clamp, dates=dates)
 
 
 schemas = st.lists(names, min_size=1, max_size=4, unique=True).flatmap(

@@ -176,7 +176,7 @@ ITEM_VALUES: list[Any] = [
         5,
     ),
     items.DatasetItem("flights", {"attributes": [], "version": 1}, 100, 5),
-    items.DataItem("late-flights", DIGEST, "same-as:flights", "flights", HEAD),
+    items.DataItem("late-flights", DIGEST, "same-as:flights", "flights", Budget(4.0, 1e-6), 16.0, HEAD),
     items.RoundItem(
         round_id="r-1",
         dataset="flights",

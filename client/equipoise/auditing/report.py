@@ -194,8 +194,8 @@ def _round_row(round_id: str, history: RecordedRound) -> Sequence[object]:
 
 
 def _protection(history: RecordedRound) -> str:
-    if len(history.analysts) == 1:
-        return "there is one, and nobody to protect it from"
+    if len(history.analysts) <= 1:
+        return "there is one, and nobody to protect it from" if history.analysts else "there are none"
     return "protected" if history.protects_analysts else "not protected from one another"
 
 

@@ -22,7 +22,7 @@ def pair(budget: Budget) -> str:
 def in_words(attribute: Attribute) -> str:
     """An attribute with its categories, whether they are ordered, and what numbers outside of its bins count as."""
     ordered = {None: "", True: " (ordered)", False: " (in no order)"}[attribute.ordered]
-    outside = "; numbers outside of the bins count in the nearest one" if attribute.clamp else ""
+    outside = "; values outside of the bins count in the nearest one" if attribute.clamp else ""
     return f"{attribute.name}: {', '.join(attribute.categories)}{ordered}{outside}"
 
 

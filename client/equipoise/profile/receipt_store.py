@@ -79,10 +79,10 @@ class ReceiptStore:
         """
         path = self._file(RECEIPTS, round_id)
         kept = _read(path)
-        time = _receipt(envelope).accept_time
-        if kept is None or _receipt(kept).accept_time < time:
+        time = read_receipt(envelope).accept_time
+        if kept is None or read_receipt(kept).accept_time < time:
             write_whole(path, envelope)
-        elif kept != envelope and (not repeated or _receipt(kept).accept_time == time):
+        elif kept != envelope and (not repeated or read_receipt(kept).accept_time == time):
             raise VerificationFailed(
                 f"the receipt is not newer than the one in {path}: the custodian could show that one as your last"
             )
@@ -139,7 +139,7 @@ def check_accepted(receipt: Receipt, workload: bytes, shown: Round) -> None:
 
     Whose signature it is, `check_signer` finds out.
     """
-    signed = _receipt(receipt.envelope)
+    signed = read_receipt(receipt.envelope)
     if signed.round_id != receipt.round_id or signed.commitment != workload_commitment(receipt.salt, workload):
         raise VerificationFailed("the receipt is for another workload than the one that was sent")
     check_shown(signed.promise, shown)
@@ -147,7 +147,7 @@ def check_accepted(receipt: Receipt, workload: bytes, shown: Round) -> None:
 
 def check_withdrawn(envelope: bytes, round_id: str) -> None:
     """Raises `VerificationFailed` unless the signed receipt says that nothing is in force in this round."""
-    signed = _receipt(envelope)
+    signed = read_receipt(envelope)
     if signed.round_id != round_id or signed.commitment is not None:
         raise VerificationFailed("the receipt does not say that your workload of this round was withdrawn")
 
@@ -172,7 +172,8 @@ def read_session_receipt(envelope: bytes) -> SessionReceiptPayload:
     return SessionReceiptPayload.from_bytes(_unverified(envelope))
 
 
-def _receipt(envelope: bytes) -> ReceiptPayload:
+def read_receipt(envelope: bytes) -> ReceiptPayload:
+    """Returns what the envelope says, whoever has signed it. Raises `VerificationFailed` for what is no receipt."""
     return ReceiptPayload.from_bytes(_unverified(envelope))
 
 

@@ -14,6 +14,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.boxes import EVERYTHING, Boxes, add_boxes, intersection, merged, single_condition
 from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.schema_checks import edge_text
 
 MAX_BOXES = 256
 MAX_DEPTH = 32  # a level takes up to two nested messages on the wire, and protobuf parsers stop at 100
@@ -130,7 +131,7 @@ class PredicateCompiler:
             return 0 if edge < 0 else attribute.bins
         position = self._edges[axis].get(edge)
         if position is None:
-            edges = ", ".join(f"{each:g}" for each in attribute.edges[:12])
+            edges = ", ".join(edge_text(each, attribute.dates) for each in attribute.edges[:12])
             more = ", ..." if attribute.bins >= 12 else ""
             raise InvalidArgument(path, f"is not an edge of {attribute.name}; its edges are {edges}{more}")
         return position

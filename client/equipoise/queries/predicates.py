@@ -12,9 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
 from typing import NoReturn
 
 from equipoise.errors import InvalidArgument
+from equipoise.queries.dates import seconds_of
 
 
 class Operators:
@@ -73,7 +75,7 @@ class Not(Operators):
 
 Predicate = Among | Interval | AllOf | AnyOf | Not
 Edge = float
-"""An edge of a binned attribute; infinite for none."""
+"""An edge of a binned attribute, of dates in seconds since 1970-01-01 00:00 UTC; infinite for none."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +89,12 @@ class AttributeName:
         check_names("isin", categories)
         return Among(self.name, tuple(categories))
 
-    def between(self, low: float, high: float) -> Interval:
-        """Returns the value lies in [`low`, `high`); both must be edges of the attribute's bins, or infinite."""
-        return Interval(self.name, float(low), float(high))
+    def between(self, low: float | str | date, high: float | str | date) -> Interval:
+        """Returns the value lies in [`low`, `high`); both must be edges of the attribute's bins, or infinite.
+
+        Edges that are dates may be written in ISO 8601. Raises `InvalidArgument`.
+        """
+        return Interval(self.name, self._edge(low), self._edge(high))
 
     def __eq__(self, category: object) -> Among:  # type: ignore[override]
         return Among(self.name, (_label(category),))
@@ -97,19 +102,22 @@ class AttributeName:
     def __ne__(self, category: object) -> Not:  # type: ignore[override]
         return Not(Among(self.name, (_label(category),)))
 
-    def __lt__(self, edge: float) -> Interval:
-        return Interval(self.name, -math.inf, float(edge))
+    def __lt__(self, edge: float | str | date) -> Interval:
+        return Interval(self.name, -math.inf, self._edge(edge))
 
-    def __ge__(self, edge: float) -> Interval:
-        return Interval(self.name, float(edge), math.inf)
+    def __ge__(self, edge: float | str | date) -> Interval:
+        return Interval(self.name, self._edge(edge), math.inf)
 
-    def __gt__(self, edge: float) -> NoReturn:
+    def __gt__(self, edge: float | str | date) -> NoReturn:
         raise self._between_bins(">", ">=", edge)
 
-    def __le__(self, edge: float) -> NoReturn:
+    def __le__(self, edge: float | str | date) -> NoReturn:
         raise self._between_bins("<=", "<", edge)
 
-    def _between_bins(self, operator: str, answered: str, edge: float) -> InvalidArgument:
+    def _edge(self, edge: float | str | date) -> Edge:
+        return seconds_of(self.name, edge) if isinstance(edge, str | date) else float(edge)
+
+    def _between_bins(self, operator: str, answered: str, edge: object) -> InvalidArgument:
         problem = f"`{operator} {edge!r}` would part a bin: bins are half-open, [low, high)"
         return InvalidArgument(self.name, f"{problem}; write `{answered}` and an edge of the attribute's bins")
 

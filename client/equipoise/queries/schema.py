@@ -4,14 +4,16 @@ The schema file is JSON with a version:
 
     {"version": 1, "attributes": [
       {"name": "carrier", "categories": ["AA", "UA"], "unknown": "other"},
-      {"name": "dep_delay", "edges": [-60, 0, 15, 60], "clamp": true, "missing": "cancelled"}
+      {"name": "dep_delay", "edges": [-60, 0, 15, 60], "clamp": true, "missing": "cancelled"},
+      {"name": "departure", "edges": ["2013-01-01", "2013-04-01", "2013-07-01T12:00"]}
     ]}
 
 Every value of a column must fall into exactly one category of its attribute, or the table is refused, unless a
 rule says otherwise: `missing` names the category for missing values, `unknown` the one for labels that are not
-listed and numbers outside the bins, `clamp` sends such numbers to the nearest bin. Both categories are
-added at the end if they are not listed. `"ordered": true` says that the order of the categories means something, so
-that ranges may get less noise; it is the default with edges. `{"age": 10}` is short for a column coded 0, 1, 2, ...
+listed and values outside the bins, `clamp` sends such values to the nearest bin. Both categories are added at the
+end if they are not listed. Edges are numbers, or dates in ISO 8601. `"ordered": true` says that the order of the
+categories means something, so that ranges may get less noise; it is the default with edges. `{"age": 10}` is short
+for a column coded 0, 1, 2, ...
 """
 
 from __future__ import annotations
@@ -22,12 +24,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from equipoise.errors import InvalidArgument
+from equipoise.queries.dates import date_text
 from equipoise.queries.schema_checks import (
     MAX_CATEGORIES,
     bin_labels,
-    check_edge,
+    check_edges,
     check_keys,
     check_text,
+    read_edges,
     read_list,
 )
 from equipoise.queries.strict_json import parse_json
@@ -41,7 +45,8 @@ class Attribute:
     """One column: its categories in order, and how its values reach them.
 
     With `edges`, the first `len(edges) - 1` categories are the bins `[edges[i], edges[i + 1])`, and only the
-    `missing` and `unknown` categories may follow. `ordered` None: where it has edges. Raises `InvalidArgument`.
+    `missing` and `unknown` categories may follow. `ordered` None: where it has edges. `dates`: the edges are
+    dates, as whole seconds since 1970-01-01 00:00 UTC. Raises `InvalidArgument`.
     """
 
     name: str
@@ -51,6 +56,7 @@ class Attribute:
     unknown: str = ""
     clamp: bool = False
     ordered: bool | None = None
+    dates: bool = False
 
     def __post_init__(self) -> None:
         check_text("name", self.name)
@@ -73,19 +79,15 @@ class Attribute:
             raise InvalidArgument("ordered", "must be true or false")
         if self.clamp and not self.edges:
             raise InvalidArgument("clamp", "is for attributes with edges only")
+        if self.dates and not self.edges:
+            raise InvalidArgument("dates", "are for attributes with edges only")
         if self.clamp and self.unknown:
-            raise InvalidArgument("clamp", "cannot stand beside unknown: both say where out-of-range numbers go")
+            raise InvalidArgument("clamp", "cannot stand beside unknown: both say where out-of-range values go")
         if self.edges:
             self._check_edges()
 
     def _check_edges(self) -> None:
-        for i, edge in enumerate(self.edges):
-            check_edge(f"edges[{i}]", edge)
-        if self.bins < 1:
-            raise InvalidArgument("edges", "must be at least two")
-        for i in range(self.bins):
-            if not self.edges[i] < self.edges[i + 1]:
-                raise InvalidArgument(f"edges[{i + 1}]", "must be above the edge before it")
+        check_edges(self.edges, self.dates)
         if len(self.categories) < self.bins:
             raise InvalidArgument("categories", f"are fewer than the {self.bins} bins")
         for label in self.categories[self.bins :]:
@@ -193,10 +195,11 @@ def make_attribute(
     unknown: str = "",
     clamp: bool = False,
     ordered: bool | None = None,
+    dates: bool = False,
 ) -> Attribute:
     """Returns an attribute whose errors are named below `field`, such as `schema.attributes[2].edges`."""
     try:
-        return Attribute(name, categories, edges, missing, unknown, clamp, ordered)
+        return Attribute(name, categories, edges, missing, unknown, clamp, ordered, dates)
     except InvalidArgument as error:
         raise InvalidArgument(f"{field}.{error.field}", error.problem) from None
 
@@ -205,16 +208,12 @@ def _from_document(field: str, document: object) -> Attribute:
     if not isinstance(document, dict):
         raise InvalidArgument(field, "must be a JSON object")
     check_keys(field, document, {"name", "categories", "edges", "missing", "unknown", "clamp", "ordered"})
-    values = tuple(
-        check_edge(f"{field}.edges[{i}]", edge) for i, edge in enumerate(read_list(field, document, "edges"))
-    )
-    if "edges" in document and len(values) < 2:
-        raise InvalidArgument(f"{field}.edges", "must be at least two")
+    values, dates = read_edges(field, document)
     if "edges" not in document and "categories" not in document:
         raise InvalidArgument(field, "must have categories or edges")
     categories = [
         check_text(f"{field}.categories[{i}]", label)
-        for i, label in enumerate(read_list(field, document, "categories") or bin_labels(values))
+        for i, label in enumerate(read_list(field, document, "categories") or bin_labels(values, dates))
     ]
     rules: list[str] = []
     for rule in ("missing", "unknown"):
@@ -228,13 +227,14 @@ def _from_document(field: str, document: object) -> Attribute:
             f"{field}.{'ordered' if isinstance(clamp, bool) else 'clamp'}", "must be true or false"
         )
     name = check_text(f"{field}.name", document.get("name", ""))
-    return make_attribute(field, name, tuple(categories), values, rules[0], rules[1], clamp, ordered)
+    return make_attribute(field, name, tuple(categories), values, rules[0], rules[1], clamp, ordered, dates)
 
 
 def _to_document(attribute: Attribute) -> dict[str, object]:
     document: dict[str, object] = {"name": attribute.name}
     if attribute.edges:
-        document["edges"] = [int(e) if float(e).is_integer() else float(e) for e in attribute.edges]
+        numbers = [int(e) if float(e).is_integer() else float(e) for e in attribute.edges]
+        document["edges"] = [date_text(e) for e in numbers] if attribute.dates else numbers
     document["categories"] = list(attribute.categories)
     rules = ("missing", "unknown", "clamp")
     document |= {rule: getattr(attribute, rule) for rule in rules if getattr(attribute, rule)}

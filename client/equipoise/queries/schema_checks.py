@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 
 from equipoise.errors import InvalidArgument
+from equipoise.queries.dates import check_seconds, date_text, seconds_of
 
 MAX_CATEGORIES = 1 << 16  # of one attribute
 MAX_EDGE = 1e300
@@ -14,10 +15,44 @@ MAX_LABEL = 256  # characters of a name or label
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-def bin_labels(edges: tuple[float, ...]) -> tuple[str, ...]:
+def edge_text(edge: float, dates: bool = False) -> str:
+    """Returns an edge as a schema file has it: a number, or a date in ISO 8601."""
+    if dates:
+        return date_text(edge)
+    return str(int(edge)) if float(edge).is_integer() and abs(edge) < 1e15 else repr(float(edge))
+
+
+def bin_labels(edges: tuple[float, ...], dates: bool = False) -> tuple[str, ...]:
     """Returns what bins are called unless the schema says otherwise: `[0, 15)`."""
-    names = [str(int(e)) if float(e).is_integer() and abs(e) < 1e15 else repr(float(e)) for e in edges]
+    names = [edge_text(edge, dates) for edge in edges]
     return tuple(f"[{low}, {high})" for low, high in itertools.pairwise(names))
+
+
+def read_edges(field: str, document: Mapping[str, object]) -> tuple[tuple[float, ...], bool]:
+    """Returns the edges under the key `edges`, and whether they are dates. Raises `InvalidArgument`."""
+    listed = read_list(field, document, "edges")
+    dates = isinstance(next(iter(listed), None), str)
+    values = []
+    for i, edge in enumerate(listed):
+        at = f"{field}.edges[{i}]"
+        if dates and not isinstance(edge, str):
+            raise InvalidArgument(at, "must be a date, as the first edge is")
+        values.append(seconds_of(at, edge) if dates and isinstance(edge, str) else check_edge(at, edge))
+    if "edges" in document and len(values) < 2:
+        raise InvalidArgument(f"{field}.edges", "must be at least two")
+    return tuple(values), dates
+
+
+def check_edges(edges: tuple[float, ...], dates: bool) -> None:
+    """Raises `InvalidArgument` unless there are two edges or more, ascending, all of them valid."""
+    for i, edge in enumerate(edges):
+        check_edge(f"edges[{i}]", edge)
+        if dates:
+            check_seconds(f"edges[{i}]", edge)
+        if i and not edges[i - 1] < edge:
+            raise InvalidArgument(f"edges[{i}]", "must be above the edge before it")
+    if len(edges) < 2:
+        raise InvalidArgument("edges", "must be at least two")
 
 
 def read_list(field: str, document: Mapping[str, object], key: str) -> list[object]:

@@ -16,8 +16,8 @@
     ]}
 
 A statement is a marginal, a condition or, in sessions of `low_sensitivity`, one of the last four. Intervals are
-half-open, [low, high); null is infinite on that side. Whether attributes and categories exist is not looked at
-here: that needs a schema, and the server says it.
+half-open, [low, high); null is infinite on that side, and dates are written in ISO 8601. Whether attributes and
+categories exist is not looked at here: that needs a schema, and the server says it.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from dataclasses import fields
 from typing import Any, cast
 
 from equipoise.errors import InvalidArgument
+from equipoise.queries.dates import seconds_of
 from equipoise.queries.predicate_compiler import MAX_DEPTH
 from equipoise.queries.statements import KINDS, Statement
 from equipoise.queries.statements.condition import CONDITION
@@ -145,8 +146,10 @@ def _read_part(content: object, kind: str, field: str, depth: int) -> object:
             )
         case "Edge" if content is None:
             return _INFINITE[field.rpartition(".")[2]]
+        case "Edge" if isinstance(content, str):
+            return seconds_of(field, content)
         case _:
-            return _number(content, field, "must be a number" + ", or null for infinite" * (kind == "Edge"))
+            return _number(content, field, "must be a number" + ", a date, or null for infinite" * (kind == "Edge"))
 
 
 def _check_keys(document: object, keys: set[str], field: str) -> dict[str, object]:

@@ -58,13 +58,16 @@ class DataItem:
     """The digest of a registered table's contents, and who pays for it.
 
     `people`: whose people it holds, "new" or "same-as:" and a dataset's name, as the operator said. `account`: the
-    account that its rounds are charged to.
+    account that its rounds are charged to. `analyst_cap`, `analyst_order`: the cap that analysts' accounts are
+    opened with, and the Renyi order of those to which rounds add; None where the people had an account.
     """
 
     dataset: str = key("dataset", TEXT)
     digest: bytes = key("digest", HASH)
     people: str = key("people", TEXT)
     account: str = key("account", TEXT)
+    analyst_cap: Budget | None = key("analyst_cap", optional(BUDGET))
+    analyst_order: float | None = key("analyst_order", optional(REAL))
     journal: JournalHead = key("journal", HEAD)
 
 

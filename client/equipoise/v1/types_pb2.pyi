@@ -259,16 +259,21 @@ class Attribute(_message.Message):
     UNKNOWN_FIELD_NUMBER: _builtins.int
     CLAMP_FIELD_NUMBER: _builtins.int
     ORDERED_FIELD_NUMBER: _builtins.int
+    DATES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The column's name in the table."""
     missing: _builtins.str
     """The category that missing values are mapped to. Empty: they are refused."""
     unknown: _builtins.str
-    """The category that unknown labels or out-of-range numbers are mapped to. Empty: they are refused."""
+    """The category that unknown labels or out-of-range values are mapped to. Empty: they are refused."""
     clamp: _builtins.bool
-    """Whether out-of-range numbers go to the nearest bin."""
+    """Whether out-of-range values go to the nearest bin."""
     ordered: _builtins.bool
     """Whether the order of the categories means something. Unset: it does for a binned attribute."""
+    dates: _builtins.bool
+    """Whether the edges are dates: whole seconds since 1970-01-01 00:00 UTC, in the years 1 to 9999. The table then
+    has dates or times, in UTC unless they say their offset.
+    """
     @_builtins.property
     def categories(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The labels of its cells, in order. For a binned attribute, one label for each interval."""
@@ -287,10 +292,11 @@ class Attribute(_message.Message):
         unknown: _builtins.str = ...,
         clamp: _builtins.bool = ...,
         ordered: _builtins.bool | None = ...,
+        dates: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_ordered", b"_ordered", "ordered", b"ordered"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ordered", b"_ordered", "categories", b"categories", "clamp", b"clamp", "edges", b"edges", "missing", b"missing", "name", b"name", "ordered", b"ordered", "unknown", b"unknown"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ordered", b"_ordered", "categories", b"categories", "clamp", b"clamp", "dates", b"dates", "edges", b"edges", "missing", b"missing", "name", b"name", "ordered", b"ordered", "unknown", b"unknown"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ordered: _TypeAlias = _typing.Literal["ordered"]  # noqa: Y015
     _WhichOneofArgType__ordered: _TypeAlias = _typing.Literal["_ordered", b"_ordered"]  # noqa: Y015
@@ -356,7 +362,7 @@ class Predicate(_message.Message):
 
     @_typing.final
     class Interval(_message.Message):
-        """The binned attribute lies in [low, high); both must be edges of its bins, or infinite."""
+        """The binned attribute lies in [low, high); both must be edges of its bins (of dates in seconds), or infinite."""
 
         DESCRIPTOR: _descriptor.Descriptor
 

@@ -31,6 +31,7 @@ def schema_to_message(schema: Schema) -> types_pb2.Schema:
                 unknown=each.unknown,
                 clamp=each.clamp,
                 ordered=each.ordered,
+                dates=each.dates,
             )
             for each in schema.attributes
         ]
@@ -51,6 +52,7 @@ def schema_from_message(message: types_pb2.Schema) -> Schema:
                 each.unknown,
                 each.clamp,
                 each.ordered if each.HasField("ordered") else None,
+                each.dates,
             )
             for i, each in enumerate(message.attributes)
         )

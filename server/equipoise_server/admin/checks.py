@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
 
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.queries.schema import Schema
@@ -17,12 +17,15 @@ from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.round_job import check_seeds
 from equipoise_server.rounds.store.committed_content import check_all
 from equipoise_server.storage.failures import damage_is_told
+from equipoise_server.storage.references import check_references
 from equipoise_server.storage.tables.identity import identities
 from equipoise_server.storage.tables.round import datasets, rounds
 from equipoise_server.transparency.identity_check import check_identities
 from equipoise_server.transparency.identity_records import authority_is_recorded
+from equipoise_server.transparency.keys import check_keys
 from equipoise_server.transparency.log import check_log
 from equipoise_server.transparency.record_writer import check_records
+from equipoise_server.transparency.signing import Signer
 
 
 @dataclass(frozen=True)
@@ -46,19 +49,12 @@ def check_state(state: Path, clock: Clock = system_clock) -> dict[str, str | int
     try:
         with store.read() as connection:
             deployment.guard.check(connection)
-            check_accounts(connection)
-            check_log(connection)
-            check_records(connection)
-            check_all(connection)
-            check_seeds(connection, deployment.storage_key)
-            check_identities(connection)
+            check_content(connection, deployment.signer, deployment.storage_key)
             if not authority_is_recorded(connection, deployment.authority):
                 raise WrongState(
                     "the authority in ca is not the one on record: its exchange was cut off; complete it with: "
                     "equipoise-server ca rotate"
                 )
-            deployment.signer.check(connection)
-            deployment.signer.check_checkpoints(connection)
             report = {
                 table.name: int(connection.execute(select(func.count()).select_from(table)).scalar_one())
                 for table in (identities, datasets, rounds)
@@ -75,6 +71,20 @@ def check_state(state: Path, clock: Clock = system_clock) -> dict[str, str | int
         **report,
         **({"warning": "; ".join(warnings)} if warnings else {}),
     }
+
+
+def check_content(connection: Connection, signer: Signer, storage_key: bytes) -> None:
+    """Compare the store with its journal and its log, and the log with its signatures. Raises `DataLoss`."""
+    check_references(connection)
+    check_accounts(connection)
+    check_log(connection)
+    check_records(connection)
+    check_keys(connection)
+    check_all(connection)
+    check_seeds(connection, storage_key)
+    check_identities(connection)
+    signer.check(connection)
+    signer.check_checkpoints(connection)
 
 
 def count_table(table: Path, schema_file: Path) -> TableCounts:

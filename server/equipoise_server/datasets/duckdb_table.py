@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.csv_labels import csv_label
+from equipoise.queries.dates import ISO_8601
 from equipoise.queries.schema import Attribute, Schema
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
@@ -76,9 +77,8 @@ def _grouped(
     for axis, attribute in enumerate(schema.attributes):
         column = _column(relation, attribute)
         if attribute.edges:
-            numeric = NUMERIC.fullmatch(relation.types[column])
-            text = f"c{column}" if numeric else f"CAST(c{column} AS VARCHAR)"
-            inner.append(f"c{column} IS NULL AS null{axis}, TRY_CAST({text} AS DOUBLE) AS v{axis}")
+            value = (_seconds if attribute.dates else _number)(f"c{column}", relation.types[column])
+            inner.append(f"c{column} IS NULL AS null{axis}, {value} AS v{axis}")
             _create_map(connection, axis, "DOUBLE", attribute.edges)
             joins.append(f"ASOF LEFT JOIN map{axis} ON v{axis} >= map{axis}.key")
             outer.append(
@@ -101,6 +101,34 @@ def _grouped(
     ).fetchnumpy()
     columns = [np.asarray(groups[f"code{axis}"], dtype=np.int64) for axis in range(len(schema.attributes))]
     return columns, np.asarray(groups["rows"], dtype=np.int64)
+
+
+def _number(column: str, kind: str) -> str:
+    """Return the expression of a column's numbers as doubles; null for what is none."""
+    return f"TRY_CAST({column if NUMERIC.fullmatch(kind) else f'CAST({column} AS VARCHAR)'} AS DOUBLE)"
+
+
+def _seconds(column: str, kind: str) -> str:
+    """Return the expression of a column's dates as whole seconds since 1970, rounded down; null for what is none.
+
+    Text is taken apart here, as DuckDB's own reading leaves offsets out, and no session's time zone may matter.
+    """
+    if kind == "DATE" or kind.startswith("TIMESTAMP"):
+        per_second, unit = (10**9, "ns") if kind.endswith("_NS") else (10**6, "us")
+        count = f"epoch_{unit}({column})"
+        # Division rounds towards 0, so what is left over is negative before 1970.
+        return f"CAST({count} // {per_second} - CAST({count} % {per_second} < 0 AS BIGINT) AS DOUBLE)"
+    text = f"CAST({column} AS VARCHAR)"
+    local = f"TRY_CAST(regexp_extract({text}, '^[0-9-]+([T ][0-9:]+)?') AS TIMESTAMP)"
+    hours, minutes = (
+        f"coalesce(TRY_CAST(regexp_extract({text}, '[T ].*[+-]([0-9]{{2}}):?([0-9]{{2}})?$', {part}) AS BIGINT), 0)"
+        for part in (1, 2)
+    )
+    east = f"CASE WHEN regexp_matches({text}, '[T ].*-') THEN -1 ELSE 1 END * ({hours} * 3600 + {minutes} * 60)"
+    return (
+        f"CASE WHEN regexp_full_match({text}, '{ISO_8601}') "
+        f"THEN CAST(epoch_us({local}) // 1000000 - {east} AS DOUBLE) END"
+    )
 
 
 def _create_map(

@@ -11,8 +11,8 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Attribute, Schema
 
 MISSING = -1  # null, or not a number where DuckDB says so (NaN)
-UNKNOWN = -2  # a label that is not a category; text that is no number
-BELOW = -3  # a number below the first edge; one at or above the last edge has the number of bins as its code
+UNKNOWN = -2  # a label that is not a category; text that is no number or no date, as the edges ask for
+BELOW = -3  # a value below the first edge; one at or above the last edge has the number of bins as its code
 
 MAX_UNIVERSE = 1 << 26
 
@@ -72,7 +72,8 @@ def _apply_rules(
     if not attribute.edges:
         settle(code == UNKNOWN, attribute.unknown, "unknown category", "unknown categories")
         return positions, refused
-    settle(code == UNKNOWN, attribute.unknown, "not a number", "not numbers")
+    words = ("not a date", "not dates") if attribute.dates else ("not a number", "not numbers")
+    settle(code == UNKNOWN, attribute.unknown, *words)
     if attribute.clamp:
         positions[code == BELOW] = 0
         positions[code == attribute.bins] = attribute.bins - 1

@@ -83,11 +83,14 @@ def _stored(connection: Connection) -> dict[str, _Known]:
     known = {
         row.name: _Known(row.role, row.deleted is not None) for row in connection.execute(select(identities)).all()
     }
-    query = select(certificates.c.name, certificates.c.certificate, certificates.c.revoked)
+    query = select(certificates)
     for row in connection.execute(query):
         if row.name not in known:
             raise DataLoss(f"certificates: one is of {row.name!a}, who is not among the identities")
-        known[row.name].in_force[stored_credential(row.certificate).digest] = row.revoked is None
+        credential = stored_credential(row.certificate)
+        if credential.id != row.serial:
+            raise DataLoss(f"certificates: one of {row.name!a} is kept under the serial number of another")
+        known[row.name].in_force[credential.digest] = row.revoked is None
     return known
 
 

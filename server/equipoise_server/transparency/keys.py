@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, select
 
-from equipoise.errors import AlreadyExists, NotFound, WrongState
+from equipoise.errors import AlreadyExists, DataLoss, NotFound, WrongState
 from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise.records.log_items import KeyItem, StartItem
 from equipoise.records.record import Audience, Item, Kind, key_id
@@ -24,6 +24,18 @@ from equipoise_server.transparency.record_writer import journal_head, record
 
 # Built once, because every receipt needs the keys in force.
 _KEYS = select(keys).where(keys.c.purpose == bindparam("purpose")).order_by(keys.c.added, keys.c.id)
+
+# Every change of a key, which auditors and analysts see. These records have no round: the condition uses the index
+# on rounds, as nearly all records have one.
+_CHANGES = (
+    select(records.c.log_index, records.c.kind, record_items.c.content)
+    .join(record_items, record_items.c.record == records.c.position)
+    .where(
+        records.c.round_id == "",
+        records.c.kind.in_([kind.value for kind in (Kind.LOG_STARTED, Kind.KEY_ADDED, Kind.KEY_RETIRED)]),
+        record_items.c.audience == Audience.ROUND.value,
+    )
+)
 
 
 class Purpose(StrEnum):
@@ -73,14 +85,8 @@ def in_force_at(connection: Connection, purpose: Purpose, size: int) -> list[Pub
 
 def key_events(connection: Connection, purpose: Purpose) -> list[tuple[int, bool, PublicKey]]:
     """Return every addition and retirement of a key in the log: the entry's index, True if retired, and the key."""
-    kinds = [kind.value for kind in (Kind.LOG_STARTED, Kind.KEY_ADDED, Kind.KEY_RETIRED)]
-    query = select(records.c.log_index, records.c.kind, record_items.c.content).join(
-        record_items, record_items.c.record == records.c.position
-    )
-    # These records have no round. The condition uses the index on rounds, as nearly all records have one.
-    query = query.where(records.c.round_id == "", records.c.kind.in_(kinds))
-    query = query.where(records.c.log_index.is_not(None), record_items.c.audience == Audience.ROUND.value)
-    rows = connection.execute(query.order_by(records.c.log_index, record_items.c.place))
+    logged = _CHANGES.where(records.c.log_index.is_not(None))
+    rows = connection.execute(logged.order_by(records.c.log_index, record_items.c.place))
     items = [(row, read_item(row.content, KeyItem)) for row in rows]
     return [
         (
@@ -91,6 +97,22 @@ def key_events(connection: Connection, purpose: Purpose) -> list[tuple[int, bool
         for row, item in items
         if item.purpose == purpose.value
     ]
+
+
+def check_keys(connection: Connection) -> None:
+    """Raise `DataLoss`, naming the key, unless the stored keys are those that records have added and retired."""
+    recorded: dict[str, dict[str, object]] = {}
+    for row in connection.execute(_CHANGES.order_by(records.c.position, record_items.c.place)):
+        item = read_item(row.content, KeyItem)
+        if row.kind == Kind.KEY_RETIRED.value:
+            recorded[key_id(item.public)]["retired"] = item.time
+        else:
+            of_key = {"purpose": item.purpose, "public": item.public, "added": item.time, "retired": None}
+            recorded[key_id(item.public)] = of_key
+    stored = {row["id"]: dict(row) for row in connection.execute(select(keys)).mappings()}
+    for name in sorted(stored.keys() | recorded.keys()):
+        if stored.get(name) != {"id": name, **recorded.get(name, {})}:
+            raise DataLoss(f"the key {name}: what is stored is not what is on record")
 
 
 def is_started(connection: Connection) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Row, func, select
 
 from equipoise.errors import DataLoss, VerificationFailed
 from equipoise.model.log import ItemOpening
@@ -101,9 +101,8 @@ def check_records(connection: Connection) -> int:
 
     Raises `DataLoss` for any difference.
     """
-    query = select(records.c.position, records.c.kind, records.c.root, records.c.leaf).order_by(records.c.position)
     count = 0
-    for row in connection.execute(query):
+    for row in connection.execute(select(records).order_by(records.c.position)):
         count += 1
         what = f"record {row.position}, {row.kind}, is damaged"
         try:
@@ -112,17 +111,23 @@ def check_records(connection: Connection) -> int:
             raise DataLoss(error.message) from None
         if (row.kind, row.root) != (leaf.kind.value, leaf.root):
             raise DataLoss(f"{what}: its root is not that of its items")
-        _check_audiences(connection, row.position, what)
+        _check_items(connection, row, what)
     return count
 
 
-def _check_audiences(connection: Connection, position: int, what: str) -> None:
-    """Check that each item is shown to the analyst whom its content names. Raises `DataLoss`."""
-    own = (record_items.c.record == position) & record_items.c.content.is_not(None)
+def _check_items(connection: Connection, row: Row[Any], what: str) -> None:
+    """Check that the record is found by the round or dataset that its items name, and each item by its analyst.
+
+    Raises `DataLoss`.
+    """
+    own = (record_items.c.record == row.position) & record_items.c.content.is_not(None)
     for item in connection.execute(select(record_items).where(own).order_by(record_items.c.place)):
-        shown_to = item.analyst if item.audience == Audience.ANALYST else None
-        if json.loads(item.content).get("analyst") != shown_to:
+        content = json.loads(item.content)
+        if content.get("analyst") != (item.analyst if item.audience == Audience.ANALYST else None):
             raise DataLoss(f"{what}: item {item.place} would be shown to another")
+        round_id = content.get("round", "")
+        if (row.round_id, row.dataset) != (round_id, "" if round_id else content.get("dataset", "")):
+            raise DataLoss(f"{what}: it is kept as one of another round or dataset")
 
 
 def record_root(connection: Connection, kind: Kind, *, dataset: str = "", round_id: str = "") -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import pytest
@@ -98,3 +99,22 @@ def test_tests_that_are_counted_by_their_pair_cost_its_delta_too() -> None:
     assert accounting.threshold_tests_divergence(0.25, 10_000, 0.0, order) > counted
     charged = accounting.charge_at([tests], order)
     assert charged == Cost(divergence=int(counted * RHO_UNIT), delta=int(delta * DELTA_UNIT))
+
+
+@pytest.mark.parametrize("epsilon", [2.0**-power for power in range(2, 44, 3)])
+def test_threshold_tests_cost_no_less_than_their_theorem_to_sixty_digits(epsilon: float) -> None:
+    """The smaller the epsilon, the more of the logarithms cancels: all but its square."""
+    for order in ORDERS[:60:3]:
+        charged = accounting.threshold_tests_divergence(epsilon, 1, 0.0, order)
+        if charged < math.inf:
+            assert Fraction(charged) >= Fraction(theorem_of_threshold_tests(Decimal(epsilon), Decimal(order)))
+
+
+def theorem_of_threshold_tests(epsilon: Decimal, order: Decimal) -> Decimal:
+    """`kappa / (a - 1)` of one positive test without an answer."""
+    with localcontext() as context:
+        context.prec = 60
+        below = (order - 1) * epsilon
+        first = order * epsilon - (1 + epsilon.exp() - (-below).exp()).ln()
+        second = -below - (1 + epsilon.exp() - (order * epsilon).exp()).ln()
+        return max(first, second) / (order - 1)

@@ -6,9 +6,12 @@ import json
 from collections.abc import Callable
 
 import pytest
+from harness.audit_failures import failures
 from harness.custodian import Custodian
 
+from equipoise.auditing.report import as_markdown
 from equipoise.auditing.verify import Outcome, verify
+from equipoise.records.record import Kind
 
 NOISE = {"ordered": [], "parameters": [3], "sets": [[0]], "sizes": [2, 4]}
 DIGEST = "07" * 32
@@ -35,6 +38,13 @@ def measured_custodian(released: bool = True, parameters: str = json.dumps({"noi
 
 def test_a_measurement_without_its_noise_on_record_ends_no_audit() -> None:
     assert "is not of its form" in answered(measured_custodian(parameters="{}"), NAMED)
+
+
+def test_a_measurement_protects_no_analysts_and_says_so() -> None:
+    custodian = measured_custodian()
+    report = as_markdown(verify(custodian.archive(), custodian.trusted))
+    assert "| there are none |" in report
+    assert "| protected |" not in report
 
 
 def answered(custodian: Custodian, named: object, planned: object = None) -> str:
@@ -80,3 +90,16 @@ def test_what_is_named_must_be_what_was_released(
     custodian: Callable[[], Custodian], named: object, found: str
 ) -> None:
     assert found in answered(custodian(), named)
+
+
+def test_a_round_is_opened_after_what_it_answers_from_was_released() -> None:
+    """Released by now, and in all else in order; but nobody could have known its numbers at the opening."""
+    custodian = measured_custodian()
+    custodian.open("aa")
+    parameters = json.dumps({"measurement": NAMED})
+    custodian.change_last("plan", terms={"options": {"standing": NAMED}}, plan={"parameters": parameters})
+    assert failures(custodian) == {}
+    opened = custodian.records.pop()
+    places = [place for place, each in enumerate(custodian.records) if each.kind == Kind.ROUND_SEALED]
+    custodian.records.insert(places[-1], opened)
+    assert "not released before" in failures(custodian)["A9"]

@@ -174,7 +174,7 @@ def test_attributes_say_what_numbers_outside_of_their_bins_count_as() -> None:
     edges = (500.0, 1000.0)
     assert in_words(Attribute("price", bin_labels(edges), edges)) == "price: [500, 1000)"
     said = in_words(Attribute("price", bin_labels(edges), edges, clamp=True))
-    assert said == "price: [500, 1000); numbers outside of the bins count in the nearest one"
+    assert said == "price: [500, 1000); values outside of the bins count in the nearest one"
 
 
 def test_attributes_say_whether_their_order_means_something() -> None:

@@ -128,12 +128,12 @@ def test_what_the_store_forgot_is_spent(store: Store) -> None:
         DATA: Cost(divergence=12, delta=3),
         ANN: Cost(epsilon=7),
         WHOLE: Cost(divergence=4),
-        "data/gone": Cost(divergence=2),
+        "analyst/t/analyst/gone": Cost(divergence=2),
     }
     done = lose(store, known, Finding.BEHIND)
     assert done == [
+        WrittenOff("analyst/t/analyst/gone", Cost(divergence=2)),
         WrittenOff(ANN, Cost(epsilon=7)),
-        WrittenOff("data/gone", Cost(divergence=2)),
         WrittenOff(DATA, Cost(divergence=7, delta=3)),
     ]
     assert totals(store, DATA) == (Cost(divergence=7, delta=3), Cost(divergence=12, delta=3))
@@ -144,8 +144,8 @@ def test_what_the_store_forgot_is_spent(store: Store) -> None:
     cap(store, ANN, 1.0, 1e-5)
     assert totals(store, ANN) == (Cost(epsilon=7), Cost(epsilon=7))
     # An account that the copy does not have begins with what was lost under its name.
-    open_with(store, "data/gone", Composition.SEQUENTIAL, ADDING)
-    assert totals(store, "data/gone") == (Cost(divergence=2), Cost(divergence=2))
+    open_with(store, "analyst/t/analyst/gone", Composition.SEQUENTIAL, ADDING)
+    assert totals(store, "analyst/t/analyst/gone") == (Cost(divergence=2), Cost(divergence=2))
 
 
 def test_of_a_store_that_went_another_way_all_of_the_mark_is_added(store: Store) -> None:

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements.kind import JsonForm, StatisticKind
 from equipoise.queries.statistics import (
@@ -60,6 +61,8 @@ class CompiledCappedSum(CompiledStatistic):
 def _compile(capped: CappedSum, schema: Schema, path: str) -> CompiledCappedSum:
     axis = binned(schema, capped.attribute, path)
     attribute = schema.attributes[axis]
+    if attribute.dates:
+        raise InvalidArgument(f"{path}.attribute", f"{capped.attribute!r} holds dates, which have no sum")
     cap = decimal(capped.cap, f"{path}.cap", attribute.edges[0], attribute.edges[-1])
     return CompiledCappedSum(axis, np.minimum(places_of(attribute), place_of(cap, attribute)))
 

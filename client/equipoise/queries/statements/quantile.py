@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
+from equipoise.queries.dates import date_text
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements.kind import JsonForm, StatisticKind
 from equipoise.queries.statistics import (
@@ -105,8 +106,10 @@ def _compile(quantile: Quantile, schema: Schema, path: str) -> CompiledQuantile:
 
 def _meaning(quantile: Quantile, value: float, schema: Schema) -> str:
     """Returns the value of the attribute that a place in its range stands for."""
-    edges = schema.attribute(quantile.attribute).edges
-    return f"at {edges[0] + value * (edges[-1] - edges[0]):.6g}"
+    attribute = schema.attribute(quantile.attribute)
+    edges = attribute.edges
+    meant = edges[0] + value * (edges[-1] - edges[0])
+    return f"at {date_text(meant)}" if attribute.dates else f"at {meant:.6g}"
 
 
 QUANTILE: StatisticKind[Quantile] = StatisticKind({Quantile: JsonForm("quantile")}, _compile, _meaning)

@@ -24,6 +24,7 @@ from equipoise.records.record import (
     workload_prefix,
 )
 from equipoise_server.rounds.store.opened_terms import check_opened, check_registered
+from equipoise_server.rounds.store.recorded_steps import check_digests, check_steps, check_submissions
 from equipoise_server.rounds.store.results import read_measured, read_synopsis
 from equipoise_server.rounds.store.rounds import read_round
 from equipoise_server.rounds.store.stored_records import damaged, read_record
@@ -178,8 +179,11 @@ def check_all(connection: Connection) -> int:
     for name in connection.execute(select(datasets.c.name).order_by(datasets.c.name)).scalars().all():
         check_registered(connection, name)
     for round_id in connection.execute(select(rounds.c.id).order_by(rounds.c.position)).scalars().all():
-        check_opened(connection, read_round(connection, round_id))
-        check_answers(connection, round_id)
+        record = read_round(connection, round_id)
+        check_opened(connection, record)
+        check_steps(connection, record)
+        check_submissions(connection, record)
+        check_answers(connection, round_id, is_session=record.terms.session is not None)
     sealed = select(records.c.round_id).where(records.c.kind == Kind.ROUND_SEALED.value).distinct()
     query = select(rounds.c.id, rounds.c.run_id).where(rounds.c.id.in_(sealed))
     found = connection.execute(query.order_by(rounds.c.position)).all()
@@ -187,6 +191,7 @@ def check_all(connection: Connection) -> int:
         check_workloads(connection, row.id)
         if row.run_id is None:
             continue
+        check_digests(connection, row.id)
         check_synopsis(connection, row.id)
         checked_measured(connection, row.id)
         having = select(result_chunks.c.analyst).where(result_chunks.c.run_id == row.run_id).distinct()

@@ -17,7 +17,7 @@ from equipoise.records.items import DataItem, DatasetItem, PlanItem, RoundItem
 from equipoise.records.public_facts import PLAN, TERMS, RecordedTerms
 from equipoise.records.record import Kind
 from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.rounds.store.rounds import read_dataset, recorded_terms
+from equipoise_server.rounds.store.rounds import read_analyst_cap, read_dataset, recorded_terms
 from equipoise_server.rounds.store.stored_records import damaged, read_record
 
 
@@ -51,7 +51,7 @@ def check_opened(connection: Connection, record: RoundRecord) -> None:
 
 
 def check_registered(connection: Connection, name: str) -> None:
-    """Raise `DataLoss` unless a dataset's schema, its size and the account that pays for it are those on record."""
+    """Raise `DataLoss` unless a dataset's schema, its size, its account and analysts' cap are those on record."""
     dataset = read_dataset(connection, name)
     read = read_record(connection, Kind.DATASET_REGISTERED, "", dataset=name)
     public, private = read.one(DatasetItem), read.one(DataItem)
@@ -60,8 +60,10 @@ def check_registered(connection: Connection, name: str) -> None:
         dataset.records,
         to_microseconds(dataset.create_time),
         dataset.account,
+        *read_analyst_cap(connection, name),
     )
-    if stored != (public.schema, public.records, public.create_time, private.account):
+    registered = (public.schema, public.records, public.create_time, private.account)
+    if stored != (*registered, private.analyst_cap, private.analyst_order):
         damaged("", "registration", dataset=name)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, select
 
 from equipoise.errors import DataLoss, InvalidArgument, NotFound, VerificationFailed
+from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan, RoundState, SessionTerms, Share, Terms
 from equipoise.model.times import from_microseconds
 from equipoise.queries.schema import Schema
@@ -66,9 +67,19 @@ def read_dataset(connection: Connection, name: str) -> DatasetRecord:
     return dataset_record(row)
 
 
+def read_analyst_cap(connection: Connection, name: str) -> tuple[Budget | None, float | None]:
+    """Return the cap that analysts' accounts are opened with, and their Renyi order; None where people had one."""
+    caps = datasets.c.analyst_epsilon, datasets.c.analyst_delta, datasets.c.analyst_order
+    epsilon, delta, order = connection.execute(select(*caps).where(datasets.c.name == name)).one()
+    return None if epsilon is None else Budget(epsilon, delta), order
+
+
 def dataset_record(row: Row[Any]) -> DatasetRecord:
-    """Return the dataset of a row of `datasets`."""
-    schema = Schema.from_json(row.schema)
+    """Return the dataset of a row of `datasets`. Raises `DataLoss` for a schema that nothing here has written."""
+    try:
+        schema = Schema.from_json(row.schema)
+    except InvalidArgument:
+        raise DataLoss(f"the dataset {row.name!a} is damaged") from None
     return DatasetRecord(
         name=row.name,
         account=row.account,

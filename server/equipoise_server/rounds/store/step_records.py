@@ -50,10 +50,7 @@ from equipoise_server.ledger import charges
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rounds.store.recorded_charges import charges_by_analyst, charges_of_round
 from equipoise_server.rounds.store.results import read_measured, read_stream_digests, read_synopsis
-from equipoise_server.rounds.store.rounds import (
-    read_audit_nonce,
-    recorded_terms,
-)
+from equipoise_server.rounds.store.rounds import read_analyst_cap, read_audit_nonce, recorded_terms
 from equipoise_server.rounds.terms.checks import adds
 from equipoise_server.storage.tables.round import datasets, submissions
 from equipoise_server.storage.tables.transparency import record_items, records
@@ -85,7 +82,8 @@ def dataset_registered(
     """
     schema = json.loads(dataset.schema.to_json())
     public = DatasetItem(dataset.name, schema, dataset.records, to_microseconds(dataset.create_time))
-    private = DataItem(dataset.name, digest, people, dataset.account, journal_head(connection))
+    cap, order = read_analyst_cap(connection, dataset.name)
+    private = DataItem(dataset.name, digest, people, dataset.account, cap, order, journal_head(connection))
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
     record(connection, Kind.DATASET_REGISTERED, items, now=now, dataset=dataset.name)
 

@@ -24,13 +24,15 @@ from equipoise_server.storage.tables.session import asked, attached, sessions
 ROWS_AT_ONCE = 32  # a row may hold a megabyte of cells
 
 
-def check_answers(connection: Connection, round_id: str) -> None:
+def check_answers(connection: Connection, round_id: str, *, is_session: bool) -> None:
     """Raise `DataLoss` unless a session's stored answers are, in their order, those whose receipts were signed.
 
-    While it is open none may be missing. Nothing is checked of a round that is no session.
+    While it is open none may be missing. A round that is no session must have none.
     """
     query = select(sessions.c.answered, rounds.c.state).join(rounds, rounds.c.id == sessions.c.round_id)
     session = connection.execute(query.where(sessions.c.round_id == round_id)).first()
+    if (session is not None) is not is_session:
+        damaged(round_id, "answers")
     if session is None:
         return
     salts = select(attached.c.analyst, attached.c.salt).where(attached.c.round_id == round_id)

@@ -99,7 +99,7 @@ def test_one_analyst_s_statistics_are_answered_over_candidates(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = files(place, "statistics.json", table="binned.csv", schema="binned.json")
-    forced = ("--set", f"candidates=@{place / 'candidates.json'}", "--set", "sensitivity=0.001")
+    forced = ("--set", f"candidates=@{place / 'candidates.json'}", "--set", 'sensitivity="1/1000"')
     found = report(capsys, *given, "--mechanism", "low_sensitivity", "--eps-data", "4", "--length", "5", *forced)
     assert (found["statements"], found["queries"], found["length"]) == (2, 2, 5)
     assert found["alone"]["gaussian"]["mean"] < 0.01

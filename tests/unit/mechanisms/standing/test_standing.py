@@ -233,3 +233,19 @@ def test_negations_are_as_simple_as_what_they_negate_and_alternatives_are_not() 
     simple, negated, either = code_lengths(compile_workload(asked, SCHEMA), family).tolist()
     assert simple == negated
     assert either >= simple
+
+
+def test_a_code_word_is_as_long_as_what_it_says() -> None:
+    """Added up by hand from `standing.reach`: kind, number of boxes, their coefficients, sets and categories."""
+    schema = Schema.from_json('{"a": 40, "b": 40}')
+    family = ResidualFamily.closed(schema.sizes, [(0, 1)])
+    one, other = ((attribute("a") == value) & (attribute("b") == value) for value in ("3", "5"))
+    asked: list[Statement] = [attribute("a") == "3", one, one | other, Marginal(("a",))]
+    lengths = code_lengths(compile_workload(asked, schema), family)
+    kind, of_three_sets = 1, 2
+    category = 1 + (40 * 41 // 2).bit_length()  # a run of one, which is shorter to say than a choice of one
+    coefficient = (2 * 256).bit_length()  # from -256 to 256
+    assert lengths[0] == kind + 1 + of_three_sets + category
+    assert lengths[1] == kind + 1 + of_three_sets + 2 * category
+    assert lengths[2] == kind + 2 + 2 * (coefficient + of_three_sets + 2 * category)
+    assert set(lengths[3:].tolist()) == {2 + of_three_sets + (40).bit_length()}
