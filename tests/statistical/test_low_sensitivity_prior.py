@@ -153,15 +153,15 @@ def test_a_moved_record_shows_no_more_than_measurement_tests_and_answers_are_cha
 
 def test_a_prior_that_is_not_charged_is_caught() -> None:
     """What the measurement tells is all that is seen, and most of its charge shows."""
-    laws, prior = [law(table, (TOLD,)) for table in TABLES[1:3]], PARAMETERS.events()[0]
+    laws, prior = (law(TABLES[1], (TOLD,)), law(TABLES[2], (TOLD,))), PARAMETERS.events()[0]
     assert isinstance(prior, ZcdpEvent)
     assert all(0.9 * order * prior.rho <= divergence(*laws, order) <= 1.001 * order * prior.rho for order in ORDERS)
 
 
 def test_a_database_that_is_laid_out_from_the_data_is_caught() -> None:
     """Its values are told without noise wherever a test passes."""
-    laws = [law(table, (SPREAD,), from_data=True) for table in TABLES[:2]]
-    assert divergence(*laws, 2.0) > charged(1, 2.0)
+    one, other = (law(table, (SPREAD,), from_data=True) for table in TABLES[:2])
+    assert divergence(one, other, 2.0) > charged(1, 2.0)
 
 
 FAR = TABLES[0]  # the prior of numbers 0 has two of three records in the other bin

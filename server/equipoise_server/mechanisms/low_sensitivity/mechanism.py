@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.results import Answers
@@ -80,7 +79,10 @@ class LowSensitivity:
         """Plan a session from every prior that it may start from, best first."""
         check_options(setting.options, (CANDIDATES, "length", "sensitivity", *OF_PRIOR))
         wanted, listed = setting.options.get(PRIOR), CANDIDATES in setting.options
-        ways = {prior: partial(self._from_prior, setting, prior) for prior in (OWN, STANDING)}
+        ways: dict[str, Callable[[], MechanismPlan]] = {
+            OWN: lambda: self._from_prior(setting, OWN),
+            STANDING: lambda: self._from_prior(setting, STANDING),
+        }
         if listed and wanted in ways:
             raise InvalidArgument(f"options.{CANDIDATES}", f"belong to prior {NONE}, and prior is {wanted}")
         if listed or wanted == NONE:
