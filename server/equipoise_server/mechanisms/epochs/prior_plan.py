@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from equipoise.accounting import RHO_UNIT, PrivacyEvent
-from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key
@@ -86,8 +86,6 @@ def plan_from_prior(setting: PublicParameters, session: Session, prior: str) -> 
     usual = min(session.statements + early, EXPECTED_POSITIVES + early)
     target = int(forced(setting, "target", (usual,))[0])
     epochs = filled_in(rest, session, ending, Learning(1, target, beyond, 0, 1.0))
-    if promised(epochs) >= 1:
-        raise BudgetExhausted("data_budget: is too small for a prior and so many statements; raise it")
     return PriorEpochParameters(measured, chance, told_half_width(measured, chance, setting.records), epochs)
 
 

@@ -75,7 +75,7 @@ def expected_error(setting: PublicParameters, session: Session, parameters: Prio
     told, epochs = expected_of_session(parameters.prior, setting), parameters.epochs
     alarms = epochs.test_noise.tail(epochs.threshold) / 2 if epochs.threshold > 0 else 1.0
     part = min(alarms, epochs.cap / session.statements)
-    afresh = min(1.0, noisy_answers_error(epochs.answer_noise(1), epochs.scale.units))
+    afresh = noisy_answers_error(epochs.answer_noise(1), epochs.scale.units)
     return (1 - part) * told + part * afresh
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from equipoise.errors import BudgetExhausted
 from equipoise.model.results import Answers
 from equipoise.model.rounds import MechanismPlan
 from equipoise.model.synopsis import Synopsis
@@ -17,7 +18,7 @@ from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_enumerable
 from equipoise_server.mechanisms.epochs.cost import Session
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters, Epochs
-from equipoise_server.mechanisms.epochs.plan import check_options, plan_epochs
+from equipoise_server.mechanisms.epochs.plan import check_options, plan_epochs, promised
 from equipoise_server.mechanisms.epochs.prior_plan import (
     PriorEpochParameters,
     plan_from_prior,
@@ -70,6 +71,8 @@ class OnlinePrivate:
 
     def _from_prior(self, setting: PublicParameters, session: Session, prior: str) -> MechanismPlan:
         parameters = plan_from_prior(setting, session, prior)
+        if promised(parameters.epochs) >= 1:
+            raise BudgetExhausted("data_budget: is too small for a prior and so many statements; raise it")
         expected = expected_of_session(parameters.prior, setting)
         return prior_session_plan(self.name, setting, session, parameters, expected)
 

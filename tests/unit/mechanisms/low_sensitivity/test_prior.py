@@ -139,11 +139,21 @@ def test_what_makes_no_sense_with_a_prior_is_refused_by_name() -> None:
     )
     for options, field in cases:
         with pytest.raises(InvalidArgument) as refused:
-            MECHANISM.plan(starting(None, **options))
+            MECHANISM.plan(without(starting(None), **options))
         assert refused.value.field == field
     with pytest.raises(BudgetExhausted):
         MECHANISM.plan(replace(starting("own"), data_budget=Budget(1e-7, 1e-12)))
     assert MECHANISM.plan(replace(starting("own"), analyst_budget=Budget(math.inf, 0.0))).analyst_cost is None
+
+
+def test_so_many_statements_that_tests_promise_nothing_still_have_a_prior() -> None:
+    """As without one: what is promised is then 1, and a prior is expected to err by far less."""
+    few = replace(starting("own"), data_budget=Budget(0.05, 1e-9))
+    plan = MECHANISM.plan(few)
+    assert plan.max_half_width == 1
+    none = MECHANISM.plan(replace(setting(RECORDS, STATEMENTS_EACH), data_budget=Budget(0.05, 1e-9)))
+    assert none.max_half_width == 1
+    assert plan.expected_error < none.expected_error
 
 
 def test_a_delta_above_the_declared_one_is_refused_from_a_prior_too() -> None:
