@@ -499,7 +499,7 @@ def test_a_session_by_the_commands_alone(
     assert (listed["id"], listed["terms"]["analyst_budget"], listed["answered"]) == (session_id, None, 0)
 
     statements = place / "statements.json"
-    assert "does not protect you" in refused("ann", "ask", session_id, statements)
+    assert "does not protect analysts from one another" in refused("ann", "ask", session_id, statements)
     ask = ("ask", session_id, "--accept-unprotected")
     first = lines(capsys, place / "ann", *ask, statements)
     assert [(each["sequence"], len(each["answers"])) for each in first] == [(1, 8), (2, 1), (3, 1)]

@@ -151,7 +151,7 @@ def test_what_is_no_date_is_refused_in_bins_of_dates(tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv", "\n".join(["a", *wrong, " 1970-01-01", "1971-01-01", "1969-12-30", ""]))
     with pytest.raises(InvalidArgument) as caught:
         source_at(path).counts(DATES)
-    assert caught.value.problem == f"attribute a: {len(wrong) + 1} not dates, 2 out of range"
+    assert caught.value.problem == f"attribute a: {len(wrong) + 1} not dates in ISO 8601, 2 out of range"
     pq.write_table(pa.table({"a": [1, 2]}), tmp_path / "t.parquet")
     with pytest.raises(InvalidArgument, match="attribute a: 2 not dates"):
         source_at(tmp_path / "t.parquet").counts(DATES)
