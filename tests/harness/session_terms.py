@@ -45,6 +45,7 @@ COUNTED: dict[str, list[Statement]] = {
     "ann": [CountDistinct(("colour", "size")), CountDistinct(("size",))],
     "bob": [CountDistinct(("colour",))],
 }
+TOLD: dict[str, list[Statement]] = {"ann": [COLOUR == "red", CountDistinct(("size",))], "bob": COUNTED["bob"]}
 ASKED: dict[str, list[Statement]] = {
     "ann": [COLOUR == "red", Marginal(("colour", "size")), SIZE.isin(["s", "m"])],
     "bob": [Marginal(("size",), where=COLOUR == "red"), (COLOUR == "red") | (SIZE == "xl")],

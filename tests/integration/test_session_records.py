@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from harness.session_terms import (
     BY_TURNS_FROM_PRIOR,
     COUNTED,
     ONLINE,
+    TOLD,
     ask,
     ask_all,
     ask_by_turns,
@@ -41,6 +43,9 @@ from equipoise.records.signed_notes import VerifierKey
 from equipoise.verification.checks import Check, CheckFailed, VerifierInputs, verify
 from equipoise.wire.outline import asked_from_bytes, asked_to_bytes
 from equipoise.wire.results import answers_from_chunk, answers_to_chunk
+from equipoise_server.mechanisms.prior import known_answers
+from equipoise_server.mechanisms.prior.measure import measured_for
+from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.replay.differences import Differs
 from equipoise_server.replay.replay import Replayed
@@ -72,7 +77,7 @@ class Held:
 
 def asked_in(name: str) -> dict[str, list[Statement]]:
     """What is asked in the session of this name."""
-    return COUNTED if name.startswith("low_sensitivity") else ASKED
+    return {"low_sensitivity": COUNTED, "low_sensitivity, prior": TOLD}.get(name, ASKED)
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +190,7 @@ def test_an_audit_finds_sessions_in_order_and_names_those_that_protect_nobody(he
     assert problems(held.audit) == []
     assert held.audit.recorded is not None
     states = {each: recorded.state for each, recorded in held.audit.recorded.rounds.items()}
-    assert sorted(states.values()) == ["aborted", "released", "released", "released"]
+    assert sorted(states.values()) == ["aborted", *["released"] * len(SESSIONS)]
     named = {remark.split()[2] for remark in held.audit.remarks if "does not protect its 2 analysts" in remark}
     assert named == {held.released.rounds["online"], held.bundles["aborted"]["ann"].evidence.round_id}
 
@@ -196,6 +201,15 @@ def test_an_honest_session_agrees_when_it_is_replayed(sessions: Released, name: 
     assert found.difference is None, found
     assert [check.name for check in found.checks] == CHECKS
     assert sum(answers for answers, _, _ in found.ways.values()) == queries
+
+
+def test_a_prior_that_is_not_the_seed_s_is_found(sessions: Released, monkeypatch: pytest.MonkeyPatch) -> None:
+    def changed(*arguments: Any) -> Measured:
+        measured = measured_for(*arguments)
+        return replace(measured, numbers={axes: 9 + each for axes, each in measured.numbers.items()})
+
+    monkeypatch.setattr(known_answers, "measured_for", changed)
+    assert sessions.replay("low_sensitivity, prior").failed == "answers"
 
 
 def in_slots(*slots: int) -> SessionWorkload:
