@@ -206,7 +206,10 @@ def test_an_honest_session_agrees_when_it_is_replayed(sessions: Released, name: 
 def test_a_prior_that_is_not_the_seed_s_is_found(sessions: Released, monkeypatch: pytest.MonkeyPatch) -> None:
     def changed(*arguments: Any) -> Measured:
         measured = measured_for(*arguments)
-        return replace(measured, numbers={axes: 9 + each for axes, each in measured.numbers.items()})
+        numbers = {axes: each.copy() for axes, each in measured.numbers.items()}
+        for each in numbers.values():
+            each.flat[0] += 50 + abs(int(each.flat[0]))
+        return replace(measured, numbers=numbers)
 
     monkeypatch.setattr(known_answers, "measured_for", changed)
     assert sessions.replay("low_sensitivity, prior").failed == "answers"
