@@ -133,24 +133,6 @@ def mixture_delta(mixture: BinomialMixture, epsilon: float) -> float:
     return min(1.0, total * (OUTWARD + 1e-14 * trials))
 
 
-def mixture_epsilon(mixture: BinomialMixture, delta: float) -> float:
-    """Return an epsilon at which the mixture's delta is at most `delta` (by bisection, to 10^-4 relative)."""
-    if delta <= 0:
-        return math.inf
-    low, high = 0.0, 1.0
-    while mixture_delta(mixture, high) > delta:
-        low, high = high, 2 * high
-        if high > 1e6:
-            return math.inf
-    while high - low > 1e-4 * high:
-        middle = (low + high) / 2
-        if mixture_delta(mixture, middle) > delta:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
 def epsilon_of_curve(curve: RenyiCurve, delta: float) -> float:
     """The smallest epsilon that `dp_accounting` certifies for a Renyi curve at `delta`; inf where delta is 0."""
     if not any(curve.divergences):

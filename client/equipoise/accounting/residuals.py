@@ -182,14 +182,6 @@ def _distinct(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     return matrix[:1] if (matrix == matrix[0]).all() else matrix
 
 
-def add_remove_rho(sizes: Sequence[int], ordered: Sequence[bool], parameters: Mapping[Residual, int]) -> float:
-    """Returns the rho where a record is added or removed: half of `sum_A p_A / s_A` in no order."""
-    weights = _weights(sizes, ordered, parameters)
-    return (
-        math.fsum(diagonal(sizes, ordered, residual) * weight for residual, weight in weights.items()) / 2 * OUTWARD
-    )
-
-
 def diagonal(sizes: Sequence[int], ordered: Sequence[bool], residual: Residual) -> float:
     """Returns `p_A`: the largest normalised squared norm of what one record contributes to a residual."""
     return math.prod(1.0 if ordered[axis] else (sizes[axis] - 1) / sizes[axis] for axis, _ in residual)
