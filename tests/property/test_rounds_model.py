@@ -9,15 +9,15 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import structlog
-from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 from harness.examples import examples
+from harness.modelled_rounds import Account, Round
 from harness.rounds_bench import ANN, CAP, SALT, TERMS, Bench
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -31,14 +31,13 @@ from hypothesis.stateful import (
 )
 from structlog.testing import capture_logs
 
-from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, charge_at, events_from_json
+from equipoise.accounting import RHO_UNIT, Cost, charge_at, events_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument, WrongState
 from equipoise.model.accounts import Budget
 from equipoise.model.synopsis import Synopsis
 from equipoise.records.record import stream_digest
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.computation.streams import StreamDigest
-from equipoise_server.conversion import epsilon_for
 from equipoise_server.ledger.accounts import account
 from equipoise_server.ledger.caps import Cap, at_order
 from equipoise_server.ledger.replay import check_accounts
@@ -47,65 +46,22 @@ from equipoise_server.rounds.store.results import Runs
 from equipoise_server.storage.crash_points import CrashPoint, install_hook
 
 DATA = "data/shop"
+
+
 CHUNKS = [b"first", b"second"]
+
+
 OPTIONS: dict[str, object] = {"rounds": 2, "play": "mixed"}  # nothing is computed, so planning may be quick
+
+
 EXAMPLES = {"sqlite": 15, "postgresql": 6}
+
 
 EmptyStore = Callable[[Path], AbstractContextManager[str]]
 
 
 class Killed(BaseException):
     """What a kill is here: nothing of the process goes on."""
-
-
-@dataclass
-class Account:
-    """The model of an account: what each round has on it."""
-
-    sums: bool
-    cap: Cap
-    reserved: dict[str, Cost] = field(default_factory=dict)
-    spent: dict[str, Cost] = field(default_factory=dict)
-
-    def total(self, costs: list[Cost]) -> Cost:
-        """All costs together, or the one with the largest epsilon."""
-        if self.sums:
-            return sum(costs, Cost())
-        return max(costs, key=lambda cost: (self.epsilon(cost), cost.delta), default=Cost())
-
-    def epsilon(self, total: Cost) -> float:
-        """Epsilon at the cap's delta: at the account's order, or of one round by itself."""
-        if self.cap.order is None:
-            return epsilon_for(total, self.cap.delta)
-        left = self.cap.delta - total.delta / DELTA_UNIT
-        return float(compute_epsilon([self.cap.order], [total.divergence / RHO_UNIT], left)[0])
-
-    @property
-    def committed(self) -> Cost:
-        """What counts against the cap."""
-        return self.total([*self.spent.values(), *self.reserved.values()])
-
-    def takes(self, costs: list[Cost]) -> bool:
-        """Whether all of these charges could be added, one after the other."""
-        return self.holds(sum(costs, self.committed)) if self.sums else all(map(self.holds, costs))
-
-    def holds(self, total: Cost) -> bool:
-        """Whether a total, or one round by itself, is within the cap; a total in each of the cap's halves."""
-        if self.cap.order is None:
-            return self.epsilon(total) <= self.cap.epsilon
-        half = self.cap.delta / 2
-        counted = replace(total, delta=round(half * DELTA_UNIT))
-        return total.delta <= half * DELTA_UNIT and self.epsilon(counted) <= self.cap.epsilon
-
-
-@dataclass
-class Round:
-    """The model of a round."""
-
-    costs: dict[str, Cost]
-    state: str = "open"
-    complete: bool = False
-    withdrawn: bool = False
 
 
 class Life(RuleBasedStateMachine):
