@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 from harness.examples import examples
 from harness.naive_workloads import RECORDS, SCHEMA, Linear, naive_matrix, names, predicates, seeds, workloads
@@ -10,8 +12,13 @@ from hypothesis import strategies as st
 
 from equipoise.queries.joined_workloads import concatenate, some_statements
 from equipoise.queries.predicates import Predicate
-from equipoise.queries.statements import Marginal
+from equipoise.queries.statements import KINDS, LinearKind, Marginal
 from equipoise.queries.workload_compiler import compile_workload
+
+
+def test_every_linear_kind_has_a_naive_reference() -> None:
+    linear = [form for kind in KINDS if isinstance(kind, LinearKind) for form in kind.forms]
+    assert [form for form in linear if form not in get_args(Linear)] == []
 
 
 @given(workloads, seeds)

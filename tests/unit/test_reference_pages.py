@@ -1,4 +1,4 @@
-"""The pages that list what the code has: every limit, every refusal, every method's policy."""
+"""The pages that list what the code has: every limit, refusal, method's policy, and kind of statement."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from annotated_types import Ge, Le
 from pydantic.fields import FieldInfo
 
 from equipoise.errors import BY_REASON
+from equipoise.queries.statements import KINDS, LinearKind
 from equipoise.records.record import Kind
 from equipoise.records.record_layouts import ITEMS, NAMES
 from equipoise_server.config import Config
@@ -61,3 +62,10 @@ def test_every_item_and_kind_of_record_is_in_the_page_of_formats() -> None:
 def test_every_recorded_event_is_in_the_page_of_monitoring() -> None:
     events = [f"| `{row.event}` | `{method.rpartition('/')[2]}` |" for method, row in POLICY.items() if row.event]
     assert rows("monitoring.md", "event") == events
+
+
+def test_every_form_of_a_statement_is_in_the_page_of_its_kind() -> None:
+    for kind in KINDS:
+        page = DOCS / ("statements.md" if isinstance(kind, LinearKind) else "statistics.md")
+        described = page.read_text(encoding="utf-8")
+        assert [form.key for form in kind.forms.values() if f'{{"{form.key}": ' not in described] == []
