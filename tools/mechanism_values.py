@@ -197,7 +197,7 @@ def session_parts() -> Values:
     given: dict[str, tuple[Mapping[str, Sequence[Statement]], dict[str, object]]] = {
         "online": (two, {"updates": 3, "threshold": 0.02}),
         "online_private": (two, {}),
-        "low_sensitivity": (STATISTICS, {"candidates": candidates(), "sensitivity": "1/400"}),
+        "low_sensitivity": (STATISTICS, {"candidates": candidates(), "sensitivity": "1/400", "prior": "none"}),
     }
     for name, (asked, options) in given.items():
         made = SESSION_MECHANISMS[name]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.accounting.residuals import PARAMETER_BITS, Residual
+from equipoise.accounting.residuals import PARAMETER_BITS, Residual, diagonal, residual_scale
 from equipoise.queries.marginal_tables import Axes
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 
@@ -49,3 +50,11 @@ def restored_covariance(noise: ResidualNoise, axes: Axes) -> NDArray[np.float64]
     ]
     matrix, spread = np.concatenate(maps), np.concatenate(variances)
     return np.asarray(np.linalg.inv(matrix.T @ (matrix / spread[:, None])))
+
+
+def add_remove_rho(sizes: Sequence[int], ordered: Sequence[bool], parameters: Mapping[Residual, int]) -> float:
+    """The rho where a record is added or removed, half of `sum_A p_A / s_A`: less than where one is replaced."""
+    return sum(
+        diagonal(sizes, ordered, residual) * residual_scale(sizes, ordered, residual) / parameter / 2
+        for residual, parameter in parameters.items()
+    )

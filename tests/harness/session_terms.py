@@ -35,14 +35,17 @@ BY_TURNS_AMONG = replace(
     BY_TURNS,
     mechanism="low_sensitivity",
     options={
+        "prior": "none",
         "sensitivity": "1/400",
         "candidates": [{"cells": [0, 7], "counts": [3, 1]}, {"cells": [1, 2, 3], "counts": [1, 1, 1]}],
     },
 )
+BY_TURNS_FROM_PRIOR = replace(BY_TURNS_AMONG, options={"prior": "own", "sensitivity": "1/400"})
 COUNTED: dict[str, list[Statement]] = {
     "ann": [CountDistinct(("colour", "size")), CountDistinct(("size",))],
     "bob": [CountDistinct(("colour",))],
 }
+TOLD: dict[str, list[Statement]] = {"ann": [COLOUR == "red", CountDistinct(("size",))], "bob": COUNTED["bob"]}
 ASKED: dict[str, list[Statement]] = {
     "ann": [COLOUR == "red", Marginal(("colour", "size")), SIZE.isin(["s", "m"])],
     "bob": [Marginal(("size",), where=COLOUR == "red"), (COLOUR == "red") | (SIZE == "xl")],

@@ -47,7 +47,7 @@ def listed(histogram: NDArray[np.int64]) -> dict[str, list[int]]:
 
 
 def setting(records: int = 20_000, statements: int = 12, **options: object) -> PublicParameters:
-    """Two analysts with equal shares."""
+    """Two analysts with equal shares, and candidates to choose among unless options say otherwise."""
     candidates = [listed(table(500, tilt)) for tilt in np.linspace(-1, 1, 21)]
     return PublicParameters(
         records=records,
@@ -57,7 +57,8 @@ def setting(records: int = 20_000, statements: int = 12, **options: object) -> P
         data_budget=Budget(1.0, 1e-9),
         analyst_budget=Budget(1.0, 1e-6),
         beta=0.05,
-        options={"length": statements, "candidates": candidates, "sensitivity": "1/4000"} | options,
+        options={"length": statements, "candidates": candidates, "sensitivity": "1/4000", "prior": "none"}
+        | options,
         attributes=SCHEMA.sizes,
     )
 

@@ -52,6 +52,12 @@ async def test_a_signal_ends_watches_at_once_and_the_server_cleanly(tmp_path: Pa
             refused = await refusal_of(watch)
             assert (refused.status, refused.reason) == ("UNAVAILABLE", "UNAVAILABLE")
             assert await asyncio.to_thread(wait_for_exit, server, 60) == 0
+        events = [json.loads(line)["event"] for line in server.log().splitlines()]
+        assert [each for each in events if each in ("serving", "stopping", "stopped")][-3:] == [
+            "serving",
+            "stopping",
+            "stopped",
+        ]
     # What was stored is there again.
     with running(state) as server:
         async with server.channel(server.operator()) as channel:

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,8 +18,10 @@ from harness.session_terms import (
     ASKED,
     BY_TURNS,
     BY_TURNS_AMONG,
+    BY_TURNS_FROM_PRIOR,
     COUNTED,
     ONLINE,
+    TOLD,
     ask,
     ask_all,
     ask_by_turns,
@@ -31,6 +34,7 @@ from equipoise.auditing.verify import Audit
 from equipoise.model.rounds import SessionTerms
 from equipoise.profile.receipt_store import read_session_receipt
 from equipoise.queries.session_workload import SessionWorkload
+from equipoise.queries.statements import Statement
 from equipoise.records.bundle import Bundle
 from equipoise.records.evidence import Evidence
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE
@@ -39,6 +43,9 @@ from equipoise.records.signed_notes import VerifierKey
 from equipoise.verification.checks import Check, CheckFailed, VerifierInputs, verify
 from equipoise.wire.outline import asked_from_bytes, asked_to_bytes
 from equipoise.wire.results import answers_from_chunk, answers_to_chunk
+from equipoise_server.mechanisms.prior import known_answers
+from equipoise_server.mechanisms.prior.measure import measured_for
+from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.replay.differences import Differs
 from equipoise_server.replay.replay import Replayed
@@ -47,6 +54,7 @@ from equipoise_server.rounds.store.results import read_synopsis
 from equipoise_server.storage.tables.session import asked
 
 CHECKS = ["records", "plan", "seed", "workloads", "slots", "data", "answers", "told", "streams", "synopsis"]
+SESSIONS = {"online": 15, "online_private": 15, "low_sensitivity": 3, "low_sensitivity, prior": 3}  # queries of all
 LONG = SessionTerms(length=2000, turn_seconds=10)
 Change = Callable[[sqlite3.Connection, str], object]
 
@@ -67,16 +75,26 @@ class Held:
     lies: list[bytes]
 
 
+def asked_in(name: str) -> dict[str, list[Statement]]:
+    """What is asked in the session of this name."""
+    return {"low_sensitivity": COUNTED, "low_sensitivity, prior": TOLD}.get(name, ASKED)
+
+
 @pytest.fixture(scope="module")
 def held(tmp_path_factory: pytest.TempPathFactory) -> Held:
     with state_directory(tmp_path_factory.mktemp("sessions")) as (bench, key):
-        terms = (ONLINE, replace(BY_TURNS, session=LONG), replace(BY_TURNS_AMONG, session=LONG))
-        rounds = {each.mechanism: bench.sessions.open(each, each.mechanism).id for each in terms}
+        by_turns = {
+            "online_private": BY_TURNS,
+            "low_sensitivity": BY_TURNS_AMONG,
+            "low_sensitivity, prior": BY_TURNS_FROM_PRIOR,
+        }
+        terms = {"online": ONLINE} | {name: replace(each, session=LONG) for name, each in by_turns.items()}
+        rounds = {name: bench.sessions.open(each, name).id for name, each in terms.items()}
         aborted = bench.sessions.open(replace(ONLINE, session=SessionTerms(length=4)), "aborted").id
         ask_all(bench, rounds["online"])
         ask(attached(bench, "ann", aborted), 1, ASKED["ann"][0])
         bench.rounds.lifecycle.abort(aborted, "not needed", "abort")
-        ask_by_turns(bench, {rounds["online_private"]: ASKED, rounds["low_sensitivity"]: COUNTED})
+        ask_by_turns(bench, {rounds[name]: asked_in(name) for name in by_turns})
         release(bench, rounds.values())
         with bench.store.read() as connection:
             told = select(asked.c.round_id, asked.c.analyst, asked.c.envelope).order_by(asked.c.sequence)
@@ -131,12 +149,14 @@ def found(bundle: Bundle, papers: VerifierInputs) -> Check | None:
     return None
 
 
-@pytest.mark.parametrize(("name", "count"), [("online", 3), ("online_private", 3), ("low_sensitivity", 2)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("online", 3), ("online_private", 3), ("low_sensitivity", 2), ("low_sensitivity, prior", 2)]
+)
 def test_an_analyst_verifies_what_it_was_told(held: Held, name: str, count: int) -> None:
     """With each receipt that it may have kept; by the page of formats alone, too."""
     mine, receipts = held.bundles[name]["ann"], held.receipts[name]["ann"]
     assert len(receipts) == count
-    statements = (COUNTED if name == "low_sensitivity" else ASKED)["ann"]
+    statements = asked_in(name)["ann"]
     for receipt in (None, *receipts):
         assert found(mine, VerifierInputs(held.trusted, receipt, statements)) is None
     assert found(held.bundles[name]["bob"], VerifierInputs(held.trusted, held.receipts[name]["bob"][-1])) is None
@@ -170,17 +190,29 @@ def test_an_audit_finds_sessions_in_order_and_names_those_that_protect_nobody(he
     assert problems(held.audit) == []
     assert held.audit.recorded is not None
     states = {each: recorded.state for each, recorded in held.audit.recorded.rounds.items()}
-    assert sorted(states.values()) == ["aborted", "released", "released", "released"]
+    assert sorted(states.values()) == ["aborted", *["released"] * len(SESSIONS)]
     named = {remark.split()[2] for remark in held.audit.remarks if "does not protect its 2 analysts" in remark}
     assert named == {held.released.rounds["online"], held.bundles["aborted"]["ann"].evidence.round_id}
 
 
-@pytest.mark.parametrize(("name", "queries"), [("online", 15), ("online_private", 15), ("low_sensitivity", 3)])
+@pytest.mark.parametrize(("name", "queries"), [*SESSIONS.items()])
 def test_an_honest_session_agrees_when_it_is_replayed(sessions: Released, name: str, queries: int) -> None:
     found = sessions.replay(name)
     assert found.difference is None, found
     assert [check.name for check in found.checks] == CHECKS
     assert sum(answers for answers, _, _ in found.ways.values()) == queries
+
+
+def test_a_prior_that_is_not_the_seed_s_is_found(sessions: Released, monkeypatch: pytest.MonkeyPatch) -> None:
+    def changed(*arguments: Any) -> Measured:
+        measured = measured_for(*arguments)
+        numbers = {axes: each.copy() for axes, each in measured.numbers.items()}
+        for each in numbers.values():
+            each.flat[0] += 50 + abs(int(each.flat[0]))
+        return replace(measured, numbers=numbers)
+
+    monkeypatch.setattr(known_answers, "measured_for", changed)
+    assert sessions.replay("low_sensitivity, prior").failed == "answers"
 
 
 def in_slots(*slots: int) -> SessionWorkload:

@@ -14,6 +14,7 @@ from functools import cache
 
 import numpy as np
 from harness.exact_game import Law
+from harness.exponential_law import exponential_law
 from numpy.typing import NDArray
 from statistical.exact_sparse_vector import at_least
 
@@ -23,7 +24,6 @@ from equipoise_server.mechanisms.epochs.question import Question
 from equipoise_server.mechanisms.noise_calibration import NoiseDistribution
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
-from equipoise_server.randomness.weighted import exponential_law
 
 FAR = 1 << 40  # noise that decides a comparison for certain
 LOST = 1e-60  # outcomes that are rarer are left out

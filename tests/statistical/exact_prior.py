@@ -37,7 +37,7 @@ UNIVERSE = 2
 NOISE = ResidualNoise.of(ResidualFamily.closed((UNIVERSE,), [(0,)]), [8 << 10])
 NO_TESTS = FinalTestParameters(0, 0, 0, 0, 1, None)
 PRIOR = PriorParameters.of(NOISE)
-WIDEST = 24  # noisy differences beyond it are left out: nearly 5 standard deviations
+MAX_DIFFERENCE = 24  # noisy differences beyond it are left out: nearly 5 standard deviations
 PLAN = MechanismPlan("equilibrium", "{}", None, None, 1, 0, 0, 0, 0)  # type: ignore[arg-type]  # costs are unused
 
 
@@ -58,7 +58,7 @@ def started_law(
     """The joint law of the noisy difference and the drawn records."""
     law: Law = {}
     truth = 2 * int(histogram[0] - histogram[1])
-    for measured in range(-WIDEST, WIDEST + 1):
+    for measured in range(-MAX_DIFFERENCE, MAX_DIFFERENCE + 1):
         chance = differences()[measured - truth]
         played = game_with(game, workloads, histogram, measured - truth)
         for records, probability in released_law(played, UNIVERSE).items():

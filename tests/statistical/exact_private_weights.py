@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 from harness.exact_game import Law, masks_workload, renyi
+from harness.exponential_law import exponential_law
 from numpy.typing import NDArray
 
 from equipoise import accounting
@@ -20,7 +21,6 @@ from equipoise_server.mechanisms.repair.private_weights import (
     selection_exponents,
 )
 from equipoise_server.mechanisms.repair.weights_hypothesis import Fit
-from equipoise_server.randomness.weighted import exponential_law
 
 ORDERS = (1.25, 2.0, 4.0, 16.0)
 UNIFORM = np.ones(3)

@@ -202,9 +202,11 @@ def sessions_of(given: Case, beta: float = BETA) -> Play:
     return Play(plan, told)
 
 
-def statistics_of(beta: float = BETA) -> Play:
-    """Sessions of `low_sensitivity` by number."""
-    setting = replace(statistics_session.setting(records=2000, statements=3, sensitivity="1/400"), beta=beta)
+def statistics_of(prior: str, beta: float = BETA) -> Play:
+    """Sessions of `low_sensitivity` by number, from candidates or from a prior."""
+    among = statistics_session.setting(records=2000, statements=3, sensitivity="1/400")
+    setting = among if prior == "none" else statistics_session.without(among, "candidates", prior=prior)
+    setting = replace(setting, beta=beta)
     histogram = statistics_session.table(2000, 0.3)
     mechanism = SESSION_MECHANISMS["low_sensitivity"]
     plan, asked = mechanism.plan(setting), statistics_session.everything_asked(setting)
@@ -229,5 +231,6 @@ def statistics_of(beta: float = BETA) -> Play:
 PLAYS: dict[str, Callable[[float], Play]] = {
     **{name: partial(rounds_of, made) for name, made in (ROUNDS | TIGHT | SPARSE).items()},
     **{name: partial(sessions_of, made) for name, made in SESSIONS.items()},
-    "low_sensitivity": statistics_of,
+    "low_sensitivity": partial(statistics_of, "none"),
+    "low_sensitivity, prior": partial(statistics_of, "own"),
 }

@@ -10,9 +10,9 @@ from unittest.mock import patch
 import numpy as np
 from harness.exact_game import masks_workload
 from statistical.exact_sparse_vector import first_positive_law
+from statistical.sparse_distinguisher import detectable_difference, distinguish
 
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.online.distinguisher import detectable_difference, distinguish
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS
 from equipoise_server.mechanisms.sparse_vector import SequentialSparseVector, SparseVector
 
@@ -22,7 +22,7 @@ STATEMENTS = [masks_workload([mask], 4) for mask in (1, 3, 10, 6, 14)]
 
 
 def scores_tested(histogram: list[int]) -> tuple[SparseVector, tuple[int, ...]]:
-    """The sparse vector and the scores that the shipped function makes, up to the last statement."""
+    """The sparse vector and the scores that the distinguisher makes, up to the last statement."""
     vectors, scores = list[SparseVector](), list[int]()
 
     def negative(tests: SequentialSparseVector, _: int, score: int) -> bool:

@@ -46,7 +46,7 @@ VARIANCE = Fraction(1, 2)
 PARAMETERS = PriorParameters.of(
     ResidualNoise.of(ResidualFamily.closed(SCHEMA.sizes, [(0,)]), (int(VARIANCE * 2**PARAMETER_BITS),))
 )
-FARTHEST, LEFT_OUT = 6, 1e-6  # of the measured integers: those beyond are left out, and rarer
+MAX_INTEGER, LEFT_OUT = 6, 1e-6  # of the measured integers: those beyond are left out, and rarer
 ORDERS = (1.25, 1.5, 2.0)
 SETTING = PublicParameters(20, 4, (Share("a", 9, 9),), "query", Budget(5.0, 0.01), Budget(2.0, 0.01), 0.05, {})
 SURE = Fraction(200)  # noise of this rate is 0
@@ -94,7 +94,7 @@ def law(histogram: tuple[int, ...], asked: tuple[Predicate, ...]) -> Law:
     exact = 2 * counts.reshape(2, 2).sum(axis=1) - records
     weights = {z: math.exp(-z * z / (2 * float(VARIANCE))) for z in range(-20, 21)}
     total = sum(weights.values())
-    for numbers in itertools.product(range(-FARTHEST, FARTHEST + 1), repeat=2):
+    for numbers in itertools.product(range(-MAX_INTEGER, MAX_INTEGER + 1), repeat=2):
         known = known_from(np.array(numbers), records)
         questions: list[Question | None] = [
             LinearQuestion(compile_single(each, SCHEMA), DenseCounts(counts, SCHEMA.sizes), records, (known, WIDE))

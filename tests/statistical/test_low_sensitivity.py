@@ -45,7 +45,8 @@ from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.low_sensitivity import database_question
-from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivity, LowSensitivityParameters
+from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivity
+from equipoise_server.mechanisms.low_sensitivity.parameters import LowSensitivityParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 
 MECHANISM = LowSensitivity()
@@ -160,7 +161,13 @@ SETTING = PublicParameters(
     data_budget=Budget(0.5, 1e-6),
     analyst_budget=Budget(1.0, 1e-6),
     beta=0.1,
-    options={"length": 2, "sensitivity": "1/2", "candidates": [{"cells": [0], "counts": [1]}], "threshold": 0.25},
+    options={
+        "length": 2,
+        "sensitivity": "1/2",
+        "candidates": [{"cells": [0], "counts": [1]}],
+        "threshold": 0.25,
+        "prior": "none",
+    },
     attributes=SCHEMA.sizes,
 )
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from harness.answers import half_widths
 from harness.exact_game import Law, masks_workload, renyi, table_workload
+from harness.exponential_law import exponential_law
 from numpy.typing import NDArray
 
 from equipoise.accounting import charge_of, exponential_mechanism_rho
@@ -35,7 +36,6 @@ from equipoise_server.mechanisms.repair.private_weights import (
 )
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
-from equipoise_server.randomness.weighted import exponential_law
 
 ORDERS = (1.25, 2.0, 4.0, 16.0)
 TWO_ROUNDS = WeightsParameters(2, Fraction(1), GaussianNoise(Fraction(2)), Fraction(1), 1 << 38, 1 << 40, 0)

@@ -49,7 +49,7 @@ SCHEMA = Schema((Attribute("a", ("0", "1")), Attribute("b", ("0", "1"))))
 BOTH = compile_single(AllOf((Among("a", ("0",)), Among("b", ("0",)))), SCHEMA)  # to be tested
 ONE = compile_single(Among("a", ("0",)), SCHEMA)  # told by the measurement
 NEAR, FAR = (2, 0, 1, 0), (1, 0, 2, 0)
-FARTHEST = 6  # of the measured integers: those beyond are left out
+MAX_INTEGER = 6  # of the measured integers: those beyond are left out
 ORDERS = (1.25, 1.5, 2.0)  # whose moments lie within the integers that are kept
 LEFT_OUT = 1e-6  # and rarer than this
 SETTING = PublicParameters(
@@ -93,7 +93,7 @@ class Instance:
         weights = {z: math.exp(-z * z / (2 * float(self.variance))) for z in range(-20, 21)}
         total, law = sum(weights.values()), dict[tuple[int, ...], float]()
         asked = [{"both": BOTH, "one": ONE}[name] for name in self.statements]
-        for found in itertools.product(range(-FARTHEST, FARTHEST + 1), repeat=2):
+        for found in itertools.product(range(-MAX_INTEGER, MAX_INTEGER + 1), repeat=2):
             numbers, drawn = np.array(found), (np.array(found) - exact).tolist()
             measured = Measured(parameters.prior.noise, int(counts.sum()), {(0,): numbers})
             known = MeasuredPrior(

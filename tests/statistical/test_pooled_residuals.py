@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from harness.naive_residuals import add_remove_rho
 from numpy.typing import NDArray
 from scipy.stats import binom
 from statistical.exact_pipeline import SEED, Workloads
@@ -142,7 +143,7 @@ def weights_from_exact_votes(patches: pytest.MonkeyPatch) -> None:
 
 
 def wrong_cost(patches: pytest.MonkeyPatch) -> None:
-    patches.setattr(accounting, "residuals_rho", accounting.residuals.add_remove_rho)
+    patches.setattr(accounting, "residuals_rho", add_remove_rho)
 
 
 def uncentred(patches: pytest.MonkeyPatch) -> None:

@@ -12,12 +12,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from harness.exact_game import hockey_stick, masks_workload
+from harness.naive_residuals import add_remove_rho
 from numpy.typing import NDArray
 from statistical.exact_prior import NOISE, PRIOR, UNIVERSE, started_law, told_law
 from statistical.extreme_games import EPSILONS, ORDERS, ROUNDING, both_ways, parameters, size_of
 
 from equipoise.accounting import charge_of
-from equipoise.accounting.residuals import add_remove_rho
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.conversion import delta_of_rho, mixture_delta
 from equipoise_server.datasets.counts import Counts

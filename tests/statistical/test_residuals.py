@@ -13,6 +13,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from harness.naive_residuals import add_remove_rho
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
@@ -117,7 +118,7 @@ def test_what_is_released_is_the_exact_integers_with_independent_noise() -> None
 
 
 def cost_of_an_added_record(patches: pytest.MonkeyPatch) -> None:
-    patches.setattr(accounting, "residuals_rho", residuals.add_remove_rho)
+    patches.setattr(accounting, "residuals_rho", add_remove_rho)
 
 
 def uncentred_integers(patches: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from harness.exact_game import Law, masks_workload, table_workload
+from harness.exponential_law import exponential_law
 from numpy.typing import NDArray
 from statistical.exact_noise import TINY, keeps_to, use_of
 from statistical.exact_pipeline import SEED, Choices, ChosenStream, Pair, every_run
@@ -35,7 +36,6 @@ from equipoise_server.mechanisms.small_db.plan import (
     number_of_databases,
 )
 from equipoise_server.randomness.stream import KeyedStream
-from equipoise_server.randomness.weighted import exponential_law
 
 UNIVERSE, RECORDS, SIZE = 3, 4, 2
 TABLE, CELLS, OTHER = table_workload([3], UNIVERSE), masks_workload([1, 6], UNIVERSE), masks_workload([2], UNIVERSE)

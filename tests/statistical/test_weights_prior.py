@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from harness.answers import to_bytes
 from harness.exact_game import Law
+from harness.exponential_law import exponential_law
 from numpy.typing import NDArray
 
 from equipoise.accounting import PrivacyEvent
@@ -44,13 +45,12 @@ from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
-from equipoise_server.randomness.weighted import exponential_law
 
 SCHEMA = Schema((Attribute("a", ("0", "1")), Attribute("b", ("0", "1"))))
 BOTH, ONE = AllOf((Among("a", ("0",)), Among("b", ("0",)))), Among("b", ("0",))
 WORKLOAD = compile_workload([BOTH, ONE], SCHEMA)
 NEAR, FAR = (2, 0, 1, 0), (1, 0, 2, 0)
-FARTHEST = 6  # of the measured integers: those beyond are left out
+MAX_INTEGER = 6  # of the measured integers: those beyond are left out
 ORDERS = (1.25, 1.5, 2.0)  # whose moments lie within the integers that are kept
 LEFT_OUT = 1e-6  # and rarer than this
 VARIANCE, ANSWER = Fraction(1, 2), Fraction(1, 2)
@@ -106,12 +106,12 @@ def law(table: tuple[int, ...]) -> Law:
     histogram, found = np.array(table, dtype=np.int64), dict[tuple[int, ...], float]()
     exact = 2 * histogram.reshape(2, 2).sum(axis=1) - 3
     masses, answers = gaussian(VARIANCE), gaussian(ANSWER)
-    for drawn in itertools.product(range(-FARTHEST, FARTHEST + 1), repeat=2):
+    for drawn in itertools.product(range(-MAX_INTEGER, MAX_INTEGER + 1), repeat=2):
         numbers = np.array(drawn)
         chance = math.prod(masses[z] for z in (numbers - exact).tolist())
         for statement, chosen in enumerate(selection(numbers, histogram)):
             count = int(WORKLOAD.counts(histogram)[statement])
-            for noisy in range(-FARTHEST, FARTHEST + 3):
+            for noisy in range(-MAX_INTEGER, MAX_INTEGER + 3):
                 found[(*drawn, statement, noisy)] = chance * chosen * answers[noisy - count]
     return found
 

@@ -9,8 +9,11 @@ import pytest
 
 from equipoise.clients.connection import REASON_KEY, RETRY_KEY
 from equipoise.errors import BY_REASON
+from equipoise.wire.statements import MAX_STATEMENT_BYTES
+from equipoise_server.call_limits import CallLimits
 from equipoise_server.identity.names import check_name
 from equipoise_server.mechanisms.registry import MECHANISMS, PLANNERS, SESSION_MECHANISMS, STANDING_MECHANISMS
+from equipoise_server.sessions.open_session import MAX_STATEMENT
 from equipoise_server.storage.idempotency import MAX_ID
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +42,17 @@ def test_all_mechanisms_are_named_and_no_others() -> None:
     assert set(re.findall(r'"(\w+)"', of_rounds)) == {*PLANNERS, *MECHANISMS}
     assert set(re.findall(r'"(\w+)"', of_sessions)) == set(SESSION_MECHANISMS)
     assert set(re.findall(r'"(\w+)"', standing)) == set(STANDING_MECHANISMS)
+
+
+def test_limits_are_the_defaults() -> None:
+    limits = CallLimits()
+    whole, part = limits.workload_limit_bytes >> 20, MAX_STATEMENT_BYTES >> 20
+    for said in (
+        f"One message has at most {limits.message_limit_bytes >> 20} MiB, a workload {whole} MiB",
+        f"a statement of a workload {part} MiB and of a session {MAX_STATEMENT >> 10} KiB",
+        f"may have {limits.calls_per_caller} calls open, of which {limits.uploads_per_caller} are uploads",
+    ):
+        assert said in HEAD
 
 
 def test_names_are_as_said() -> None:

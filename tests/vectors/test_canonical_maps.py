@@ -39,12 +39,16 @@ from equipoise.records.record_layouts import ITEMS, NAMES, read_item
 from equipoise_server.computation.seed import bound_seed, setting_fields
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters
+from equipoise_server.mechanisms.epochs.prior_plan import PriorEpochParameters
 from equipoise_server.mechanisms.epochs.question import Scale
 from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters, PriorStart
 from equipoise_server.mechanisms.histogram.plan import HistogramParameters
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
 from equipoise_server.mechanisms.interface import PublicParameters
-from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivityParameters
+from equipoise_server.mechanisms.low_sensitivity.parameters import (
+    LowSensitivityParameters,
+    PriorStatisticsParameters,
+)
 from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise, LaplaceNoise
 from equipoise_server.mechanisms.online.parameters import OnlineParameters
@@ -95,6 +99,9 @@ PARAMETERS: dict[str, Any] = {
     "independent noise": NoiseParameters(GAUSSIAN, 4, 5),
     "small database": SmallDatabaseParameters(2, HALF, 3),
     "low sensitivity": LowSensitivityParameters(THIRD, 100, EPOCHS),
+    "low sensitivity, prior": PriorStatisticsParameters(
+        THIRD, 100, PriorEpochParameters(START.prior, THIRD, 7, EPOCHS)
+    ),
     "epochs": EPOCHS,
     "online": OnlineParameters(1, HALF, -2, LAPLACE, 3, 4, (5, 6), True),
     "weights": WeightsParameters(1, HALF, GAUSSIAN, THIRD, 2, 3, -4),

@@ -20,10 +20,12 @@ def pair(budget: Budget) -> str:
 
 
 def in_words(attribute: Attribute) -> str:
-    """An attribute with its categories, whether they are ordered, and what numbers outside of its bins count as."""
+    """An attribute with its categories, whether they are ordered, and which other values each of them holds."""
     ordered = {None: "", True: " (ordered)", False: " (in no order)"}[attribute.ordered]
-    outside = "; values outside of the bins count in the nearest one" if attribute.clamp else ""
-    return f"{attribute.name}: {', '.join(attribute.categories)}{ordered}{outside}"
+    others = "values outside of the bins" if attribute.edges else "values that are not listed"
+    places = {others: attribute.unknown or (attribute.clamp and "the nearest"), "missing values": attribute.missing}
+    held = "".join(f"; {values} count as {place}" for values, place in places.items() if place)
+    return f"{attribute.name}: {', '.join(attribute.categories)}{ordered}{held}"
 
 
 def _time(time: datetime | None) -> str | None:

@@ -152,7 +152,7 @@ class SessionOptions:
     candidates: Annotated[
         Path | None,
         typer.Option(
-            help="For low_sensitivity, which needs it: a JSON file with the list of candidate databases, such as "
+            help="For low_sensitivity without a prior: a JSON file with the list of candidate databases, such as "
             '[{"cells": [0, 7], "counts": [120, 380]}, ...]: universe cells and how many records each holds. '
             "Everybody sees them, so they must not come from the data. --options must then give the sensitivity."
         ),

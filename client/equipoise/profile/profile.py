@@ -91,11 +91,11 @@ def read_settings(directory: Path) -> tuple[str, str]:
     Raises `InvalidArgument` naming the directory that is missing, or the file and the key.
     """
     path = directory / SETTINGS
-    if not directory.exists():
+    if not path.is_file():
+        missing = f"the directory has no {SETTINGS}" if directory.is_dir() else "there is no such directory"
         raise InvalidArgument(
             f"profile {directory}",
-            "there is no such directory; name your own with --profile or EQUIPOISE_PROFILE, or make one with: "
-            "equipoise enroll",
+            f"{missing}; name your own with --profile or EQUIPOISE_PROFILE, or make one with: equipoise enroll",
         )
     try:
         settings = tomllib.loads(read_file(path).decode("utf-8"))

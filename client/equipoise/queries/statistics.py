@@ -79,6 +79,11 @@ class CompiledStatistic(ABC):
         """The numbers that answer it: one."""
         return 1
 
+    @property
+    @abstractmethod
+    def axes(self) -> tuple[int, ...]:
+        """The attributes whose table its value depends on, and on nothing else."""
+
     @abstractmethod
     def sensitivity(self, records: int) -> Fraction:
         """Delta: by how much its value, before rounding, can move where one of so many records is replaced.

@@ -69,7 +69,7 @@ _TITLES = {
     Check.FORMAT: "the file is whole and in its one form",
     Check.CHECKPOINT: "the log's checkpoint is signed by the custodian",
     Check.LOG: "the round's records are in the log, in order",
-    Check.ITEMS: "every statement opens to its record, at its place",
+    Check.ITEMS: "every item opens to its record, at its place",
     Check.ROUND: "the records are of one dataset, one round and one analyst",
     Check.RECEIPT: "the receipt is signed, and for the terms on record and the workload that was sealed",
     Check.WORKLOAD: "the workload is the one committed to, and within the share",

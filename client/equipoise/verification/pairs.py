@@ -32,7 +32,7 @@ from equipoise.accounting.cost import float_above
 from equipoise.verification.conversion import ORDERS, TOLERANCE
 
 FAR = 700.0  # nats: what is as improbable as e^-700 counts as delta 1
-WIDEST = 2.0**30  # the variance of a binomial number that is summed; beyond, all trials are taken to differ
+MAX_VARIANCE = 2.0**30  # the variance of a binomial number that is summed; beyond, all trials are taken to differ
 MAX_TRIALS = 1 << 53  # trials that a double counts exactly
 BLOCKS = 1 << 12  # of numbers of differing trials, each at the loss of its largest
 ROWS = 1 << 8  # of them at a time
@@ -106,7 +106,7 @@ def _binomial(mixture: BinomialMixture) -> tuple[NDArray[np.float64], NDArray[np
     if trials > MAX_TRIALS:
         raise OverflowError("trials: more than a double counts")
     variance = trials * chance * (1 - chance)
-    if not 0 < chance < 1 or variance > WIDEST:
+    if not 0 < chance < 1 or variance > MAX_VARIANCE:
         return np.ones(1), np.array([float(trials) if chance > 0 else 0.0]), 0.0
     far = FAR / 3 + math.sqrt(FAR**2 / 9 + 2 * FAR * variance)
     first, last = max(0, math.floor(trials * chance - far)), min(trials, math.ceil(trials * chance + far))

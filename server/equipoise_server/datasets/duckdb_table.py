@@ -29,12 +29,16 @@ NUMERIC = re.compile(r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL
 
 @dataclass(frozen=True)
 class Relation:
-    """A table function call whose columns are c0, c1, ..., its parameters, and the columns' own names and types."""
+    """A table function call whose columns are c0, c1, ..., its parameters, and the columns' own names and types.
+
+    `decimal`: what numbers in text have before their fraction, a point or a comma.
+    """
 
     sql: str
     parameters: tuple[str, ...]
     names: tuple[str, ...]
     types: tuple[str, ...]
+    decimal: str = "."
 
 
 def count_rows(connection: duckdb.DuckDBPyConnection, relation: Relation, schema: Schema) -> Counts:
@@ -77,7 +81,8 @@ def _grouped(
     for axis, attribute in enumerate(schema.attributes):
         column = _column(relation, attribute)
         if attribute.edges:
-            value = (_seconds if attribute.dates else _number)(f"c{column}", relation.types[column])
+            name, kind = f"c{column}", relation.types[column]
+            value = _seconds(name, kind) if attribute.dates else _number(name, kind, relation.decimal)
             inner.append(f"c{column} IS NULL AS null{axis}, {value} AS v{axis}")
             _create_map(connection, axis, "DOUBLE", attribute.edges)
             joins.append(f"ASOF LEFT JOIN map{axis} ON v{axis} >= map{axis}.key")
@@ -103,9 +108,15 @@ def _grouped(
     return columns, np.asarray(groups["rows"], dtype=np.int64)
 
 
-def _number(column: str, kind: str) -> str:
+def _number(column: str, kind: str, decimal: str) -> str:
     """Return the expression of a column's numbers as doubles; null for what is none."""
-    return f"TRY_CAST({column if NUMERIC.fullmatch(kind) else f'CAST({column} AS VARCHAR)'} AS DOUBLE)"
+    if NUMERIC.fullmatch(kind):
+        return f"TRY_CAST({column} AS DOUBLE)"
+    text = f"CAST({column} AS VARCHAR)"
+    if decimal == ".":
+        return f"TRY_CAST({text} AS DOUBLE)"
+    # A point could only stand between thousands, and would be taken for the decimal one.
+    return f"CASE WHEN NOT contains({text}, '.') THEN TRY_CAST(replace({text}, ',', '.') AS DOUBLE) END"
 
 
 def _seconds(column: str, kind: str) -> str:

@@ -80,27 +80,33 @@ class TableFile(ABC):
 class CsvFile(TableFile):
     """A CSV file with a header, also compressed. Empty fields and `NA` are missing.
 
-    Its options are `delimiter`, one ASCII character or `tab`, and `encoding`, one of `ENCODINGS`.
+    Its options are `delimiter`, one ASCII character or `tab`; `decimal`, the point or comma in numbers; and
+    `encoding`, one of `ENCODINGS`.
     """
 
     suffixes = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
     delimiter: str = ","
     encoding: str = "utf-8"
+    decimal: str = "."
 
     @classmethod
     def of(cls, path: Path, options: Mapping[str, str], field: str) -> Self:
         for name in options:
-            if name not in ("delimiter", "encoding"):
-                raise InvalidArgument(f"{field}: {name}", "is no option; CSV files have delimiter and encoding")
+            if name not in ("delimiter", "decimal", "encoding"):
+                problem = "is no option; CSV files have delimiter, decimal and encoding"
+                raise InvalidArgument(f"{field}: {name}", problem)
         usual = "tab" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
         delimiter = options.get("delimiter", usual)
         delimiter = "\t" if delimiter == "tab" else delimiter
         if len(delimiter) != 1 or not delimiter.isascii() or delimiter.isalnum() or delimiter in '"\r\n\0':
             raise InvalidArgument(f"{field}: delimiter", "must be tab, or one ASCII character such as ; or |")
+        decimal = options.get("decimal", ".")
+        if decimal not in (".", ",") or decimal == delimiter:
+            raise InvalidArgument(f"{field}: decimal", "must be . or , and another character than the delimiter")
         encoding = options.get("encoding", "utf-8")
         if encoding not in ENCODINGS:
             raise InvalidArgument(f"{field}: encoding", f"must be one of {', '.join(ENCODINGS)}")
-        return cls(path, delimiter, encoding)
+        return cls(path, delimiter, encoding, decimal)
 
     def relation(self, connection: duckdb.DuckDBPyConnection, path: Path) -> Relation:  # noqa: ARG002
         """Return all columns as text."""
@@ -112,7 +118,9 @@ class CsvFile(TableFile):
             f"read_csv(?, columns = {{{columns}}}, auto_detect = false, header = true, delim = ?, quote = '\"', "
             "escape = '\"', nullstr = ['', 'NA'], encoding = ?, parallel = false, hive_partitioning = false)"
         )
-        return Relation(sql, (str(path), self.delimiter, self.encoding), names, ("VARCHAR",) * len(names))
+        return Relation(
+            sql, (str(path), self.delimiter, self.encoding), names, ("VARCHAR",) * len(names), self.decimal
+        )
 
     def _header(self, path: Path) -> tuple[str, ...]:
         opened = gzip.open if path.name.lower().endswith(".gz") else open

@@ -71,7 +71,10 @@ def source_at(path: Path, field: str = "table") -> Source:
 
 
 def _source(path: Path, options: str, field: str) -> Source:
-    values = dict(pair.partition("=")[::2] for pair in options.split("&")) if options else {}
+    pairs = [pair.partition("=")[::2] for pair in options.split("&")] if options else []
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise InvalidArgument(field, "has an option twice")
     for kind in KINDS:
         if path.name.lower().endswith(kind.suffixes):
             return kind.of(path, values, field)

@@ -72,7 +72,9 @@ def _apply_rules(
     if not attribute.edges:
         settle(code == UNKNOWN, attribute.unknown, "unknown category", "unknown categories")
         return positions, refused
-    words = ("not a date", "not dates") if attribute.dates else ("not a number", "not numbers")
+    words = (
+        ("not a date in ISO 8601", "not dates in ISO 8601") if attribute.dates else ("not a number", "not numbers")
+    )
     settle(code == UNKNOWN, attribute.unknown, *words)
     if attribute.clamp:
         positions[code == BELOW] = 0

@@ -1,6 +1,6 @@
-"""Exact draws from weights: integer weights, and weights exp(phi) that no machine can store.
+"""Exact draws from weights exp(phi), which no machine can store.
 
-For exp(phi) a cell is proposed from integers that over-estimate the weights, and accepted with the ratio of the
+A cell is proposed from integers that over-estimate the weights, and accepted with the ratio of the
 true weight to the integer. The ratio is a number whose bits are worked out only as far as one coin needs them
 (von Neumann 1951 for rejection; Knuth & Yao 1976 for coins of any bias), so nothing is rounded and the law is
 exact. It stays exact when phi has moved since the integers were made, as long as they still over-estimate.
@@ -8,12 +8,9 @@ exact. It stays exact when phi has moved since the integers were made, as long a
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache
-from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,17 +168,6 @@ def _weights_of_steps(scale_bits: int) -> NDArray[np.uint64]:
     return weights
 
 
-def exponential_law(exponents: NDArray[np.int64], bits: int = 192) -> tuple[Fraction, ...]:
-    """The law of `draw_exponential`, to a total variation of 3 m / 2^bits: what exact enumerations start from.
-
-    Sampling itself uses no such number.
-    """
-    top = int(exponents.max())
-    ratios = [exponential_bits(top - exponent, bits) for exponent in exponents.tolist()]
-    total = sum(ratios)
-    return tuple(Fraction(ratio, total) for ratio in ratios)
-
-
 def draw_exponential(exponents: NDArray[np.int64], count: int, stream: KeyedStream) -> NDArray[np.int64]:
     """`count` independent cells, i with probability exactly proportional to exp(exponents[i] * 2^-48).
 
@@ -193,41 +179,6 @@ def draw_exponential(exponents: NDArray[np.int64], count: int, stream: KeyedStre
     if count < 0:
         raise ValueError(f"count: {count} is negative")
     return Proposal.above(exponents).draw(count, lambda cells: exponents[cells], 0, stream)
-
-
-def draw_weighted(weights: Sequence[int] | NDArray[np.uint64], stream: KeyedStream) -> int:
-    """Return one index, i with probability exactly weights[i] / sum. See `draw_weighted_many`."""
-    return int(draw_weighted_many(weights, 1, stream)[0])
-
-
-def draw_weighted_many(
-    weights: Sequence[int] | NDArray[np.uint64], count: int, stream: KeyedStream
-) -> NDArray[np.int64]:
-    """`count` independent indices, i with probability exactly weights[i] / sum; shape (count,).
-
-    Weights are non-negative integers of any size with a positive sum, else ValueError. An array of uint64
-    whose sum is below 2^63 is drawn from without leaving numpy, with other words than the same numbers in a
-    list.
-    """
-    if count < 0:
-        raise ValueError(f"count: {count} is negative")
-    if isinstance(weights, np.ndarray):
-        if weights.dtype != np.uint64:
-            raise ValueError(f"weights: an array of {weights.dtype}, not of uint64")
-        # Sums of the upper halves are below 2^32 each, so this bound is computed without overflow.
-        upper = int((weights >> np.uint64(32)).sum(dtype=np.uint64))
-        if weights.size > 0 and (upper + weights.size) < 1 << 31:
-            ends = np.cumsum(weights, dtype=np.uint64)
-            if int(ends[-1]) == 0:
-                raise ValueError("weights: their sum is 0")
-            return _cells_at(ends, count, stream)
-        weights = weights.tolist()
-    if not weights or min(weights) < 0:
-        raise ValueError("weights: none, or a negative one")
-    sums = list(accumulate(weights))
-    if sums[-1] == 0:
-        raise ValueError("weights: their sum is 0")
-    return np.array([bisect_right(sums, stream.below(sums[-1])) for _ in range(count)], dtype=np.int64)
 
 
 def _cells_at(ends: NDArray[np.uint64], count: int, stream: KeyedStream) -> NDArray[np.int64]:

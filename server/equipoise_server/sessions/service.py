@@ -25,7 +25,7 @@ from equipoise_server.storage.tables.session import asked
 NO_ROOM = "as many sessions by turns are open as a server has room for; close one first"
 NO_LONGER_KEPT = "the session's answers are no longer kept"
 UNPROTECTED = (
-    "the session does not protect you from its other analysts: say that you know with accept_unprotected=True, "
+    "the session does not protect analysts from one another: say that you know with accept_unprotected=True, "
     "or --accept-unprotected"
 )
 

@@ -35,7 +35,7 @@ from equipoise_server.workers.watchdog import IDLE_SECONDS, watch
 
 BEHIND_CALLS = 10  # a run takes a tenth of a processor that calls need, and all idle time
 AMONG_CALLS = 0
-NICEST = 19  # the largest niceness of Linux
+MAX_NICENESS = 19  # the largest niceness of Linux
 AUTOGROUP = Path("/proc/self/autogroup")
 PROGRAM = ["equipoise_server.workers.round_worker", "equipoise_server.workers.session_worker"]
 
@@ -147,7 +147,7 @@ def start(
     Raises:
         Unavailable: No process can be started now.
     """
-    niceness = min(NICEST, os.getpriority(os.PRIO_PROCESS, 0) + behind)
+    niceness = min(MAX_NICENESS, os.getpriority(os.PRIO_PROCESS, 0) + behind)
     called = pickle.dumps((serve, work))
     pipe, other = multiprocessing.Pipe()
     # Only the worker may hold the other end afterwards, so that the pipe closes when the worker dies.

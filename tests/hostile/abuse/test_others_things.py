@@ -21,7 +21,7 @@ NO_ROUND = Refusal("NOT_FOUND", "NOT_FOUND", "there is no such round")
 NO_DATASET = Refusal("NOT_FOUND", "NOT_FOUND", "there is no such dataset")
 NO_TOKEN = Refusal("INVALID_ARGUMENT", "INVALID", "page_token: is not a page token issued by this server")
 WORKLOAD = workload_to_bytes(ASKED)
-LARGEST = 2**64 - 1
+MAX_UINT64 = 2**64 - 1
 
 
 def one(make: Callable[[str], Message]) -> Callable[[str], Sequence[bytes]]:
@@ -43,17 +43,17 @@ ABOUT_A_ROUND: dict[str, tuple[str, Callable[[str], Sequence[bytes]]]] = {
     "results": ("StreamResults", one(lambda at: analyst_pb2.StreamResultsRequest(round_id=at))),
     "later results": (
         "StreamResults",
-        one(lambda at: analyst_pb2.StreamResultsRequest(round_id=at, after_sequence=LARGEST)),
+        one(lambda at: analyst_pb2.StreamResultsRequest(round_id=at, after_sequence=MAX_UINT64)),
     ),
     "synopsis": ("DownloadSynopsis", one(lambda at: analyst_pb2.DownloadSynopsisRequest(round_id=at))),
     "later synopsis": (
         "DownloadSynopsis",
-        one(lambda at: analyst_pb2.DownloadSynopsisRequest(round_id=at, after_records=LARGEST)),
+        one(lambda at: analyst_pb2.DownloadSynopsisRequest(round_id=at, after_records=MAX_UINT64)),
     ),
     "evidence": ("DownloadEvidence", one(lambda at: analyst_pb2.DownloadEvidenceRequest(round_id=at))),
     "later evidence": (
         "DownloadEvidence",
-        one(lambda at: analyst_pb2.DownloadEvidenceRequest(round_id=at, since_size=LARGEST)),
+        one(lambda at: analyst_pb2.DownloadEvidenceRequest(round_id=at, since_size=MAX_UINT64)),
     ),
     "withdraw": (
         "WithdrawWorkload",
@@ -63,7 +63,7 @@ ABOUT_A_ROUND: dict[str, tuple[str, Callable[[str], Sequence[bytes]]]] = {
     "submit garbage": ("SubmitWorkload", lambda at: upload(at, b"\xff", "guessed")),
     "dry run": ("DryRunWorkload", lambda at: upload(at, WORKLOAD)),
     "ask": ("AskQueries", lambda at: [attach(at)]),
-    "ask garbage": ("AskQueries", lambda at: [attach(at, LARGEST, b""), b"\xff"]),
+    "ask garbage": ("AskQueries", lambda at: [attach(at, MAX_UINT64, b""), b"\xff"]),
     "dry run garbage": ("DryRunWorkload", lambda at: upload(at, b"\xff")),
 }
 GUESSES = (
@@ -190,11 +190,11 @@ def test_streams_begin_where_they_are_and_no_further(here: Place, released: str)
         pages = outcome(channel, f"{ANALYST}/DownloadSynopsis", synopsis(0))
         records = analyst_pb2.DownloadSynopsisResponse.FromString(pages[0]).records
         assert outcome(channel, f"{ANALYST}/DownloadSynopsis", synopsis(records)) == []
-        for after in (records + 1, 2**31, 2**63 - 1, 2**63, LARGEST):
+        for after in (records + 1, 2**31, 2**63 - 1, 2**63, MAX_UINT64):
             for name, requests in (("StreamResults", results(after)), ("DownloadSynopsis", synopsis(after))):
                 refused = refusal(channel, f"{ANALYST}/{name}", requests)
                 assert (refused.status, refused.reason) == ("OUT_OF_RANGE", "RANGE"), (name, after)
-        for since in (2**40, 2**63 - 1, 2**63, LARGEST):
+        for since in (2**40, 2**63 - 1, 2**63, MAX_UINT64):
             never = analyst_pb2.DownloadEvidenceRequest(round_id=released, since_size=since)
             refused = refusal(channel, f"{ANALYST}/DownloadEvidence", [never.SerializeToString()])
             assert (refused.status, refused.reason) == ("OUT_OF_RANGE", "RANGE")

@@ -36,7 +36,7 @@ from equipoise.wire.results import answers_from_chunk
 from equipoise.wire.statements import statement_to_bytes
 from equipoise.wire.workloads import workload_to_bytes
 
-LARGEST = 2**64 - 1
+MAX_UINT64 = 2**64 - 1
 UNREAD = 1000
 INVALID = ("INVALID_ARGUMENT", "INVALID")
 GAP = ("OUT_OF_RANGE", "RANGE")
@@ -121,7 +121,7 @@ NO_ATTACHMENTS: dict[str, tuple[dict[str, Any], tuple[str, str]]] = {
     "a short salt": ({"salt": SALT[:31]}, INVALID),
     "a long salt": ({"salt": SALT + b"a"}, INVALID),
     "after an answer that is not there": ({"after": 10_000}, GAP),
-    "after the largest number": ({"after": LARGEST}, GAP),
+    "after the largest number": ({"after": MAX_UINT64}, GAP),
     "not accepted": ({"accepted": False}, ("FAILED_PRECONDITION", "STATE")),
 }
 
@@ -153,7 +153,7 @@ def test_malformed_attachments_are_refused(here: Place) -> None:
 def test_sequence_numbers_have_no_gaps(here: Place) -> None:
     with here.channel(here.mal) as channel, nothing_happens(here, here.session):
         following = answered(here, here.mal, here.session) + 1
-        for number, expected in ((0, INVALID), (following + 1, GAP), (LARGEST, GAP)):
+        for number, expected in ((0, INVALID), (following + 1, GAP), (MAX_UINT64, GAP)):
             found = refusal(channel, ASK, [attach(here.session), asked(number, RED)])
             assert (found.status, found.reason) == expected, number
 
@@ -260,7 +260,7 @@ NO_SESSIONS: dict[str, tuple[Terms, str]] = {
     "a round's mechanism": (session_terms("mal", mechanism="pooled"), "INVALID"),
     "auto": (session_terms("mal", mechanism="auto"), "INVALID"),
     "an unknown mechanism": (session_terms("mal", mechanism="none"), "INVALID"),
-    "an endless session": (session_terms("mal", session=SessionTerms(LARGEST)), "INVALID"),
+    "an endless session": (session_terms("mal", session=SessionTerms(MAX_UINT64)), "INVALID"),
     "turns where there are none": (session_terms("mal", session=SLOTTED), "INVALID"),
     "no turns where there must be": (
         session_terms("mal", mechanism="online_private", analyst_budget=Budget(4.0, 1e-5)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,26 +39,29 @@ def test_exit_codes(arguments: list[str], code: int) -> None:
     assert (ended.value.code or 0) == code
 
 
-def test_a_missing_profile_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("made", "missing"),
+    [
+        (lambda _: None, "there is no such directory"),
+        (lambda place: place.write_text("a file"), "there is no such directory"),
+        (lambda place: place.mkdir(), "the directory has no profile.toml"),
+    ],
+    ids=["nothing", "a file", "empty"],
+)
+def test_a_missing_profile_is_one_line_that_says_where_profiles_come_from(
+    made: Callable[[Path], object], missing: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "profile"
+    made(place)
     with pytest.raises(SystemExit) as ended:
-        main(["whoami", "--profile", str(tmp_path)])
+        main(["whoami", "--profile", str(place)])
     assert ended.value.code == 1
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err == f"error: {tmp_path / 'profile.toml'}: cannot be read: No such file or directory\n"
-
-
-def test_a_missing_profile_directory_says_where_profiles_come_from(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["whoami", "--profile", str(tmp_path / "nowhere")])
-    assert ended.value.code == 1
-    printed = capsys.readouterr().err
-    assert printed.startswith(f"error: profile {tmp_path / 'nowhere'}: there is no such directory")
-    assert "--profile" in printed
-    assert "EQUIPOISE_PROFILE" in printed
-    assert "equipoise enroll" in printed
+    assert printed.err == (
+        f"error: profile {place}: {missing}; name your own with --profile or EQUIPOISE_PROFILE, or make one with: "
+        "equipoise enroll\n"
+    )
 
 
 def test_a_number_is_written_with_digits_alone(capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,11 +174,17 @@ def test_tables_cut_nothing_off_and_read_no_markup(capsys: pytest.CaptureFixture
     assert "[red]y[/red]" in printed
 
 
-def test_attributes_say_what_numbers_outside_of_their_bins_count_as() -> None:
+def test_attributes_say_what_other_values_count_as() -> None:
     edges = (500.0, 1000.0)
     assert in_words(Attribute("price", bin_labels(edges), edges)) == "price: [500, 1000)"
     said = in_words(Attribute("price", bin_labels(edges), edges, clamp=True))
-    assert said == "price: [500, 1000); values outside of the bins count in the nearest one"
+    assert said == "price: [500, 1000); values outside of the bins count as the nearest"
+    said = in_words(Attribute("price", (*bin_labels(edges), "rest"), edges, missing="rest", unknown="rest"))
+    assert said == (
+        "price: [500, 1000), rest; values outside of the bins count as rest; missing values count as rest"
+    )
+    said = in_words(Attribute("code", ("a", "b"), unknown="b"))
+    assert said == "code: a, b; values that are not listed count as b"
 
 
 def test_attributes_say_whether_their_order_means_something() -> None:

@@ -151,7 +151,7 @@ def test_what_is_no_date_is_refused_in_bins_of_dates(tmp_path: Path) -> None:
     path = table(tmp_path / "t.csv", "\n".join(["a", *wrong, " 1970-01-01", "1971-01-01", "1969-12-30", ""]))
     with pytest.raises(InvalidArgument) as caught:
         source_at(path).counts(DATES)
-    assert caught.value.problem == f"attribute a: {len(wrong) + 1} not dates, 2 out of range"
+    assert caught.value.problem == f"attribute a: {len(wrong) + 1} not dates in ISO 8601, 2 out of range"
     pq.write_table(pa.table({"a": [1, 2]}), tmp_path / "t.parquet")
     with pytest.raises(InvalidArgument, match="attribute a: 2 not dates"):
         source_at(tmp_path / "t.parquet").counts(DATES)
@@ -248,6 +248,34 @@ def test_csv_files_are_separated_and_encoded_as_their_options_say(tmp_path: Path
         "a",
         "\u4e2d",
     ) == [1, 0]
+
+
+def test_numbers_may_have_a_decimal_comma(tmp_path: Path) -> None:
+    schema = Schema((Attribute("a", (*bin_labels((0.0, 1.5, 10.0)), "none"), (0.0, 1.5, 10.0), missing="none"),))
+    path = table(tmp_path / "t.csv", "a;b\n1,4999;x\n1,5;x\n7;x\n;x\n")
+    told = path.with_name("t.csv?delimiter=;&decimal=,")
+    assert source_at(told).counts(schema).dense().tolist() == [1, 2, 1]
+    with pytest.raises(InvalidArgument, match="attribute a: 2 not numbers"):
+        source_at(path.with_name("t.csv?delimiter=;")).counts(schema)
+    # A point between thousands is not taken for a decimal one.
+    table(path, "a;b\n1.234;x\n1.234,5;x\n")
+    with pytest.raises(InvalidArgument, match="attribute a: 2 not numbers"):
+        source_at(told).counts(schema)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("decimal=,", "table: decimal: must be . or , and another character than the delimiter"),
+        ("decimal=;", "table: decimal: must be . or , and another character than the delimiter"),
+        ("delimeter=;", "table: delimeter: is no option; CSV files have delimiter, decimal and encoding"),
+        ("delimiter=;&delimiter=|", "table: has an option twice"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(tmp_path: Path, options: str, problem: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        source_at(tmp_path / f"t.csv?{options}")
+    assert refused.value.message == problem
 
 
 def test_one_schema_fits_truth_values_of_both_kinds_of_files(tmp_path: Path) -> None:

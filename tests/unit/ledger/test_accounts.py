@@ -26,7 +26,7 @@ CAP = Cap(1.0, 1e-6)
 ADDING = at_order("cap", CAP)
 DATA, ANN, BOB = "data/t", "analyst/t/query/ann", "analyst/t/query/bob"
 LIMIT = limits(ADDING).divergence
-LARGEST = largest_rho(CAP.epsilon, CAP.delta)
+MAX_RHO = largest_rho(CAP.epsilon, CAP.delta)
 NOTHING = Cost()
 
 
@@ -73,9 +73,9 @@ def test_a_round_to_be_opened_needs_room_beside_those_that_are_open(store: Store
     with pytest.raises(BudgetExhausted, match=r"pure up to 0\.\d+\), or raise the cap .* at delta 1e-06$"):
         accounts.check_room(held, [], Cost(divergence=LIMIT))
     # A statement is in one round only, so what other rounds cost takes nothing away.
-    accounts.check_room(analyst, [Cost(rho=LARGEST)] * 2, Cost(rho=LARGEST))
+    accounts.check_room(analyst, [Cost(rho=MAX_RHO)] * 2, Cost(rho=MAX_RHO))
     with pytest.raises(BudgetExhausted, match=r"only the worst round counts, .* Plan a round that costs less"):
-        accounts.check_room(analyst, [], Cost(rho=LARGEST + 1))
+        accounts.check_room(analyst, [], Cost(rho=MAX_RHO + 1))
 
 
 def test_what_still_fits_is_told_and_fits(store: Store) -> None:
@@ -154,7 +154,7 @@ def test_an_account_has_an_order_where_rounds_add_and_only_there(store: Store) -
         ("data/x", Composition.SEQUENTIAL, CAP),
         ("analyst/t/query/x", Composition.PARALLEL, ADDING),
     ):
-        with pytest.raises(ValueError, match="has an order where rounds add"):
+        with pytest.raises(ValueError, match="order must be set where rounds add up"):
             open_with(store, name, composition, cap)
 
 
@@ -191,7 +191,7 @@ def test_statements_of_different_rounds_do_not_add(store: Store) -> None:
 
 
 def test_the_worst_round_is_what_is_kept(store: Store) -> None:
-    costs = [Cost(rho=LARGEST // 9), Cost(epsilon=9 * 10**11), Cost(rho=LARGEST // 3)]
+    costs = [Cost(rho=MAX_RHO // 9), Cost(epsilon=9 * 10**11), Cost(rho=MAX_RHO // 3)]
     for number, cost in enumerate(costs):
         reserve(store, f"r{number}", {ANN: cost})
         spend(store, f"r{number}")

@@ -27,7 +27,7 @@ ADDING = at_order("cap", CAP)
 ORDER = ADDING.order or 0.0
 DATA, ANN, WHOLE = "data/t", "analyst/t/query/ann", "analyst/t/analyst/ann"
 LIMIT = limits(ADDING).divergence
-LARGEST = largest_rho(CAP.epsilon, CAP.delta)
+MAX_RHO = largest_rho(CAP.epsilon, CAP.delta)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_a_cap_leaves_room_for_what_open_rounds_will_reserve(store: Store) -> No
         cap(store, DATA, fitting, CAP.delta, two)
     cap(store, DATA, fitting, CAP.delta, {"r1": part})
     # Where the worst round counts, each of them needs room for itself only.
-    alone = Cost(rho=LARGEST // 4)
+    alone = Cost(rho=MAX_RHO // 4)
     two = {"r1": alone, "r2": alone}
     with pytest.raises(WrongState):
         cap(store, ANN, epsilon_for(alone, CAP.delta) - 1e-6, CAP.delta, two)
@@ -109,7 +109,7 @@ def test_a_cap_leaves_room_for_what_open_rounds_will_reserve(store: Store) -> No
 
 def test_which_round_is_the_worst_follows_the_delta_of_the_cap(store: Store) -> None:
     """A pair does not depend on delta, a rho does: so they change places."""
-    rho, pair = Cost(rho=LARGEST // 4), Cost(epsilon=int(epsilon_for(Cost(rho=LARGEST // 4), 1e-4) * 1e12) + 10**9)
+    rho, pair = Cost(rho=MAX_RHO // 4), Cost(epsilon=int(epsilon_for(Cost(rho=MAX_RHO // 4), 1e-4) * 1e12) + 10**9)
     assert epsilon_for(rho, 1e-6) > epsilon_for(pair, 1e-6) > epsilon_for(rho, 1e-4)
     reserve(store, "r0", {ANN: rho})
     spend(store, "r0")

@@ -16,12 +16,12 @@ from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.epochs import prior_plan
+from equipoise_server.mechanisms.epochs.prior_plan import PriorEpochParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.online.mechanism import Online
 from equipoise_server.mechanisms.online.prior_plan import PriorOnlineParameters
-from equipoise_server.mechanisms.online_private import prior_plan
 from equipoise_server.mechanisms.online_private.mechanism import OnlinePrivate
-from equipoise_server.mechanisms.online_private.prior_plan import PriorEpochParameters
 from equipoise_server.mechanisms.prior.measure import measured_for
 from equipoise_server.mechanisms.prior.plan import plan_prior
 from equipoise_server.mechanisms.repair.final_tests import REACH_BITS, certify, plan_final_tests

@@ -14,7 +14,7 @@ from equipoise.queries.fixed_point import on_grid
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters, Epochs
 from equipoise_server.mechanisms.epochs.question import Scale
 from equipoise_server.mechanisms.interface import GRID_BITS
-from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivityParameters, sizes
+from equipoise_server.mechanisms.low_sensitivity.parameters import LowSensitivityParameters, sizes
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
@@ -72,7 +72,7 @@ def test_a_statistic_s_bound_covers_that_it_is_rounded_to_the_scale() -> None:
     case = statistics_setting()
     parameters = LowSensitivityParameters.from_json(LOW_SENSITIVITY.plan(case).parameters).epochs
     units, one = parameters.scale.units, 1 << GRID_BITS
-    reach = parameters.answer_noise(1).quantile(Fraction(case.beta) / 8 / sizes(case).cells)
+    reach = parameters.answer_noise(1).quantile(Fraction(case.beta) / 8 / sizes(case, 21).cells)
     for stands_for in range(units // 2, units // 2 + 50):
         value = -(-(stands_for + 1) * one // units) - 1
         assert value * units >> GRID_BITS == stands_for

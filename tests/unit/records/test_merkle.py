@@ -19,10 +19,10 @@ from equipoise.records.merkle import (
     verify_inclusion,
 )
 
-LARGEST = 40
-LEAVES = [b"leaf %d" % number for number in range(LARGEST)]
+MAX_LEAVES = 40
+LEAVES = [b"leaf %d" % number for number in range(MAX_LEAVES)]
 HASHES = [leaf_hash(each) for each in LEAVES]
-ROOTS = [root_of(HASHES[:size]) for size in range(LARGEST + 1)]
+ROOTS = [root_of(HASHES[:size]) for size in range(MAX_LEAVES + 1)]
 
 
 def split(size: int) -> int:
@@ -60,7 +60,7 @@ def defined_proof(m: int, leaves: list[bytes], *, known: bool = True) -> list[by
 
 
 def test_every_small_tree_is_the_one_defined() -> None:
-    for size in range(LARGEST + 1):
+    for size in range(MAX_LEAVES + 1):
         leaves = LEAVES[:size]
         assert ROOTS[size] == defined_root(leaves)
         for index in range(size):
@@ -84,7 +84,7 @@ def test_a_path_shows_one_leaf_in_one_place_of_one_tree() -> None:
                 if other != index:
                     with pytest.raises(VerificationFailed):
                         verify_inclusion(HASHES[index], other, size, path, ROOTS[size])
-            for wrong in {HASHES[(index + 1) % LARGEST], ROOTS[size], *path} - {HASHES[index]}:
+            for wrong in {HASHES[(index + 1) % MAX_LEAVES], ROOTS[size], *path} - {HASHES[index]}:
                 with pytest.raises(VerificationFailed):
                     verify_inclusion(wrong, index, size, path, ROOTS[size])
 
@@ -140,7 +140,7 @@ def test_a_hash_of_another_length_is_refused() -> None:
 
 def test_other_histories_are_no_continuation() -> None:
     other = [*HASHES[:3], leaf_hash(b"changed"), *HASHES[4:]]
-    for old, new in pairwise(range(4, LARGEST)):
+    for old, new in pairwise(range(4, MAX_LEAVES)):
         with pytest.raises(VerificationFailed, match="is not consistent"):
             verify_consistency(old, ROOTS[old], new, root_of(other[:new]), consistency_path(other[:new], old))
     with pytest.raises(VerificationFailed, match="is not consistent"):  # a fork at one size

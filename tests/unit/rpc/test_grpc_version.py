@@ -10,6 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from equipoise.errors import InvalidArgument
+from equipoise_server.app import serve
 from equipoise_server.rpc.grpc_version import check_grpc
 
 PROJECT = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -27,6 +28,12 @@ def test_it_is_the_extra_s_range_that_is_checked(version: str, monkeypatch: pyte
     else:
         with pytest.raises(InvalidArgument, match=f"grpcio: version {version} is installed; a server needs 1.78"):
             check_grpc()
+
+
+async def test_a_server_looks_at_it_before_anything_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grpc, "__version__", "1.84.0")
+    with pytest.raises(InvalidArgument, match=r"grpcio: version 1\.84\.0 is installed"):
+        await serve(tmp_path / "nowhere")
 
 
 def test_clients_may_have_newer_ones() -> None:

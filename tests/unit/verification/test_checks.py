@@ -9,11 +9,12 @@ from dataclasses import replace
 import pytest
 from harness.small_custodian import (
     ROUND,
+    STATEMENTS,
     Custodian,
     Told,
     signing_key,
 )
-from harness.verifying import flipped, found, log_of, with_evidence
+from harness.verifying import flipped, found, log_of, papers, with_evidence
 
 from equipoise.model.results import AnswerMethod
 from equipoise.records.bundle import Bundle
@@ -22,7 +23,7 @@ from equipoise.records.evidence import Earlier, Evidence, OpenedItem
 from equipoise.records.merkle import leaf_hash, node_hash
 from equipoise.records.record import Kind, leaf_bytes
 from equipoise.records.signed_notes import sign_note
-from equipoise.verification.checks import Check, VerifierInputs
+from equipoise.verification.checks import Check, VerifierInputs, verify
 from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 
 NOTHING = {"rho": 0, "epsilon": 0, "delta": 0, "divergence": 0}
@@ -51,6 +52,16 @@ def test_what_is_honest_passes(told: Told) -> None:
     assert found(bundle) is None
     assert Bundle.from_bytes(bundle.to_bytes()) == bundle
     assert Evidence.from_bytes(bundle.evidence.to_bytes()) == bundle.evidence
+
+
+def test_what_is_counted_is_called_what_it_is() -> None:
+    """Items of records are no statements, of which there are fewer."""
+    bundle, said = Told().bundle(log_of(), earlier=3), dict[Check, str]()
+    verify(bundle.to_bytes(), papers(), said.__setitem__)
+    opened = sum(len(record.items) for record in bundle.evidence.records)
+    assert said[Check.ITEMS] == f"{opened} items of {len(bundle.evidence.records)} records"
+    assert "statement" not in Check.ITEMS.title
+    assert said[Check.WORKLOAD].startswith(f"{len(STATEMENTS)} statements, ")
 
 
 def test_two_keys_in_force_sign_and_either_is_enough() -> None:

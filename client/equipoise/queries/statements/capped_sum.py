@@ -43,6 +43,11 @@ class CompiledCappedSum(CompiledStatistic):
     axis: int
     places: NDArray[np.int64]
 
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The attribute itself."""
+        return (self.axis,)
+
     def sensitivity(self, records: int) -> Fraction:
         """r / n."""
         return widest(self.places) / records

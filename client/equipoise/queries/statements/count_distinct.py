@@ -29,13 +29,18 @@ class CountDistinct:
 
 @dataclass(frozen=True, eq=False)
 class CompiledCountDistinct(CompiledStatistic):
-    """The number of different combinations of categories, of the attributes `axes`, divided by n.
+    """The number of different combinations of categories, of the `attributes`, divided by n.
 
     Theorem: Delta = 1 / n. Proof: a record that leaves takes at most its own combination with it, one that comes
     brings at most its own. Equality: all records alike, and one of them replaced by another combination.
     """
 
-    axes: tuple[int, ...]
+    attributes: tuple[int, ...]
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """Those whose combinations are counted."""
+        return self.attributes
 
     def sensitivity(self, records: int) -> Fraction:
         """1 / n."""
@@ -44,11 +49,11 @@ class CompiledCountDistinct(CompiledStatistic):
     def values(self, databases: Databases) -> NDArray[np.int64]:
         """Combinations over records, rounded down."""
         combinations = databases.owners
-        for axis in self.axes:
+        for axis in self.attributes:
             combinations = combinations * databases.sizes[axis] + databases.categories(axis)
         ordered = np.sort(combinations)
         different = ordered[np.flatnonzero(np.diff(ordered, prepend=-1))]
-        owners = different // math.prod(databases.sizes[axis] for axis in self.axes)
+        owners = different // math.prod(databases.sizes[axis] for axis in self.attributes)
         return on_grid(np.bincount(owners, minlength=len(databases.starts)), databases.records)
 
 

@@ -63,6 +63,11 @@ class CompiledQuantile(CompiledStatistic):
     level: Fraction
     window: Fraction
 
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The attribute itself."""
+        return (self.axis,)
+
     def averaged(self, records: int) -> int:
         """Returns how many records of so many are averaged, W."""
         return max(1, math.floor(self.window * records))

@@ -41,6 +41,11 @@ class CompiledVariance(CompiledStatistic):
     axis: int
     places: NDArray[np.int64]
 
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The attribute itself."""
+        return (self.axis,)
+
     def sensitivity(self, records: int) -> Fraction:
         """(n - 1) r^2 / n^2."""
         return Fraction(records - 1, records**2) * widest(self.places) ** 2

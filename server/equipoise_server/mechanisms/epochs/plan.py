@@ -36,8 +36,8 @@ MAX_RECORDS = 1 << 16  # of a hypothesis
 USUAL_EPOCHS = tuple(2**power for power in range(1, 9))
 RATES = tuple(2.0 ** (power / 2) for power in range(-12, 7))
 ENDING_PART = 1 / 4  # of the analysts' epsilon
-FARTHEST = 1 << 13  # nats that all directions together may move an exponent by, either way: within 64 bits
-USEFUL = 1 / 4  # an error that is worth certifying
+MAX_MOVED_NATS = 1 << 13  # nats that all directions together may move an exponent by, either way: within 64 bits
+MAX_USEFUL_WIDTH = 1 / 4  # an error that is worth certifying
 MIN_PLACES = 1 << 6
 # Of what may be forced: the least and the largest value; whole numbers where the least is 1.
 OPTIONS = {
@@ -72,7 +72,7 @@ def plan_epochs(setting: PublicParameters, session: Session) -> EpochParameters:
     check_session(setting, session)
     ending = ending_epsilon(setting)
     places, tried = session.statements, list[EpochParameters]()
-    while not tried or (promised(tried[-1]) > USEFUL and places >= 4 * MIN_PLACES):
+    while not tried or (promised(tried[-1]) > MAX_USEFUL_WIDTH and places >= 4 * MIN_PLACES):
         tried.append(filled_in(setting, session, ending, learning_with(setting, session, ending, places)))
         places //= 4
     return min(tried, key=promised)
@@ -136,8 +136,8 @@ def filled_in(setting: PublicParameters, session: Session, ending: Fraction, lea
     cap = learning.target + learning.beyond
     positives = min(session.statements, learning.epochs * cap)
     step = exponent_step(learning.rate, learning.target)
-    if positives * step > FARTHEST << (UNIT_BITS - DIRECTION_BITS):
-        problem = f"could move exponents by more than {FARTHEST} nats; use less, or a larger target"
+    if positives * step > MAX_MOVED_NATS << (UNIT_BITS - DIRECTION_BITS):
+        problem = f"could move exponents by more than {MAX_MOVED_NATS} nats; use less, or a larger target"
         raise InvalidArgument("options.rate", problem)
     epsilon, noise = cost.tests_and_answers(setting, session, positives)
     if "variance" in options:

@@ -95,12 +95,25 @@ class LinearQuestion:
 
     def told(self, expected: NDArray[np.int64]) -> Answers | None:
         """Return what a prior's measurement tells within its half-width."""
-        if self.known is None or not self.known[0].holds(self.statement):
-            return None
-        known, half_width = self.known
-        answers = known.answers(self.statement, expected)
-        return answers if int((answers.highs - answers.lows).max()) <= 2 * half_width else None
+        return told_within(self.known, self.statement, expected)
 
     def direction(self, signs: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return each record's cell decides, or none does."""
         return self.statement.transpose(signs) << DIRECTION_BITS
+
+
+def told_within(
+    known: tuple[MeasuredPrior, int] | None, statement: CompiledWorkload, expected: NDArray[np.int64]
+) -> Answers | None:
+    """Return what a prior's measurement tells of a statement; None without one, or where it tells too little.
+
+    Args:
+        known: the prior's measurement, and the largest half-width up to which it answers.
+        statement: one statement of `cells` queries.
+        expected: int64[cells], what the hypothesis answers, in units of 2^-40.
+    """
+    if known is None or not known[0].holds(statement):
+        return None
+    prior, half_width = known
+    answers = prior.answers(statement, expected)
+    return answers if int((answers.highs - answers.lows).max()) <= 2 * half_width else None

@@ -57,13 +57,6 @@ def _positive_root(square: float, linear: float, constant: Numbers) -> Numbers:
     return np.asarray(np.maximum(0.0, roots / (2 * square)))
 
 
-def sampled_data_travel(
-    records: Numbers, actions: Numbers, density: Numbers, epsilon: float, delta: float, size: Size
-) -> Numbers:
-    """Return the `E_D` that sampled play's analysts allow: `N (E_D/K)^2 / 2` is the rho of one differing draw."""
-    return np.asarray(actions * np.sqrt(2 * rho_of_one(actions, density, epsilon, delta, size) / records))
-
-
 def rho_of_one(actions: Numbers, density: Numbers, epsilon: float, delta: float, size: Size) -> Numbers:
     """Return the largest rho of one differing draw at which the binomial mixture's delta is within `delta`, nearly.
 

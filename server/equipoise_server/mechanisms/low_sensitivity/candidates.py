@@ -15,6 +15,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.statistics import MAX_RECORDS, Databases
 from equipoise_server.mechanisms.interface import PublicParameters
 
+CANDIDATES = "candidates"
 MAX_CANDIDATES = 1 << 12
 MAX_ENTRIES = 1 << 22  # of all candidates together
 
@@ -23,7 +24,7 @@ def read_candidates(setting: PublicParameters) -> Databases:
     """Read the candidates. Raises `InvalidArgument` naming, for example, `options.candidates[3].counts[0]`."""
     if not setting.attributes:
         raise InvalidArgument("attributes", "must be given: low_sensitivity needs the size of each attribute")
-    listed = setting.options.get("candidates")
+    listed = setting.options.get(CANDIDATES)
     if not isinstance(listed, list) or not listed:
         raise InvalidArgument("options.candidates", "must be a list of at least one database")
     if len(listed) > MAX_CANDIDATES:

@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.results import Answers
 from equipoise.queries.fixed_point import GRID_BITS, on_grid
 from equipoise.queries.statistics import CompiledStatistic, Databases, grid_units
 from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkload
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.mechanisms.epochs.question import DIRECTION_BITS, Scale
+from equipoise_server.mechanisms.epochs.question import DIRECTION_BITS, Scale, told_within
+from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
+from equipoise_server.mechanisms.residuals.product_terms import needed_axes
 
 SENSITIVITY = 1 << 10  # units of a scale that one record may move: a finer one gains nothing beside the noise
 _HALF = GRID_BITS // 2
@@ -46,6 +49,11 @@ class Proportion(CompiledStatistic):
 
     predicate: CompiledWorkload
 
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """Those of the predicate."""
+        return needed_axes(self.predicate)
+
     def sensitivity(self, records: int) -> Fraction:
         """1 / n."""
         return Fraction(1, records)
@@ -75,12 +83,16 @@ def database_of(sizes: tuple[int, ...], data: Counts) -> Databases:
 
 @dataclass(frozen=True, eq=False)
 class DatabaseQuestion:
-    """A statistic, whose universe are the candidates: on several of them it comes to the mean of its values."""
+    """A statistic, whose universe are the candidates: on several of them it comes to the mean of its values.
+
+    `known`: a prior's measurement, and the largest half-width up to which it answers; None without a prior.
+    """
 
     statistic: CompiledStatistic
     candidates: Databases
     data: Databases
     scale: Scale
+    known: tuple[MeasuredPrior, int] | None = None
 
     @property
     def l1_sensitivity(self) -> int:
@@ -96,8 +108,13 @@ class DatabaseQuestion:
         high, low = (int((half * multiset).sum()) for half in np.divmod(self._values, 1 << _HALF))
         return np.array([((high << _HALF) + low) // int(multiset.sum())], dtype=np.int64)
 
-    def told(self, expected: NDArray[np.int64]) -> None:
-        """Return nothing: no statistic is told before it is asked."""
+    def told(self, expected: NDArray[np.int64]) -> Answers | None:
+        """Return what a prior's measurement tells of a predicate within its half-width: it tells no statistic."""
+        return (
+            told_within(self.known, self.statistic.predicate, expected)
+            if isinstance(self.statistic, Proportion)
+            else None
+        )
 
     def direction(self, signs: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the candidates' values, all with the one sign, in units of 2^-16."""

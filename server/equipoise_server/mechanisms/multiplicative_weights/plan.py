@@ -29,7 +29,7 @@ from equipoise_server.randomness.exponential import UNIT_BITS
 SELECT_SHARE = Fraction(1, 8)  # of one analyst's budget
 CERTIFY_SHARE = Fraction(1, 8)
 USUAL_ROUNDS = 24  # where no number of rounds proves anything useful
-USEFUL = 0.25  # an error that is worth proving
+MAX_USEFUL_WIDTH = 0.25  # an error that is worth proving
 TIMES_PROJECTION = 1.6  # times `projection`'s mean error: 1.1 to 2.6 on tables of Adult and binary attributes
 UNLEARNT = 0.023  # of predicates that no round measures: on Adult, of 200 after 24 rounds
 MAX_ROUNDS = 512
@@ -68,7 +68,7 @@ def plan_weights(setting: PublicParameters) -> WeightsParameters:
     doubled = [2**power for power in range(MAX_ROUNDS.bit_length())]
     tried = [with_rounds(setting, rounds) for rounds in doubled if affordable(setting, rounds)]
     best = min(tried, key=lambda parameters: parameters.proven, default=None)
-    if best and best.proven <= USEFUL * 2**GRID_BITS:
+    if best and best.proven <= MAX_USEFUL_WIDTH * 2**GRID_BITS:
         return best
     return with_rounds(setting, usual_rounds(setting))
 
@@ -107,7 +107,16 @@ def with_rounds(setting: PublicParameters, rounds: int) -> WeightsParameters:
 
 
 def reach_of(setting: PublicParameters, noise: GaussianNoise, rounds: int) -> float:
-    """Return how far any measured fraction is from the truth, but for a third of beta."""
+    """Return how far any measured fraction is from the truth, but for a third of beta.
+
+    Args:
+        setting: public facts.
+        noise: of one measurement.
+        rounds: measurements for each analyst.
+
+    Returns:
+        A fraction of the records.
+    """
     measured = len(setting.shares) * rounds * setting.largest_share
     largest = noise.law(MAX_MOVED).quantile(Fraction(setting.beta) / 3 / (2 * measured))
     return largest / setting.records + rounding_error(setting.records, setting.universe_size)

@@ -33,7 +33,7 @@ from equipoise_server.mechanisms.sparse_vector import SparseVector
 
 PRIOR_SHARE = Fraction(1, 2)  # of the budget
 MAX_STAGES = 64
-USEFUL = 1 / 4  # the largest half-width that is worth a test
+MAX_USEFUL_WIDTH = 1 / 4  # the largest half-width that is worth a test
 FADING = Fraction(1, 2)  # of a stage's budget: what the next one gets
 FALSE_POSITIVES = Fraction(1, 4)  # expected in the first stage where the hypothesis is right
 PASSED = 0.5  # of the largest error that is expected: stages with smaller thresholds are passed through
@@ -85,7 +85,7 @@ def plan_from_prior(setting: PublicParameters, prior: str) -> PriorOnlineParamet
     best: tuple[Stage, ...] = ()
     for count in [forced] if forced else range(1, min(length, MAX_STAGES) + 1):
         stages = _stages(setting, length, left, count)
-        if not stages or (best and stages[-1].promise > USEFUL * 2**GRID_BITS):
+        if not stages or (best and stages[-1].promise > MAX_USEFUL_WIDTH * 2**GRID_BITS):
             break
         best = stages
     if not best:

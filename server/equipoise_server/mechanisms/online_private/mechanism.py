@@ -9,27 +9,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from equipoise.errors import BudgetExhausted
 from equipoise.model.results import Answers
 from equipoise.model.rounds import MechanismPlan
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_enumerable
-from equipoise_server.mechanisms.epochs.cost import Session, analyst_parts
+from equipoise_server.mechanisms.epochs.cost import Session
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters, Epochs
-from equipoise_server.mechanisms.epochs.plan import check_options, plan_epochs
+from equipoise_server.mechanisms.epochs.plan import check_options, plan_epochs, promised
+from equipoise_server.mechanisms.epochs.prior_plan import (
+    PriorEpochParameters,
+    plan_from_prior,
+    prior_session_plan,
+)
 from equipoise_server.mechanisms.epochs.question import LinearQuestion, Scale
 from equipoise_server.mechanisms.epochs.session_plan import session_plan, statements_asked
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
-from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED
 from equipoise_server.mechanisms.online.interface import linear, session_length
-from equipoise_server.mechanisms.online_private.prior_plan import (
-    PriorEpochParameters,
-    data_events,
-    plan_from_prior,
-    tested_setting,
-)
 from equipoise_server.mechanisms.prior.choice import NONE, OF_PRIOR, OWN, STANDING, Start, starts_of
 from equipoise_server.mechanisms.prior.forecast import expected_of_session
 from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
@@ -72,19 +71,10 @@ class OnlinePrivate:
 
     def _from_prior(self, setting: PublicParameters, session: Session, prior: str) -> MechanismPlan:
         parameters = plan_from_prior(setting, session, prior)
-        plan = session_plan(self.name, tested_setting(setting, parameters.prior), session, parameters.epochs)
-        return make_plan(
-            self.name,
-            setting,
-            parameters,
-            data_events(setting, session, parameters),
-            analyst_parts(setting, session, parameters.epochs) if setting.protects_analysts else (),
-            max_half_width=parameters.promise / 2**GRID_BITS,
-            expected_error=expected_of_session(parameters.prior, setting),
-            max_uncertified=plan.max_uncertified,
-            seconds=plan.seconds + parameters.prior.seconds(),
-            memory_bytes=plan.memory_bytes + parameters.prior.memory_bytes(),
-        )
+        if promised(parameters.epochs) >= 1:
+            raise BudgetExhausted("data_budget: is too small for a prior and so many statements; raise it")
+        expected = expected_of_session(parameters.prior, setting)
+        return prior_session_plan(self.name, setting, session, parameters, expected)
 
     def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:  # noqa: ARG002
         """Accept linear queries only. Raises `InvalidArgument` for anything else."""

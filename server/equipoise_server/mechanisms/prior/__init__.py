@@ -5,7 +5,8 @@ arithmetic that gives the same bits on every machine.
 
 - `plan`: `plan_prior(setting, rho)` gives `PriorParameters` from public facts: which marginals, with what noise,
   and their event, truncation, time and memory.
-- `measure`: `measure_prior(parameters, data, seed)` counts, draws and fits; `fitted_prior` fits what was measured.
+- `measure`: `measured_for(parameters, setting, data, seed)` counts and draws, and `fitted_prior` fits the prior to
+  what was measured.
 - `fit`: the fit of log-weights to noisy tables.
 - `support`: the list of records over which weights are kept. The whole universe is one.
 - `distribution`: `Prior`: log-weights on the game's grid, integer weights, and records laid out along them.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from equipoise_server.mechanisms.repair.weights_hypothesis import MAX_GAP, rounded_weights
 from equipoise_server.randomness.exponential import UNIT_BITS, exponentials, precise
 
-LEAST_PART = 2.0**-10  # no record has less than this part of what the uniform distribution gives it
+MIN_PART = 2.0**-10  # no record has less than this part of what the uniform distribution gives it
 _CONTEXT = precise(40)
 
 
@@ -47,15 +47,15 @@ class Prior:
 
 
 def floored(potential: NDArray[np.int64]) -> Prior:
-    """Make the prior of log-weights, with every record's weight raised to `LEAST_PART` of the uniform one's.
+    """Make the prior of log-weights, with every record's weight raised to `MIN_PART` of the uniform one's.
 
     So whatever the noise hid can be learnt: the divergence of any data from the prior is at most that from the
-    uniform distribution and `log(1 / LEAST_PART)` nats, and raising takes less than `LEAST_PART` from all others.
+    uniform distribution and `log(1 / MIN_PART)` nats, and raising takes less than `MIN_PART` from all others.
 
     Args:
         potential: int64[size] in units of 2^-48, the largest is 0.
     """
     integers, _ = rounded_weights(exponentials(np.maximum(potential, -MAX_GAP)))
     mean = Decimal(int(integers.sum())) / Decimal(int(integers.max())) / Decimal(len(integers))
-    least = _CONTEXT.ln(_CONTEXT.multiply(mean, Decimal(LEAST_PART)))
+    least = _CONTEXT.ln(_CONTEXT.multiply(mean, Decimal(MIN_PART)))
     return Prior(np.maximum(potential, int(_CONTEXT.multiply(least, Decimal(1 << UNIT_BITS)).to_integral_value())))

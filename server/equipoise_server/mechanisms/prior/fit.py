@@ -40,7 +40,7 @@ TERM_BITS = 28  # a table's terms are integers in units of 2^-28 nats
 MAX_TERM = 24  # nats, of one cell's term in all
 MAX_MOVE = 4  # nats, of one cell's term in one step
 NEWTON_STEPS = 16
-LEAST_WEIGHT = 2.0**-900  # so that no product leaves the normal doubles
+MIN_WEIGHT = 2.0**-900  # so that no product leaves the normal doubles
 SUM_BITS = 60  # weights are added up as integers in units of 2^-60 of their sum
 
 
@@ -75,7 +75,7 @@ def fit_potential(support: Support, targets: Sequence[Target]) -> NDArray[np.int
             # Back to the sum 1, which the solution keeps only where the table's cells sum to 1 and none is cut.
             factors *= 2.0**SUM_BITS / total / math.fsum((own * factors).ravel().tolist())
             support.scale(target.axes, factors, weights)
-            np.maximum(weights, LEAST_WEIGHT, out=weights)
+            np.maximum(weights, MIN_WEIGHT, out=weights)
         loss = math.fsum(losses)
         if loss >= before * (1 - PROGRESS):
             break

@@ -33,7 +33,7 @@ INDEPENDENT = 0.018  # of predicates on Adult, where the measurement holds singl
 UNTOLD = 6e-4  # of predicates, by what pairs do not tell
 COVERED = 0.25  # of the universe: a dense predicate on two attributes
 CELL_PART, UNTOLD_OF_CELL, UNIFORM_OF_CELL = 1.1, 0.04, 1.4  # of tables, the last two in mean cells
-LARGEST = 1.25  # times `sqrt(2 log 2k)` mean errors: the largest of k
+MAX_ERROR_FACTOR = 1.25  # times `sqrt(2 log 2k)` mean errors: the largest of k
 
 
 def expected_mean(parameters: PriorParameters, setting: PublicParameters) -> float:
@@ -56,7 +56,7 @@ def expected_largest(parameters: PriorParameters, setting: PublicParameters) -> 
     """Return the largest error over all declared queries, as a fraction of the records, as of predicates."""
     noise = gaussian_mean(dense_variance(parameters)) / setting.records
     mean = with_untold(parameters, of_predicates(noise), UNIFORM)
-    return min(1.0, mean * LARGEST * math.sqrt(2 * math.log(2 * setting.queries)))
+    return min(1.0, mean * MAX_ERROR_FACTOR * math.sqrt(2 * math.log(2 * setting.queries)))
 
 
 def _mean_of(parameters: PriorParameters, noise: float, share: Share, most: float) -> float:

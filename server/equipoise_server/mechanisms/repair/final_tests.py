@@ -41,7 +41,7 @@ from equipoise_server.randomness.discrete_gaussian import MAX_VARIANCE, Discrete
 from equipoise_server.randomness.stream import KeyedStream
 
 REACH_BITS = 20  # standard deviations are recorded in units of 2^-20
-LARGEST_PART = 8  # of the expected largest error: beyond it a test certifies nothing
+MAX_PART = 8  # of the expected largest error: beyond it a test certifies nothing
 SAYS_NOTHING = 1 << (GRID_BITS - 1)  # a half-width of 1/2: the answer 1/2 keeps to it, whatever the truth
 
 
@@ -116,7 +116,7 @@ def plan_final_tests(
     margin = DiscreteGaussian(Fraction(variance)).quantile(setting.beta / 2 / analysts)
     noise = 2 * margin + SCORE_ROUNDING
     usual = half_width_on_grid(math.ceil(expected * scale) + noise // 2, scale)
-    limit = half_width_on_grid(math.ceil(LARGEST_PART * expected * scale) + noise, scale)
+    limit = half_width_on_grid(math.ceil(MAX_PART * expected * scale) + noise, scale)
     return FinalTestParameters(variance, margin, min(usual, SAYS_NOTHING), min(limit, SAYS_NOTHING), reach, log)
 
 

@@ -23,7 +23,7 @@ from equipoise_server.mechanisms.residuals.variances import cell_variances
 from equipoise_server.mechanisms.standing.reach import code_lengths, reaches
 
 UNITS = 2.0**GRID_BITS
-MOST = float(MAX_PARTS << GRID_BITS)  # an answer is at most so many times all records, in units of 2^-40
+MAX_ANSWER = float(MAX_PARTS << GRID_BITS)  # an answer is at most so many times all records, in units of 2^-40
 
 
 def answers_of(workload: CompiledWorkload, measured: Measured, log: Fraction) -> Answers:
@@ -46,7 +46,7 @@ def measured_answers(estimates: Estimates, records: int, reach: NDArray[np.float
     """Return the measurement's own answers. `reach`: float64[k], half-widths in standard deviations."""
     deviations = np.sqrt(estimates.variances)
     half_widths = _upwards(deviations * reach + estimates.slack, records, 2)  # two units: of both roundings
-    values = np.rint(np.clip(estimates.counts * (UNITS / records), -MOST, MOST)).astype(np.int64)
+    values = np.rint(np.clip(estimates.counts * (UNITS / records), -MAX_ANSWER, MAX_ANSWER)).astype(np.int64)
     return answers_within(values, AnswerMethod.GAUSSIAN, half_widths, _upwards(deviations, records))
 
 

@@ -34,7 +34,9 @@ from equipoise_server.mechanisms.residuals.family import ResidualFamily
 
 UNIT = 1 << 20  # logarithms of plans are whole units of 2^-20
 COEFFICIENT_BITS = (2 * MAX_WEIGHT).bit_length()
-MANY = 4096  # categories, of which the number of choices is not computed but bounded by all subsets
+MAX_COUNTED_CATEGORIES = (
+    4096  # categories, of which the number of choices is not computed but bounded by all subsets
+)
 BLOCK = 1 << 12  # vectors that are looked at at once
 _LOG_2 = math.log(2) * (1 + 1e-12)
 
@@ -106,6 +108,6 @@ def _vector_bits(vectors: Vectors) -> NDArray[np.int64]:
 @lru_cache(maxsize=1 << 14)
 def _subset_bits(size: int, selected: int) -> int:
     """Bits that say how many of `size` categories are selected, and which of so many."""
-    if size > MANY:
+    if size > MAX_COUNTED_CATEGORIES:
         return size + size.bit_length()
     return ((size + 1) * math.comb(size, selected)).bit_length()

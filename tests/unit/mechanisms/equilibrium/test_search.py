@@ -66,7 +66,9 @@ def test_closed_forms_are_near_the_exact_costs_of_many_rounds(play: str, stateme
         data_travel = cost_limits.mixed_data_travel(one(records), one(density), analyst_rho, size)
         query_travel = cost_limits.mixed_query_travel(one(records), data_travel, data_rho, size)
     else:
-        data_travel = cost_limits.sampled_data_travel(one(records), one(actions), one(density), 1.0, 1e-6, size)
+        # `N (E_D/K)^2 / 2` is the rho of one differing draw.
+        differing = cost_limits.rho_of_one(one(actions), one(density), 1.0, 1e-6, size)
+        data_travel = actions * np.sqrt(2 * differing / records)
         query_travel = cost_limits.sampled_query_travel(one(actions), data_rho, size)
     rounds = 2000
     sampled = play == "sampled"

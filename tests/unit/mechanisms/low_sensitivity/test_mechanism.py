@@ -47,7 +47,7 @@ from equipoise_server.mechanisms.low_sensitivity.database_question import (
     scale_for,
     statistic_of,
 )
-from equipoise_server.mechanisms.low_sensitivity.mechanism import LowSensitivityParameters
+from equipoise_server.mechanisms.low_sensitivity.parameters import LowSensitivityParameters
 from equipoise_server.mechanisms.online.interface import play
 
 SEED = bytes(range(32))

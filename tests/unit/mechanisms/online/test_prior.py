@@ -26,7 +26,7 @@ from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.interface import linear
 from equipoise_server.mechanisms.online.mechanism import Online
 from equipoise_server.mechanisms.online.parameters import OnlineParameters
-from equipoise_server.mechanisms.online.prior_plan import USEFUL, PriorOnlineParameters
+from equipoise_server.mechanisms.online.prior_plan import MAX_USEFUL_WIDTH, PriorOnlineParameters
 from equipoise_server.mechanisms.prior.forecast import expected_of_session
 
 SCHEMA = Schema(
@@ -171,7 +171,7 @@ def test_a_skewed_table_does_not_use_up_all_updates_and_each_makes_tests_coarser
     assert UNCERTIFIED not in methods
     widths = [stage.certified_half_width for stage in parameters.stages]
     assert widths == sorted(widths)
-    assert widths[-1] <= USEFUL * 2**40
+    assert widths[-1] <= MAX_USEFUL_WIDTH * 2**40
     assert widths[1] / widths[0] == pytest.approx(math.sqrt(2), rel=0.01)
     # As many updates with equal tests, as without a prior, are used up by the same statements.
     alike = {"prior": "none", "updates": len(widths), "threshold": widths[0] / 2**40}

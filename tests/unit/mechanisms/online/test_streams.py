@@ -28,7 +28,11 @@ RED, SMALL, LARGE = attribute("colour") == "red", attribute("size") == "s", attr
 OPTIONS: dict[str, dict[str, Any]] = {
     "online": {"updates": 5, "threshold": 0.001, "prior": "none"},
     "online_private": {"prior": "none"},
-    "low_sensitivity": {"sensitivity": "1/1100", "candidates": [{"cells": [0, 7], "counts": [3, 1]}]},
+    "low_sensitivity": {
+        "sensitivity": "1/1100",
+        "candidates": [{"cells": [0, 7], "counts": [3, 1]}],
+        "prior": "none",
+    },
 }
 
 

@@ -24,11 +24,11 @@ from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import CompiledStatement, compile_single
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.epochs.prior_plan import PriorEpochParameters
 from equipoise_server.mechanisms.expected_error import stated
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.interface import linear
 from equipoise_server.mechanisms.online_private.mechanism import OnlinePrivate
-from equipoise_server.mechanisms.online_private.prior_plan import PriorEpochParameters
 from equipoise_server.mechanisms.prior.forecast import expected_of_session
 from equipoise_server.mechanisms.prior.plan import PriorParameters
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from equipoise_server.mechanisms.prior import fit
-from equipoise_server.mechanisms.prior.distribution import LEAST_PART, Prior, floored
+from equipoise_server.mechanisms.prior.distribution import MIN_PART, Prior, floored
 from equipoise_server.mechanisms.prior.fit import STRENGTH, Target, fit_potential
 from equipoise_server.mechanisms.prior.support import Universe
 
@@ -103,10 +103,10 @@ def test_hostile_tables_stay_on_the_grid() -> None:
 def test_no_record_falls_below_its_floor() -> None:
     potential = np.array([0, -(500 << 48), -(3 << 48), -(900 << 48)], dtype=np.int64)
     prior = floored(potential)
-    exact = np.maximum(np.exp(potential / UNIT), LEAST_PART * np.exp(potential / UNIT).sum() / 4)
+    exact = np.maximum(np.exp(potential / UNIT), MIN_PART * np.exp(potential / UNIT).sum() / 4)
     assert np.abs(np.exp(prior.potential / UNIT) / exact - 1).max() < 1e-9
     shares = prior.weights / prior.weights.sum()
-    assert shares.min() >= LEAST_PART / 4 / (1 + LEAST_PART) * (1 - 1e-9)
+    assert shares.min() >= MIN_PART / 4 / (1 + MIN_PART) * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("count", [1, 7, 1000, 1 << 18])

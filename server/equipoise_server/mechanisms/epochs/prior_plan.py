@@ -1,4 +1,4 @@
-"""The plan of `online_private` from a prior: a measurement, and one epoch of tests against its distribution.
+"""The plan of a session in epochs from a prior: a measurement, and one epoch of tests against its distribution.
 
 The hypothesis stays the prior. What the analysts' budget allows to be drawn of a learnt one errs by more: at
 epsilon 1, some 70 records. So the analysts pay for nothing but the end of the epoch, with all of their budget, and
@@ -12,8 +12,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from equipoise.accounting import RHO_UNIT, PrivacyEvent
-from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
+from equipoise.model.rounds import MechanismPlan
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key
 from equipoise_server.conversion import largest_rho
 from equipoise_server.mechanisms.budget_rounding import usable_delta, with_samplers
@@ -28,8 +29,10 @@ from equipoise_server.mechanisms.epochs.plan import (
     on_epsilon_grid,
     promised,
 )
+from equipoise_server.mechanisms.epochs.session_plan import session_plan
 from equipoise_server.mechanisms.equilibrium.options import real
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.prior.choice import STANDING
 from equipoise_server.mechanisms.prior.known_answers import told_half_width
@@ -83,8 +86,6 @@ def plan_from_prior(setting: PublicParameters, session: Session, prior: str) -> 
     usual = min(session.statements + early, EXPECTED_POSITIVES + early)
     target = int(forced(setting, "target", (usual,))[0])
     epochs = filled_in(rest, session, ending, Learning(1, target, beyond, 0, 1.0))
-    if promised(epochs) >= 1:
-        raise BudgetExhausted("data_budget: is too small for a prior and so many statements; raise it")
     return PriorEpochParameters(measured, chance, told_half_width(measured, chance, setting.records), epochs)
 
 
@@ -112,3 +113,29 @@ def data_events(
     if prior.released:
         return rest
     return [*with_samplers(prior.events(), prior.truncation(), setting.data_budget.epsilon), *rest]
+
+
+def prior_session_plan(
+    mechanism: str,
+    setting: PublicParameters,
+    session: Session,
+    parameters: PriorEpochParameters,
+    expected_error: float,
+) -> MechanismPlan:
+    """Return the plan of a session from a prior, with the costs of the measurement and of the epoch at its cap.
+
+    `expected_error`: of its answers, as the mechanism expects it of the prior.
+    """
+    plan = session_plan(mechanism, tested_setting(setting, parameters.prior), session, parameters.epochs)
+    return make_plan(
+        mechanism,
+        setting,
+        parameters,
+        data_events(setting, session, parameters),
+        cost.analyst_parts(setting, session, parameters.epochs) if setting.protects_analysts else (),
+        max_half_width=parameters.promise / 2**GRID_BITS,
+        expected_error=expected_error,
+        max_uncertified=plan.max_uncertified,
+        seconds=plan.seconds + parameters.prior.seconds(),
+        memory_bytes=plan.memory_bytes + parameters.prior.memory_bytes(),
+    )
