@@ -268,8 +268,10 @@ def test_either_side_of_an_interval_has_half_of_its_part_of_beta(beta: float) ->
 def test_an_interval_covers_the_rounding_of_everything_in_it(records: int, deviation: float) -> None:
     """A truth as far off as the noise may be, and the slack of the sums beyond it, on either side."""
     reach, slack = np.full(50, 7.1), np.full(50, 1e-6)
-    counts = np.arange(50) * (records / 101)
-    told = measured_answers(Estimates(counts, np.full(50, deviation**2), slack), records, reach)
+    counts = np.arange(50, dtype=np.float64) * (records / 101)
+    told = measured_answers(
+        Estimates(np.asarray(counts, np.float64), np.full(50, deviation**2), slack), records, reach
+    )
     for count, low, high in zip(counts.tolist(), told.lows.tolist(), told.highs.tolist(), strict=True):
         off = Fraction(7.1) * Fraction(deviation) + Fraction(1e-6)
         for truth in (Fraction(count) - off, Fraction(count) + off):
