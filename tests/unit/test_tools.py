@@ -1,4 +1,4 @@
-"""The scripts that count files and lines count code, and neither prose nor tests; the list of mutants fits the tree."""
+"""The scripts that count files and lines count code alone, and the list of mutants fits the tree."""
 
 from __future__ import annotations
 
