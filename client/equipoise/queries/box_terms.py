@@ -76,6 +76,11 @@ class Terms:
         """Returns the sum over `rows` of the weight times the box, as a table over the axes, of the weights' type.
 
         The caller keeps the sum of |integer weights| within 2^53.
+
+        Args:
+            rows: the places of the terms that are added, int64[r].
+            weights: a weight for each of these rows, int64[r] or float64[r].
+            vectors: of each axis of the universe, which the terms name by number.
         """
         shape = tuple(vectors[axis].size for axis in self.axes)
         total: NDArray[np.float64] | None = None

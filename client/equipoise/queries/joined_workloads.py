@@ -16,7 +16,17 @@ from equipoise.queries.restricted_tables import RestrictedTables
 
 
 def concatenate(workloads: Sequence[CompiledWorkload]) -> CompiledWorkload:
-    """Returns the statements of several workloads over the same schema, in order, as one workload."""
+    """Returns the statements of several workloads over the same schema, in order, as one workload.
+
+    Args:
+        workloads: at least one, all over the same schema.
+
+    Returns:
+        Its statements, and the queries within each, are numbered as if the workloads followed one another.
+
+    Raises:
+        ValueError: there is no workload, or two are over different schemas.
+    """
     if not workloads or any(each.schema_sizes != workloads[0].schema_sizes for each in workloads):
         raise ValueError("there must be workloads, all over the same schema")
     vectors, renumberings = zip(
@@ -61,7 +71,15 @@ def concatenate(workloads: Sequence[CompiledWorkload]) -> CompiledWorkload:
 
 
 def some_statements(workload: CompiledWorkload, chosen: Sequence[int]) -> CompiledWorkload:
-    """Returns the workload of some of the statements, in the order given, which ascends."""
+    """Returns the workload of some of the statements.
+
+    Args:
+        workload: of which statements are taken.
+        chosen: their places, ascending, each below the number of statements.
+
+    Returns:
+        A workload over the same schema; the queries within each statement keep their order.
+    """
     sizes = np.diff(workload.statement_offsets)[list(chosen)]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     number = np.full(workload.query_count, -1, dtype=np.int64)
@@ -120,7 +138,11 @@ def _joined(parts: list[Vectors]) -> tuple[Vectors, list[NDArray[np.int64]]]:
 
 
 def one_group(groups: list[Terms]) -> Terms:
-    """Returns the terms of several groups over the same axes as one group."""
+    """Returns the terms of several groups over the same axes as one group.
+
+    Args:
+        groups: at least one, all over the same axes and with places in the same vectors.
+    """
     return Terms(
         groups[0].axes,
         np.concatenate([group.queries for group in groups]),

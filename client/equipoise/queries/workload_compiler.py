@@ -46,14 +46,26 @@ def compile_workload(statements: Sequence[Statement], schema: Schema) -> Compile
 
 
 def compile_single(statement: Statement, schema: Schema, path: str = "statement") -> CompiledWorkload:
-    """Compiles one statement as a workload of its own. Raises `InvalidArgument` naming what is below `path`."""
+    """Compiles one statement as a workload of its own. Raises `InvalidArgument` naming what is below `path`.
+
+    Args:
+        statement: what is asked.
+        schema: of the table.
+        path: what errors call the statement.
+    """
     workload = WorkloadBuilder(schema.sizes)
     add_statement(statement, workload, PredicateCompiler(schema), path)
     return workload.build()
 
 
 def compile_statement(statement: Statement, schema: Schema, path: str = "statement") -> CompiledStatement:
-    """Compiles one statement as a session takes it. Raises `InvalidArgument` naming what is below `path`."""
+    """Compiles one statement as a session takes it. Raises `InvalidArgument` naming what is below `path`.
+
+    Args:
+        statement: what is asked.
+        schema: of the table.
+        path: what errors call the statement.
+    """
     kind = kind_of(statement)
     if isinstance(kind, StatisticKind):
         return kind.compile(statement, schema, path)
