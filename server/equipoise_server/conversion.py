@@ -67,7 +67,13 @@ def epsilon_for(cost: Cost, delta: float) -> float:
 
 
 def epsilon_of_divergence(cost: Cost, order: float, delta: float) -> float:
-    """Epsilon at `delta` of what was counted at one Renyi order; inf where `delta` is too small for it."""
+    """Epsilon at `delta` of what was counted at one Renyi order; inf where `delta` is too small for it.
+
+    Args:
+        cost: what was counted: its divergence and its delta are read.
+        order: the Renyi order, above 1.
+        delta: at which epsilon is wanted.
+    """
     left = delta - cost.delta / DELTA_UNIT
     if left < 0:
         return math.inf
@@ -75,12 +81,24 @@ def epsilon_of_divergence(cost: Cost, order: float, delta: float) -> float:
 
 
 def epsilon_at(divergence: int, order: float, delta: float) -> float:
-    """The epsilon that `dp_accounting` certifies at `delta` for a divergence, in units of 10^-12, at one order."""
+    """The epsilon that `dp_accounting` certifies at `delta` for a divergence at one order.
+
+    Args:
+        divergence: in units of 10^-12.
+        order: the Renyi order, above 1.
+        delta: at which epsilon is wanted, above 0.
+    """
     return float(rdp.compute_epsilon([order], [divergence / RHO_UNIT], delta)[0])
 
 
 def largest_divergence(order: float, epsilon: float, delta: float) -> int:
-    """The largest divergence at `order`, in units of 10^-12, whose epsilon at `delta` is at most `epsilon`."""
+    """The largest divergence at `order`, in units of 10^-12, whose epsilon at `delta` is at most `epsilon`.
+
+    Args:
+        order: the Renyi order, above 1.
+        epsilon: which is not exceeded.
+        delta: at which epsilon is meant, above 0.
+    """
     return _largest(lambda divergence: epsilon_at(divergence, order, delta) <= epsilon)
 
 

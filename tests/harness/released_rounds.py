@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from equipoise.model.accounts import Budget
+from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.admin.new_state import create_state
 from equipoise_server.clock import system_clock
@@ -27,6 +28,9 @@ from equipoise_server.transparency.keys import PublicKey, Purpose, add
 from equipoise_server.transparency.signing import private_pem
 from harness.rounds_bench import ANN, BOB, SALT, TERMS, Bench
 
+QUERY = 5
+CHECKS = ["records", "plan", "seed", "workloads", "data", "answers", "streams", "synopsis"]
+ROUNDS = ("equilibrium", "pooled", "projection")  # one that is exact, and two that are fitted in floats
 OPTIONS: dict[str, dict[str, object]] = {name: {} for name in MECHANISMS} | {
     "equilibrium": {"play": "mixed", "rounds": 8, "game_share": 0.5},
     "pooled": {"synopsis": 512},
@@ -124,3 +128,17 @@ def state_directory(place: Path) -> Iterator[tuple[Bench, X25519PrivateKey]]:
         yield bench, key
     finally:
         bench.stop()
+
+
+def by_units(units: int) -> Callable[[sqlite3.Connection, str], None]:
+    """One of ann's answers, in what is stored of her stream, raised by so many units of 2^-40."""
+
+    def change(connection: sqlite3.Connection, round_id: str) -> None:
+        chosen = "WHERE analyst = 'ann' AND run_id = (SELECT run_id FROM rounds WHERE id = ?)"
+        ((stored,),) = connection.execute(f"SELECT chunk FROM result_chunks {chosen}", [round_id]).fetchall()
+        told = chunk_from_bytes(stored).answers
+        told.values[QUERY] += units
+        (chunk,) = results_to_chunks(round_id, told)
+        connection.execute(f"UPDATE result_chunks SET chunk = ? {chosen}", [chunk, round_id])
+
+    return change

@@ -1,12 +1,19 @@
-"""The custodian's side without a network, on a store of its own."""
+"""The custodian's side without a network, on a store of its own; and a server for the commands of a shop."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from harness.client_command import answered, refusal
 from harness.rounds_bench import Bench
+from harness.server_process import make_state, running
+from harness.shop_commands import SCHEMA, STATEMENTS, Run
+
+from equipoise.profile.profile import Profile
 
 
 @pytest.fixture
@@ -23,3 +30,41 @@ def on_sqlite(tmp_path: Path) -> Iterator[Bench]:
     bench = Bench(tmp_path, f"sqlite:///{tmp_path / 'equipoise.db'}")
     yield bench
     bench.stop()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    state = make_state(tmp_path / "state")
+    rows = [f"{('red', 'green')[row % 3 % 2]},{'smlx'[row * row % 7 % 4]}" for row in range(400)]
+    (state / "data" / "shop.csv").write_text("\n".join(["colour,size", *rows]) + "\n")
+    (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
+    (tmp_path / "statements.json").write_text(json.dumps({"version": 1, "statements": STATEMENTS}))
+    with running(state) as server:
+        for name in ("operator", "auditor"):
+            profile = state / "profiles" / name
+            target = Profile.load(profile).target
+            path = profile / "profile.toml"
+            path.write_text(path.read_text().replace(target, f"127.0.0.1:{server.port}"))
+        yield tmp_path
+
+
+@pytest.fixture
+def run(place: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command as `who` with --json and gives the object it prints."""
+
+    def command(who: str, *arguments: object) -> Any:
+        profiles = place / "state" / "profiles" if who in ("operator", "auditor") else place
+        return answered(capsys, profiles / who, *arguments)
+
+    return command
+
+
+@pytest.fixture
+def refused(place: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs a command that must fail with exit code 1, and gives what it says."""
+
+    def command(who: str, *arguments: object) -> str:
+        profiles = place / "state" / "profiles" if who in ("operator", "auditor") else place
+        return refusal(capsys, profiles / who, *arguments)
+
+    return command

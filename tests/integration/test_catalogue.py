@@ -205,7 +205,13 @@ def test_metrics_name_nobody(place: Place) -> None:
     for name in (*place.people, "shop", place.round_id):
         assert not re.search(rf"\b{re.escape(name)}\b", text.replace("_operator", "")), name
     assert set(re.findall(r'(\w+)="', text)) == {"method", "status", "state", "le", "certificate"}
-    assert re.search(r"^equipoise_data_budget_left [01]\.\d+$", text, re.MULTILINE)
+    for told in (
+        r"equipoise_data_budget_left [01]\.\d+",
+        r'equipoise_certificate_seconds_left\{certificate="server"\} [1-9][\d.e+]+',
+        r'equipoise_certificate_seconds_left\{certificate="authority"\} [1-9][\d.e+]+',
+        r"equipoise_failed_runs_total 0\.0",
+    ):
+        assert re.search(rf"^{told}$", text, re.MULTILINE), told
 
 
 def test_health_is_told_apart_and_the_main_address_tells_nothing_of_itself(place: Place) -> None:

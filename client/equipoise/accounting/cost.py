@@ -28,7 +28,7 @@ class Cost:
 
     def __post_init__(self) -> None:
         if min(self.rho, self.epsilon, self.delta, self.divergence) < 0:
-            raise ValueError("a cost cannot be negative")
+            raise ValueError("rho, epsilon, delta and divergence must be at least 0")
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(

@@ -37,9 +37,9 @@ def events_from_json(text: str) -> tuple[PrivacyEvent, ...]:
         fields = json.loads(text)
         parts = tuple(_part(event) for event in fields["events"])
         if events_to_json(fields["mechanism"], parts) != text:
-            raise ValueError("events: not as a charge is written")
+            raise ValueError("events: the text is not the one that is written for this charge")
     except (KeyError, TypeError, ArithmeticError, RecursionError) as problem:
-        raise ValueError("events: not what a charge is made of") from problem
+        raise ValueError("events: the text is not that of a charge's parts") from problem
     return parts
 
 
@@ -99,13 +99,13 @@ def _part(fields: dict[str, Any]) -> PrivacyEvent:
 def _amount(text: Any) -> Fraction:
     """Reads `numerator/denominator` only: a decimal of ten letters can stand for gigabytes of digits."""
     if type(text) is not str or not _WRITTEN.fullmatch(text):
-        raise ValueError("events: not what a charge is made of")
+        raise ValueError("events: the text is not that of a charge's parts")
     return Fraction(text)
 
 
 def _count(value: Any) -> int:
     if type(value) is not int or value < 0:
-        raise ValueError("events: how often a part happens is a whole number, not below 0")
+        raise ValueError("events: the times of a part must be a whole number of at least 0")
     return value
 
 

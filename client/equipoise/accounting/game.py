@@ -90,6 +90,16 @@ def mixed_play_analyst_rho(rounds: int, batch: int, data_rate: float, density: f
     Given the released records, the mixed action moves in total variation by at most `1/density` whatever the
     unit contains (its mass is capped, and all other masses move in one direction), so the payoff vector
     moves by a range `2/density` a round and round `t`'s exponents by `2 data_rate (t-1) / density`.
+
+    Args:
+        rounds: of the game.
+        batch: records drawn in each round.
+        data_rate: the data player's learning rate, in nats for each whole unit of payoff.
+        density: of the query player's distributions: no unit has more than `1 / density` of the mass.
+        slack: by how much more rounding may move one round's payoffs, as `rounding_slack` bounds it.
+
+    Returns:
+        The rho, for replacing one unit.
     """
     moves = np.arange(rounds) * (2 / density + slack) + _potential_rounding(rounds)
     return float(batch * np.sum((data_rate * moves) ** 2) / 8 * OUTWARD)
@@ -122,6 +132,17 @@ def sampled_play_analyst_mixture(
     `1/density + 2 g`, independently of the past; given `w` differing draws every record's exponents differ
     by a range of at most `2 w data_rate / draws`, and there are `rounds batch` records. (Replaces HRU Lemma
     3.8, whose proof averages epsilon over `w`.)
+
+    Args:
+        rounds: of the game.
+        batch: records drawn in each round.
+        draws: actions drawn in each round.
+        data_rate: the data player's learning rate, in nats for each whole unit of payoff.
+        density: of the query player's distributions: no unit has more than `1 / density` of the mass.
+        units: statements or analysts that the query player tells apart.
+
+    Returns:
+        The mixture over the number of differing draws, for replacing one unit.
     """
     return BinomialMixture(
         trials=(rounds - 1) * draws,

@@ -49,6 +49,11 @@ def gaussian_rho(squared_sensitivity: Fraction, variance: Fraction, answers: int
     discrete law from itself moved by m is at most `a m^2 / (2 variance)` (Canonne, Kamath & Steinke 2020,
     Proposition 5 and Theorem 4), and for independent coordinates divergences add. The continuous law's cost is the
     same number, but that it holds for the discrete one is the theorem.
+
+    Args:
+        squared_sensitivity: the bound above, in records squared.
+        variance: the noise's parameter, in records squared; above 0.
+        answers: the number of statements.
     """
     return answers * squared_sensitivity / (2 * variance)
 
@@ -82,6 +87,13 @@ def private_weights_rho(
     Laplace noise, and one noisy largest error at the end; the hypotheses between them are functions of what
     was drawn. Who gets a place is decided by private outputs, and never more than `places` are: charged in
     full, never for the realised number.
+
+    Args:
+        select_epsilon: of one selection.
+        measure_epsilon: of one count.
+        certify_epsilon: of the noisy largest error.
+        rounds: selections, and counts, of one run.
+        places: the largest number of analysts who get a run.
     """
     run = exponential_mechanism_rho(select_epsilon, rounds)
     run += pure_rho(measure_epsilon, rounds) + pure_rho(certify_epsilon)
@@ -117,6 +129,11 @@ def repair_places_delta(epsilon: Fraction, beyond: int, budget: float) -> float:
     `((1 - q) / (1 + q))^2 q^|k| (|k| + A)`, which sums in closed form. As the test without the stop is
     epsilon-DP, what the stop costs is `(1 + e^epsilon) p` beside it, and adds up over rounds whatever the total
     epsilon (`docs/privacy-filter.md`, the lemma on truncation). Charged is the larger of the two.
+
+    Args:
+        epsilon: of the count test.
+        beyond: positives beyond the target `c`, at which the hard stop comes.
+        budget: the epsilon of the budget at which delta is wanted.
     """
     rate = float(epsilon)
     ratio = math.exp(-rate)

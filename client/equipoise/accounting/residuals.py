@@ -91,6 +91,14 @@ def residual_scale(sizes: Sequence[int], ordered: Sequence[bool], residual: Resi
     """Returns the parameter of noise whose variance is 1 in the units in which variances and costs are stated.
 
     The measured integers exceed these units by the product of the sizes of axes in no order.
+
+    Args:
+        sizes: the number of categories of each axis.
+        ordered: whether each axis is ordered.
+        residual: the axes, ascending, each with its level.
+
+    Returns:
+        The parameter in units of 2^-10 records squared.
     """
     return math.prod(1 if ordered[axis] else sizes[axis] ** 2 for axis, _ in residual) << PARAMETER_BITS
 
@@ -126,7 +134,16 @@ def residuals_rho(sizes: Sequence[int], ordered: Sequence[bool], parameters: Map
 
 
 def residual_costs(sizes: Sequence[int], ordered: Sequence[bool], weights: Mapping[Residual, float]) -> float:
-    """Returns the cost of the worst pair without pushing it upwards; `weights`: `1 / s_A`, above 0."""
+    """Returns the cost of the worst pair without pushing it upwards.
+
+    Args:
+        sizes: the number of categories of each axis.
+        ordered: whether each axis is ordered.
+        weights: the precision `1 / s_A` of each residual, above 0.
+
+    Returns:
+        The rho, for replacing one record.
+    """
     types = {axis: pair_types(sizes[axis], ordered[axis]) for axis in used_axes(weights)}
     if math.prod(len(each.first) for each in types.values()) > MAX_PAIR_TYPES:
         return _bound(sizes, ordered, weights)
@@ -156,7 +173,10 @@ def mean_costs(
 ) -> NDArray[np.float64]:
     """Returns the mean cost of each residual's precision, float64[residuals], over weighted kinds of pairs.
 
-    `kinds`: weights of the shape that `costs_by_type` returns.
+    Args:
+        types: the kinds of pairs on each axis.
+        residuals: those whose costs are wanted.
+        kinds: a weight for each kind of pair, of the shape that `costs_by_type` returns.
     """
     tensors = [
         _transformed(kinds, [_distinct(getattr(each, name)).T for each in types.values()])

@@ -59,6 +59,12 @@ def threshold_tests_divergence(epsilon: float, positives: int, answer_rho: float
 
 
 def threshold_tests_curve(epsilon: float, positives: int, answer_rho: float) -> RenyiCurve:
-    """Returns `threshold_tests_divergence` at every order of `ORDERS`."""
+    """Returns `threshold_tests_divergence` at every order of `ORDERS`.
+
+    Args:
+        epsilon: of one test.
+        positives: the largest number of positive tests.
+        answer_rho: of the answer that follows each positive test.
+    """
     divergences = (threshold_tests_divergence(epsilon, positives, answer_rho, order) for order in ORDERS)
     return RenyiCurve(tuple(divergences))

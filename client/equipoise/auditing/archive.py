@@ -56,7 +56,7 @@ def _moment(microseconds: int) -> datetime:
     try:
         return from_microseconds(microseconds)
     except OverflowError:
-        raise ValueError("is no time") from None
+        raise ValueError(f"{microseconds} is not a time of the years 1 to 9999") from None
 
 
 TIME: Codec[datetime] = converted(INTEGER, to_microseconds, _moment)

@@ -47,9 +47,15 @@ class AdmissionClient(ServerClient):
     def renew_analyst(
         self, name: str, signing_request: bytes, target: str | None = None, request_id: str | None = None
     ) -> Bundle:
-        """Issues another certificate to an analyst, also after a revocation. Arguments as of `admit_analyst`.
+        """Issues another certificate to an analyst, also after a revocation.
 
         Earlier certificates stay valid until they expire or are revoked.
+
+        Args:
+            name: the analyst's name.
+            signing_request: what `equipoise enroll --renew` wrote.
+            target: host and port at which the analyst reaches the server; None: those of this client.
+            request_id: makes the call safe to repeat; None: the same signing request gets the first answer again.
 
         Raises:
             NotFound: there is no such analyst.
@@ -77,6 +83,11 @@ class AdmissionClient(ServerClient):
         For trials, and where one person is operator and analyst; otherwise the analyst's key would have to be
         handed over. The key is never sent to the server. If the response was lost, the directory stays incomplete,
         and the same call sends the same request again.
+
+        Args:
+            name: the analyst's name, which stays taken for ever.
+            directory: where the profile is written.
+            request_id: makes the call safe to repeat; None: the same key gets the first answer again.
 
         Returns:
             The profile's directory.

@@ -77,7 +77,16 @@ class Auditor(ServerClient):
         return list(self._connection.call(self._service.GetConsistencyProof, request).hashes)
 
     def set_nonce(self, round_id: str, nonce: bytes, request_id: str | None = None) -> None:
-        """Adds 32 random bytes of the auditor to a round's randomness. Raises `WrongState` once it is sealed."""
+        """Adds 32 random bytes of the auditor to a round's randomness.
+
+        Args:
+            round_id: the round.
+            nonce: 32 bytes.
+            request_id: makes the call safe to repeat; None: a fresh one.
+
+        Raises:
+            WrongState: the round is sealed.
+        """
         request = auditor_pb2.SetAuditNonceRequest(
             round_id=round_id, nonce=nonce, request_id=request_id or secrets.token_hex(16)
         )

@@ -200,7 +200,17 @@ class Operator(AdmissionClient):
         return round_detail_from_message(self._connection.call(self._service.ReleaseRound, request).detail)
 
     def abort(self, round_id: str, reason: str, request_id: str | None = None) -> RoundDetail:
-        """Ends a round without answers. Every analyst is shown the reason: give public things only."""
+        """Ends a round without answers. Every analyst is shown the reason: give public things only.
+
+        Args:
+            round_id: the round or session.
+            reason: one that may be public.
+            request_id: makes the call safe to repeat; None: a fresh one.
+
+        Raises:
+            NotFound: there is no such round.
+            WrongState: the round has ended.
+        """
         request = operator_pb2.AbortRoundRequest(
             round_id=round_id, reason=reason, request_id=request_id or fresh_request_id()
         )
@@ -224,6 +234,11 @@ class Operator(AdmissionClient):
 
     def set_cap(self, account: str, cap: Budget, request_id: str | None = None) -> Account:
         """Sets another cap of an account, which is journaled.
+
+        Args:
+            account: the account's name.
+            cap: the new cap.
+            request_id: makes the call safe to repeat; None: a fresh one.
 
         Raises:
             InvalidArgument: the cap is below what is spent and reserved.

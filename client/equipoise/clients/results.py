@@ -156,7 +156,7 @@ class ResultsClient(ServerClient):
             missing = part.total - received
             yield part
         if missing:
-            raise DataLoss("the synopsis is not as long as it should be")
+            raise DataLoss(f"the synopsis has {received:,} records, but {received + missing:,} were announced")
 
     def synopsis(self, round_id: str) -> Synopsis:
         """Returns the released synopsis. Raises as `stream_synopsis`."""

@@ -114,10 +114,14 @@ class SessionStream:
         service: analyst_pb2_grpc.AnalystServiceStub,
         statements: Iterable[Statement],
     ) -> Iterator[StatementAnswer]:
-        """The answers, in order. Raises as `equipoise.Client.ask` says."""
-        for name, number in (("window", self.window - 1), ("after", self.after or 0)):
-            if number < 0:
-                raise InvalidArgument(name, "is too small a number")
+        """Yields the answers, in order. Further errors are those of `equipoise.Client.ask`.
+
+        Raises:
+            InvalidArgument: `window` is below 1, or `after` below 0.
+        """
+        for name, number, least in (("window", self.window, 1), ("after", self.after or 0, 0)):
+            if number < least:
+                raise InvalidArgument(name, f"must be at least {least}, not {number}")
         chain = ReceiptChain(self.shown, self.after, self.keepsakes, self.keys)
         return _Dialogue(self, chain, iter(statements)).answers(connection, service)
 

@@ -38,7 +38,19 @@ def entry_digest(previous: bytes, entry: JournalEntry) -> bytes:
 
 
 def verify(entries: Iterable[JournalEntry], previous: bytes = START, first: int = 1) -> bytes:
-    """Check that entries continue the chain without a gap; the last digest. Raises `DataLoss`."""
+    """Check that entries continue the chain without a gap.
+
+    Args:
+        entries: of the journal, in order.
+        previous: the digest before the first of them, 32 bytes.
+        first: the sequence number that the first of them must have.
+
+    Returns:
+        The digest of the last entry, 32 bytes.
+
+    Raises:
+        DataLoss: an entry is missing, repeated, or does not follow from the one before it.
+    """
     for expected, entry in enumerate(entries, start=first):
         if entry.sequence != expected or entry.digest != entry_digest(previous, entry):
             raise DataLoss(f"the budget journal is damaged at entry {expected}")

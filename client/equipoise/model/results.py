@@ -114,13 +114,13 @@ class Answers:
     def check(self) -> None:
         """Raises `ValueError` for a column that holds what a method does not carry, or no interval."""
         if len(self) and not 1 <= int(self.methods.min()) <= int(self.methods.max()) <= max(AnswerMethod):
-            raise ValueError("an unknown way of answering")
+            raise ValueError(f"methods must be from 1 to {max(AnswerMethod)}")
         if not ((self.lows >= 0) & (self.lows <= self.highs) & (self.highs <= ONE)).all():
-            raise ValueError("an impossible interval")
+            raise ValueError("lows and highs must be intervals within 0 and 1")
         if self.highs[~self.certified].any():
-            raise ValueError("the interval of an uncertified answer")
+            raise ValueError("highs must be 0 for uncertified answers, which have no interval")
         if (self.standard_errors < 0).any() or self.standard_errors[~self.measured].any():
-            raise ValueError("an impossible standard error")
+            raise ValueError("standard_errors must be at least 0, and 0 for answers that were not measured")
 
 
 def _no_answers() -> Answers:

@@ -182,7 +182,7 @@ def _unverified(envelope: bytes) -> bytes:
     try:
         return from_base64(fields["payload"], "a receipt")
     except (TypeError, KeyError):
-        raise VerificationFailed("a receipt is no envelope") from None
+        raise VerificationFailed("a receipt is not an envelope with a payload") from None
 
 
 def _read(path: Path) -> bytes | None:

@@ -41,7 +41,7 @@ class Combination:
         if queries.shape != coefficients.shape or queries.ndim != 1:
             raise ValueError("there must be one coefficient for each query")
         if len(queries) and not 0 <= int(queries.min()) <= int(queries.max()) < self._workload.query_count:
-            raise ValueError("a query is outside the workload")
+            raise ValueError(f"queries must be at least 0 and below {self._workload.query_count:,}")
         self._add_terms(queries, coefficients)
         self._add_marginal_cells(queries, coefficients)
         for each in self._workload.restricted:

@@ -86,7 +86,7 @@ class CompiledWorkload:
     def record_counts(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums every query over records given as universe cells, int64[B], maybe repeated: int64[k]."""
         if len(cells) and not 0 <= int(cells.min()) <= int(cells.max()) < math.prod(self.schema_sizes):
-            raise ValueError("a record is outside the universe")
+            raise ValueError(f"cells must be at least 0 and below {math.prod(self.schema_sizes):,}")
         if len(cells) > MANY_RECORDS and math.prod(self.schema_sizes) <= EXACT >> 20:
             histogram = np.bincount(cells, minlength=math.prod(self.schema_sizes))
             return self.counts(histogram.astype(np.int64, copy=False))
@@ -126,7 +126,7 @@ class CompiledWorkload:
         if queries.shape != coefficients.shape or queries.ndim != 1:
             raise ValueError("there must be one coefficient for each query")
         if len(queries) and not 0 <= int(queries.min()) <= int(queries.max()) < self.query_count:
-            raise ValueError("a query is outside the workload")
+            raise ValueError(f"queries must be at least 0 and below {self.query_count:,}")
         check_total(coefficients, MAX_COEFFICIENTS)
         parts: defaultdict[Axes, list[Callable[[], Table]]] = defaultdict(list)
         for group in self.groups:
@@ -148,7 +148,7 @@ class CompiledWorkload:
         It depends on the kind of statement only, never on its content.
         """
         if not 0 <= statement < self.statement_count:
-            raise ValueError("there is no such statement")
+            raise ValueError(f"statement must be at least 0 and below {self.statement_count:,}, not {statement}")
         return int(self.statement_sensitivities[statement])
 
     @property

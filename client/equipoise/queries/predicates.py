@@ -85,9 +85,12 @@ class AttributeName:
     name: str
 
     def isin(self, categories: Iterable[str]) -> Among:
-        """Returns the category is one of these labels. Raises `InvalidArgument` for a bare string."""
+        """Returns the category is one of these labels. Raises `InvalidArgument` for a bare string or none."""
         check_names("isin", categories)
-        return Among(self.name, tuple(categories))
+        labels = tuple(_label(category) for category in categories)
+        if not labels:
+            raise InvalidArgument("isin", "must be at least one category")
+        return Among(self.name, labels)
 
     def between(self, low: float | str | date, high: float | str | date) -> Interval:
         """Returns the value lies in [`low`, `high`); both must be edges of the attribute's bins, or infinite.
@@ -115,7 +118,12 @@ class AttributeName:
         raise self._between_bins("<=", "<", edge)
 
     def _edge(self, edge: float | str | date) -> Edge:
-        return seconds_of(self.name, edge) if isinstance(edge, str | date) else float(edge)
+        if isinstance(edge, str | date):
+            return seconds_of(self.name, edge)
+        try:
+            return float(edge)
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidArgument(self.name, "is compared with neither a number nor a date") from None
 
     def _between_bins(self, operator: str, answered: str, edge: object) -> InvalidArgument:
         problem = f"`{operator} {edge!r}` would part a bin: bins are half-open, [low, high)"

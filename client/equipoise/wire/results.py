@@ -47,7 +47,7 @@ def answers_to_chunk(session_id: str, sequence: int, first_query: int, answers: 
     `sequence`: of the analyst's statements, from 1; `first_query`: how many cells those before it have together.
     """
     if not 0 < len(answers) <= ANSWERS_TO_STATEMENT:
-        raise ValueError("a statement has from 1 to 65,536 cells")
+        raise ValueError(f"a statement must have from 1 to {ANSWERS_TO_STATEMENT:,} cells, not {len(answers):,}")
     return _to_bytes(ResultColumns(session_id, sequence, first_query, answers, last=False))
 
 
@@ -86,7 +86,7 @@ def _from_bytes(data: bytes, most: int) -> ResultColumns:
     if message.version != VERSION:
         raise DataLoss(f"a result message has version {message.version}, but must have {VERSION}")
     if len(message.values) > most:
-        raise DataLoss("a result message has columns of too great length")
+        raise DataLoss(f"a result message has {len(message.values):,} rows, but must have at most {most:,}")
     try:
         answers = Answers(
             np.array(message.values, dtype=np.int64),

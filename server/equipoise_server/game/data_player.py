@@ -147,13 +147,19 @@ class MultiplicativeWeights:
 def table_lifetime(universe: int, batch: int, draws: int, step: int) -> int:
     """For how many rounds of sampled play a table of proposals is used: the number that costs least a round.
 
-    Public: `universe` records, `batch` records drawn a round, `draws` actions added a round, `step` nats 2^-48
-    each. A round of age a makes at most `batch exp(draws step a)` proposals or so, whatever the actions are:
-    of an action that is counted in the bound on growth a record lacks 1 - q(x), of a complement q(x), so that
-    no weight falls behind by more than `draws a` steps. At each proposal it reads `draws a` actions. As that cost
-    grows with a, the mean cost of a round, with the new table's spread over all of them, falls until the
-    next round costs more than the mean. Plain products and sums of doubles, so that every machine makes new
-    tables in the same rounds (which decides what is read from the stream, though not the law of what is drawn).
+    All arguments are public. A round of age a makes at most `batch exp(draws step a)` proposals or so, whatever
+    the actions are: of an action that is counted in the bound on growth a record lacks 1 - q(x), of a
+    complement q(x), so that no weight falls behind by more than `draws a` steps. At each proposal it reads
+    `draws a` actions. As that cost grows with a, the mean cost of a round, with the new table's spread over all
+    of them, falls until the next round costs more than the mean. Plain products and sums of doubles, so that
+    every machine makes new tables in the same rounds (which decides what is read from the stream, though not
+    the law of what is drawn).
+
+    Args:
+        universe: records that can exist.
+        batch: records drawn in each round.
+        draws: actions added in each round.
+        step: of one action, in nats 2^-48.
     """
     slower = float(exponentials(np.array([min(draws * step, 64 << EXPONENT_BITS)]))[0])
     proposals, rounds, total = float(batch), 0, float(universe)

@@ -61,7 +61,13 @@ class Game:
     def play(
         self, records_stream: KeyedStream, actions_stream: KeyedStream, progress: Callable[[int, int], None]
     ) -> NDArray[np.int64]:
-        """Return the synopsis: all drawn records, int64[rounds batch] universe cells in the order drawn."""
+        """Return the synopsis: all drawn records, int64[rounds batch] universe cells in the order drawn.
+
+        Args:
+            records_stream: the randomness of the data player's draws.
+            actions_stream: the randomness of the query player's draws; not read in mixed play.
+            progress: called after each round with the rounds played and all rounds.
+        """
         parameters, data_player, query_player = self.parameters, self.data_player(), self.query_player()
         drawn = []
         for played in range(parameters.rounds):

@@ -110,6 +110,11 @@ def mixed_action(exponents: NDArray[np.int64], units: Units, density: float) -> 
     """Return the player's mixed action as signed coefficients of the queries: int64[k] in units of 2^-44.
 
     `sum_a P(a) a(x)` is `sum_q (P(q) - P(not q)) q(x)` plus a constant, which the data player does not feel.
+
+    Args:
+        exponents: of the queries, int64[k], in nats 2^-48.
+        units: which queries belong together, and the padding.
+        density: no unit gets more than `1 / density` of the mass.
     """
     weights = weigh(exponents, units)
     masses = project(weights.units, density)
@@ -133,7 +138,16 @@ def unit_weights(weights: Weights, density: float) -> NDArray[np.int64]:
 
 
 def action_weights(weights: Weights, units: Units, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Integer weights of the actions inside chosen units, one unit after another: queries, then complements."""
+    """Integer weights of the actions inside chosen units, one unit after another: queries, then complements.
+
+    Args:
+        weights: of all queries and units.
+        units: which queries belong together.
+        chosen: the units, int64[c].
+
+    Returns:
+        uint64[2 q] for the q queries of the chosen units.
+    """
     sizes = units.offsets[chosen + 1] - units.offsets[chosen]
     within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     queries = np.repeat(units.offsets[chosen], sizes) + within

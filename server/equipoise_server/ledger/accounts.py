@@ -226,7 +226,7 @@ def _write_offs(connection: Connection, name: str) -> list[tuple[float | None, C
 
 def _check_order(composition: Composition, cap: Cap) -> None:
     if (cap.order is None) is not (composition is Composition.PARALLEL):
-        raise ValueError("an account has an order where rounds add, and only there")
+        raise ValueError("an order must be set where rounds add up, and only there")
 
 
 def _account(row: Row[tuple[object, ...]]) -> Account:

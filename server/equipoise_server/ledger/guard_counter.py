@@ -64,7 +64,7 @@ class AnswerCount:
         """
         descriptor = self._descriptor
         if descriptor is None:
-            raise ValueError("no file is followed")
+            raise ValueError("the guard's file is not open")
         try:
             places = list(_places(os.fstat(descriptor).st_size))
             counts = [_read_count(os.pread(descriptor, _RECORD_BYTES, place)) for place in places]

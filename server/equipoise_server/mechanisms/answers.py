@@ -62,13 +62,25 @@ def uncertified(values: NDArray[np.int64]) -> Answers:
 
 
 def moved_into(answers: Answers, values: NDArray[np.int64], method: AnswerMethod) -> Answers:
-    """Give fitted values, int64[k], to measured answers: each moved into the interval, which stays as it is."""
+    """Give fitted values to measured answers: each moved into the interval, which stays as it is.
+
+    Args:
+        answers: measured, with intervals, k of them.
+        values: fitted, int64[k], in units of 2^-40.
+        method: how these values were found.
+    """
     methods = np.full(len(values), method, np.uint8)
     return replace(answers, values=np.clip(values, answers.lows, answers.highs), methods=methods)
 
 
 def with_answers(answers: Answers, chosen: NDArray[np.bool_], parts: Answers) -> Answers:
-    """Replace the chosen answers, bool[k], by `parts`, which holds them in order."""
+    """Replace the chosen answers by others.
+
+    Args:
+        answers: k of them.
+        chosen: which of them are replaced, bool[k].
+        parts: one answer for each that is chosen, in order.
+    """
     places = np.arange(len(answers))
     places[chosen] = len(answers) + np.arange(len(parts))
     return Answers.join((answers, parts))[places]

@@ -62,7 +62,16 @@ def check_enumerable(setting: PublicParameters) -> None:
 
 
 def check_costs(setting: PublicParameters, data_cost: Cost, analyst_cost: Cost | None) -> None:
-    """Raise `BudgetExhausted`, naming the budget, where a cost exceeds it. `analyst_cost` None: not protected."""
+    """Check that both costs keep to their budgets.
+
+    Args:
+        setting: with both budgets.
+        data_cost: of the people in the table.
+        analyst_cost: of one analyst; None: analysts are not protected.
+
+    Raises:
+        BudgetExhausted: a cost exceeds its budget, which is named.
+    """
     for field, cost, budget in (
         ("data_budget", data_cost, setting.data_budget),
         ("analyst_budget", analyst_cost, setting.analyst_budget),
@@ -89,6 +98,11 @@ def planned_workloads(
     setting: PublicParameters, data: Counts, workloads: Mapping[str, CompiledWorkload]
 ) -> dict[str, CompiledWorkload]:
     """Check that data and workloads are those that were planned for. Every guarantee depends on this check.
+
+    Args:
+        setting: of the plan.
+        data: the table.
+        workloads: of the analysts who submitted one.
 
     Returns:
         The workload of every analyst who submitted one, in the order of the shares.

@@ -67,7 +67,7 @@ def test_charges_round_up_and_refuse_nonsense() -> None:
     for nonsense in (math.nan, math.inf, -1.0):
         with pytest.raises(ValueError, match="finite"):
             rounded_up(nonsense, 10)
-    with pytest.raises(ValueError, match="negative"):
+    with pytest.raises(ValueError, match="at least 0"):
         Cost(rho=-1)
 
 

@@ -154,7 +154,7 @@ def test_an_account_has_an_order_where_rounds_add_and_only_there(store: Store) -
         ("data/x", Composition.SEQUENTIAL, CAP),
         ("analyst/t/query/x", Composition.PARALLEL, ADDING),
     ):
-        with pytest.raises(ValueError, match="has an order where rounds add"):
+        with pytest.raises(ValueError, match="order must be set where rounds add up"):
             open_with(store, name, composition, cap)
 
 

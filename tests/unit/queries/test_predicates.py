@@ -44,6 +44,8 @@ def test_misuse_is_refused() -> None:
         bool(A)
     with pytest.raises(TypeError, match="a string"):
         attribute("a") == 3  # noqa: B015
+    with pytest.raises(TypeError, match="a string"):
+        attribute("a").isin(cast(Any, [3]))
 
 
 @pytest.mark.parametrize(
@@ -53,6 +55,9 @@ def test_misuse_is_refused() -> None:
         (lambda: attribute("price") <= 50, r"price: `<= 50` would part a bin: .*write `<`"),
         (lambda: attribute("price") > 50, r"price: `> 50` would part a bin"),
         (lambda: attribute("country").isin("GB"), r"isin: must be several names, such as \('GB',\)"),
+        (lambda: attribute("country").isin([]), "isin: must be at least one category"),
+        (lambda: attribute("price") >= cast(Any, None), "price: is compared with neither a number nor a date"),
+        (lambda: attribute("price").between(0, 10**5000), "price: is compared with neither"),
         (lambda: Marginal(cast(Any, "country")), r"marginal\.attributes: .* not the bare string 'country'"),
         (lambda: CountDistinct(cast(Any, "country")), r"count_distinct\.attributes: .* bare string 'country'"),
         (lambda: Marginal(()), r"marginal\.attributes: must be at least one name"),

@@ -118,7 +118,7 @@ class Epochs:
         `encoded`: the statement's exact bytes, to which the noise is bound.
         """
         if not self._next <= slot < self._slots:
-            raise ValueError(f"slot {slot} is over, or there is none")
+            raise ValueError(f"slot {slot} is over, or is not one of the session's {self._slots:,} slots")
         self.pass_to(slot)
         self._streams.ask(slot, encoded)
         expected = question.held(self._multiset)

@@ -62,15 +62,15 @@ class EquilibriumParameters(Parameters):
 
     def __post_init__(self) -> None:
         if self.start is None and self.game is None:
-            raise ValueError("without a prior there is a game")
+            raise ValueError("game must be set in a plan without a prior")
         if self.start is not None and self.repair is not None:
-            raise ValueError("with a prior there is no repair")
+            raise ValueError("repair must not be set in a plan with a prior")
 
     @property
     def played(self) -> GameParameters:
         """The game. Raises `ValueError` where nothing is played."""
         if self.game is None:
-            raise ValueError("nothing is played")
+            raise ValueError("the plan has no game, as its prior alone answers")
         return self.game
 
     def in_words(self) -> str:

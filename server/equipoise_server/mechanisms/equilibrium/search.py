@@ -53,8 +53,15 @@ class Proposal:
 def propose(setting: PublicParameters, play: str, share: float, fewest: float, weigh: Weigh) -> Proposal | None:
     """The totals of least weight whose costs, in closed form, keep to `share` of the data budget and the analysts'.
 
-    `play`: mixed, sampled, or hru: sampled with one record and one action a round. `fewest`: records of the
-    synopsis. None where no game is left.
+    Args:
+        setting: public facts.
+        play: mixed, sampled, or hru: sampled with one record and one action a round.
+        share: the part of the data budget for the game, above 0 and at most 1.
+        fewest: records of the synopsis.
+        weigh: what is minimised, as a function of a sketch's totals.
+
+    Returns:
+        The best proposal, or None where no game is left.
     """
     spans = _spans(setting, play, fewest)
     axes = [np.geomspace(low, high, POINTS) if high > low else np.array([low]) for low, high in spans]
@@ -136,7 +143,15 @@ def _affordable(setting: PublicParameters, play: str, share: float, totals: Sequ
 def allowed_data_travel(
     setting: PublicParameters, mixed: bool, records: Numbers, actions: Numbers, density: Numbers
 ) -> Numbers:
-    """Return the `E_D` that the analysts' budget allows, nearly."""
+    """Return the `E_D` that the analysts' budget allows, nearly.
+
+    Args:
+        setting: public facts.
+        mixed: whether play is mixed; else it is sampled.
+        records: drawn in all.
+        actions: drawn in all; not read in mixed play.
+        density: of the query player's distributions. All three arrays have one shape, which the result has, too.
+    """
     size, budget = Size.of(setting), setting.analyst_budget
     if not setting.protects_analysts:
         return np.full_like(records, MAX_DATA_TRAVEL)
@@ -152,7 +167,13 @@ def allowed_data_travel(
 
 
 def settle(proposal: Proposal, setting: PublicParameters, share: float) -> GameParameters | None:
-    """Return the proposal as a game that keeps to `share` of the data budget and to the analysts', or None."""
+    """Return the proposal as a game that keeps to `share` of the data budget and to the analysts', or None.
+
+    Args:
+        proposal: the totals.
+        setting: public facts, whose options may force single parameters.
+        share: the part of the data budget for the game.
+    """
     size = Size.of(setting)
     game = in_rounds(proposal, size, setting.options)
     actions = math.inf if game.play == "mixed" else (game.rounds - 1) * game.draws
@@ -194,7 +215,18 @@ def in_rounds(proposal: Proposal, size: Size, options: Mapping[str, object]) -> 
 def with_query_rate(
     game: GameParameters, data_rate: float, setting: PublicParameters, size: Size, share: float
 ) -> GameParameters | None:
-    """Return the game with this `eta_D`, and the largest `eta_Q` that `share` of the data budget allows."""
+    """Return the game with this `eta_D`, and the largest `eta_Q` that `share` of the data budget allows.
+
+    Args:
+        game: whose rates are replaced.
+        data_rate: `eta_D`, in nats for each whole unit of payoff.
+        setting: public facts.
+        size: of the same setting.
+        share: the part of the data budget for the game.
+
+    Returns:
+        The game, or None where it keeps to that part at no rate.
+    """
     allowed = share * usable_rho(setting.data_budget)
 
     def fits(query_rate: float) -> bool:

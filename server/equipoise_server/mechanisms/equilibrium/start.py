@@ -37,7 +37,15 @@ class Begun:
 
 
 def begin(start: PriorStart, setting: PublicParameters, data: Counts, seed: bytes, progress: OnStep) -> Begun:
-    """Measure the prior's marginals, or read what was released of them, and fit it. No workload is an argument."""
+    """Measure the prior's marginals, or read what was released of them, and fit it. No workload is an argument.
+
+    Args:
+        start: the plan of the prior.
+        setting: of the run.
+        data: the private table; its marginals are counted, unless they were released before.
+        seed: of the round.
+        progress: called before and after.
+    """
     progress("measuring", 0, 1)
     measured = measured_for(start.prior, setting, data, seed)
     progress("measuring", 1, 1)
@@ -54,7 +62,13 @@ def certify_all(
 ) -> dict[str, Answers]:
     """Return the synopsis's answers to every analyst, with intervals, each analyst's alone.
 
-    `counts`, `synopsis`: of all analysts' queries, one after another.
+    Args:
+        begun: the measured prior.
+        workloads: of the analysts who are present.
+        counts: the table's, int64[k] of all analysts' queries, one after another.
+        synopsis: the synopsis's counts of the same queries.
+        seed: of the round.
+        progress: called before anything is tested.
     """
     # Told once, before anything, as in repair.
     progress("repairing", 0, 1)

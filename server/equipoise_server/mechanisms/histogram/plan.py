@@ -120,6 +120,11 @@ def half_widths_of(
     """Return the half-widths of queries that cover so many cells, in units of 2^-40: int64[k].
 
     Half a record more than the noise reaches, as the answer is rounded to whole records; and a unit of the grid.
+
+    Args:
+        parameters: of the plan.
+        covered: universe cells that each query covers, int64[k].
+        setting: of the plan.
     """
     size = setting.universe_size
     law = noise_distribution(parameters.noise, MAX_MOVED)
@@ -137,6 +142,11 @@ def standard_errors_of(
 
     The noise of the cells, less the mean of all cells' noise. The nearest record, to which an answer is rounded,
     moves it by at most half a record.
+
+    Args:
+        parameters: of the plan.
+        covered: universe cells that each query covers, int64[k].
+        setting: of the plan.
     """
     size = setting.universe_size
     variance = float(noise_distribution(parameters.noise, MAX_MOVED).variance)

@@ -79,7 +79,16 @@ def noisy_counts(
     seed: bytes,
     progress: OnStep,
 ) -> dict[str, NDArray[np.int64]]:
-    """The noisy counts of each analyst who is present, int64[k]: what the whole round costs."""
+    """Return the noisy counts of each analyst who is present, int64[k]: what the whole round costs.
+
+    Args:
+        setting: of the plan.
+        parameters: of the plan.
+        data: the private table.
+        workloads: of the analysts who submitted one.
+        seed: of the round; each analyst has a stream of its own.
+        progress: called before and after counting.
+    """
     present = planned_workloads(setting, data, workloads)
     law = noise_distribution(parameters.noise, parameters.l1_sensitivity)
     progress("counting", 0, 1)
@@ -93,7 +102,13 @@ def noisy_counts(
 
 
 def noisy_answers(parameters: NoiseParameters, noisy: NDArray[np.int64], records: int) -> Answers:
-    """Noisy counts, int64[k], as one analyst's answers."""
+    """Return noisy counts as one analyst's answers.
+
+    Args:
+        parameters: of the plan.
+        noisy: one analyst's counts, int64[k].
+        records: of the table.
+    """
     law = noise_distribution(parameters.noise, parameters.l1_sensitivity)
     error = standard_error_on_grid(law.variance, records)
     return answers_within(noisy_on_grid(noisy, records), parameters.noise.method, parameters.half_width, error)

@@ -34,7 +34,17 @@ class NoiseParameters(Parameters):
 
 
 def plan_noise(name: str, calibrate: Calibration, setting: PublicParameters) -> MechanismPlan:
-    """Plan a round of the mechanism called `name`, with noise of the law that `calibrate` gives."""
+    """Plan a round of the mechanism called `name`, with noise of the law that `calibrate` gives.
+
+    Args:
+        name: of the mechanism.
+        calibrate: gives the noise, and its event, that a budget allows.
+        setting: public facts.
+
+    Raises:
+        InvalidArgument: the setting is not valid, or has options, of which there are none.
+        BudgetExhausted: the noise would exceed the data budget.
+    """
     check_setting(setting)
     check_no_options(name, setting)
     l1_sensitivity = sum(share.l1_sensitivity for share in setting.shares)

@@ -171,7 +171,15 @@ def learn(
     records: int,
     stream: KeyedStream,
 ) -> Answers:
-    """Compute one analyst's answers: T rounds, then a fit, then the test of the fit."""
+    """Compute one analyst's answers: T rounds, then a fit, then the test of the fit.
+
+    Args:
+        parameters: of the plan.
+        workload: the analyst's.
+        data: the private table.
+        records: of the table.
+        stream: the randomness of this analyst's run.
+    """
     if workload.empty:
         return NO_ANSWERS
     counts = data.count(workload)

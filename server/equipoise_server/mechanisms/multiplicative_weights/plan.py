@@ -102,7 +102,16 @@ def with_rounds(setting: PublicParameters, rounds: int) -> WeightsParameters:
 
 
 def reach_of(setting: PublicParameters, noise: GaussianNoise, rounds: int) -> float:
-    """Return how far any measured fraction is from the truth, but for a third of beta."""
+    """Return how far any measured fraction is from the truth, but for a third of beta.
+
+    Args:
+        setting: public facts.
+        noise: of one measurement.
+        rounds: measurements for each analyst.
+
+    Returns:
+        A fraction of the records.
+    """
     measured = len(setting.shares) * rounds * setting.largest_share
     largest = noise.law(MAX_MOVED).quantile(Fraction(setting.beta) / 3 / (2 * measured))
     return largest / setting.records + rounding_error(setting.records, setting.universe_size)

@@ -37,7 +37,7 @@ class ResidualNoise:
         except InvalidArgument as problem:
             raise ValueError(str(problem)) from None
         if (told.largest, told.ordered) != (self.largest, self.ordered):
-            raise ValueError("these are not the largest sets of a family, in order")
+            raise ValueError("largest and ordered must be those of a family, in its order")
         if len(told.residuals) != len(self.parameters):
             raise ValueError(f"{len(self.parameters)} parameters for {len(told.residuals)} residuals")
 

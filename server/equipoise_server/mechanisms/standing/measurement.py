@@ -88,7 +88,7 @@ class Measurement:
     ) -> Outcome:
         """Measure the residuals. There are no answers."""
         if workloads:
-            raise ValueError("nobody asks anything in a measurement")
+            raise ValueError(f"workloads must be none in a measurement, not {len(workloads)}")
         check_table(setting, data)
         progress("measuring", 0, 1)
         measured = measure(data, MeasurementParameters.from_json(plan.parameters).noise, seed, "measurement")

@@ -203,11 +203,11 @@ def test_what_cannot_be_served_is_refused_by_name() -> None:
 def test_parameters_that_do_not_fit_one_another_are_refused() -> None:
     none = parameters_of(Equilibrium().plan(setting_of({"prior": "none", "rounds": 6, "play": "mixed"})))
     own = parameters_of(Equilibrium().plan(setting_of({"prior": "own"})))
-    with pytest.raises(ValueError, match="without a prior there is a game"):
+    with pytest.raises(ValueError, match="game must be set"):
         replace(none, game=None)
-    with pytest.raises(ValueError, match="nothing is played"):
+    with pytest.raises(ValueError, match="the plan has no game"):
         _ = own.played
-    with pytest.raises(ValueError, match="with a prior there is no repair"):
+    with pytest.raises(ValueError, match="repair must not be set"):
         replace(none, start=own.start)
     text = own.to_json().replace('"prior":{', '"prior":null,"x":{')
     with pytest.raises(VerificationFailed):

@@ -1,0 +1,103 @@
+"""A whole session by the commands alone, from statements in a file and statements that are typed."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.shop_commands import BUDGETS, GAME, STATEMENTS, TERMS, Run, register
+
+from equipoise.cli import main
+
+SESSION = ["shop", "--share", "ann=5/40", "--share", "bob=5/40", "--data-epsilon", "8", "--data-delta", "1e-4"]
+
+
+def lines(capsys: pytest.CaptureFixture[str], profile: Path, *arguments: object) -> list[Any]:
+    """The objects that a command prints with --json, one a line."""
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, arguments), "--profile", str(profile), "--json"])
+    printed = capsys.readouterr()
+    assert not ended.value.code, printed.err
+    return [json.loads(line) for line in printed.out.splitlines()]
+
+
+def test_a_session_by_the_commands_alone(
+    place: Path,
+    run: Run,
+    refused: Callable[..., str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    register(run, place)
+    plan = run("operator", "operator", "session", "plan", *SESSION, "--mechanism", "online")["plan"]
+    assert plan["analyst_budget"] is None
+    opened = run("operator", "operator", "session", "open", *SESSION, "--mechanism", "online", "--ending", "stop")
+    session_id = opened["round"]["id"]
+    assert opened["round"]["terms"]["session"] == {"length": 10, "turn_seconds": 0, "ending": "stop"}
+    assert [each["round"]["id"] for each in run("operator", "operator", "session", "list")["sessions"]] == [
+        session_id
+    ]
+    assert run("operator", "operator", "session", "show", session_id)["round"] == opened["round"]
+    (listed,) = run("ann", "sessions")["sessions"]
+    assert (listed["id"], listed["terms"]["analyst_budget"], listed["answered"]) == (session_id, None, 0)
+
+    statements = place / "statements.json"
+    assert "does not protect analysts from one another" in refused("ann", "ask", session_id, statements)
+    ask = ("ask", session_id, "--accept-unprotected")
+    first = lines(capsys, place / "ann", *ask, statements)
+    assert [(each["sequence"], len(each["answers"])) for each in first] == [(1, 8), (2, 1), (3, 1)]
+    assert first[0]["answers"][1]["cell"] == "red / m"
+    assert lines(capsys, place / "ann", *ask, statements) == first
+    assert lines(capsys, place / "bob", *ask, statements)[1]["slot"] > first[-1]["slot"]
+
+    # Analysts see how many of their own have answers, operators how many there are of all.
+    assert run("ann", "show", session_id)["answered"] == 3
+    assert run("ann", "sessions")["sessions"][0]["answered"] == 3
+    progress = run("operator", "operator", "session", "show", session_id)["progress"]
+    assert (progress["phase"], progress["done"], progress["total"]) == ("answering", 6, 10)
+
+    # What is piped in, or typed, comes after all that was asked.
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{json.dumps(STATEMENTS[1])}\n\n"))
+    (piped,) = lines(capsys, place / "ann", *ask)
+    assert piped["sequence"] == 4
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"among": {}}\n'))
+    assert "statement.among" in refused("ann", *ask)
+    monkeypatch.setattr(
+        "sys.stdin", Terminal(f'nonsense\n{{"marginal": ["shape"]}}\n{json.dumps(STATEMENTS[2])}\n')
+    )
+    with pytest.raises(SystemExit) as ended:
+        main([*ask, "--profile", str(place / "ann")])
+    assert not ended.value.code
+    shown = capsys.readouterr()
+    assert "statement: is not JSON" in shown.err
+    assert "shape" in shown.err
+    assert re.search(r" 5 +[0-9.-]+ ", shown.out)
+    assert "was asked before" in refused("ann", *ask, statements, "--after", 1)
+    assert "your share allows 5 statements" in refused("ann", *ask, statements, "--after", 5)
+
+    assert run("operator", "operator", "session", "close", session_id)["round"]["state"] == "sealed"
+    assert "takes no more statements" in refused("bob", *ask, statements, "--after", 3)
+    assert lines(capsys, place / "ann", *ask, statements) == first
+
+    # Results have the labels of what was asked, however it was.
+    run("operator", "operator", "round", "run", session_id)
+    run("operator", "operator", "round", "release", session_id)
+    run("ann", "wait", session_id)
+    labelled = run("ann", "results", session_id)["answers"]
+    assert [each["statement"] for each in labelled] == [0] * 8 + [1, 2, 3, 4]
+    assert labelled[1]["cell"] == "red / m"
+
+    round_id = run("operator", "operator", "round", "open", *TERMS, *BUDGETS, *GAME)["round"]["id"]
+    assert "is a round, not a session" in refused("operator", "operator", "session", "show", round_id)
+
+
+class Terminal(io.StringIO):
+    """Somebody who types."""
+
+    def isatty(self) -> bool:
+        return True
