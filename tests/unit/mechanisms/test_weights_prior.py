@@ -120,9 +120,7 @@ def tables(records: int) -> dict[str, NDArray[np.int64]]:
 
 
 @pytest.mark.parametrize("structure", ["random", "even", "product"])
-def test_where_turns_measure_everything_the_better_start_is_chosen_and_expectations_are_near(
-    structure: str,
-) -> None:
+def test_where_turns_measure_everything_the_better_start_is_chosen(structure: str) -> None:
     workload = compile_workload([Marginal(each) for each in itertools.combinations(SIZES, 3)], SCHEMA)
     public = replace(
         setting(), records=2000, shares=(Share("a0", 4, workload.query_count),), data_budget=Budget(1.0, 1e-7)

@@ -29,9 +29,7 @@ from equipoise_server.mechanisms.prior.plan import PriorParameters
 
 TIMES_PROJECTION = 1.6  # times `projection`'s mean error: 1.1 to 2.6 on tables of Adult and binary attributes
 UNLEARNT = 0.023  # of predicates that no round measures: on Adult, of 200 after 24 rounds
-LEARNT_PART = (
-    0.7  # of a measured statement's noise: 0.4 to 0.9 on made-up tables over 120 and 1,152 records that can exist
-)
+LEARNT_PART = 0.7  # of a measured statement's noise: 0.4 to 1 on made-up tables, `|X|` = 120 and 1,152
 STRUCTURED = 1 << 14  # records that can exist, from which on a table is taken to have structure as Adult has
 
 
@@ -52,14 +50,17 @@ class Measuring(Protocol):
 def expected_from_nothing(setting: PublicParameters, turns: Measuring) -> float:
     """Return the mean error without a prior: at most a multiple of what a fit to noise on every statement leaves.
 
-    Of predicates, those that no round measures err by at least what the hypothesis has not learnt.
+    Of predicates, those that no round measures err by at least what the hypothesis has not learnt. Of a large
+    universe that is all, as was measured on Adult and binary attributes.
     """
     noise, _ = least_gaussian(setting.data_budget)
     law = noise_distribution(noise, sum(share.l1_sensitivity for share in setting.shares))
     deviation = math.sqrt(float(law.variance)) / setting.records
 
     def of_share(share: Share) -> float:
-        fitted = min(TIMES_PROJECTION * fitted_error(deviation, share), learnt_error(setting, turns, share))
+        fitted = TIMES_PROJECTION * fitted_error(deviation, share)
+        if setting.universe_size < STRUCTURED:
+            fitted = min(fitted, learnt_error(setting, turns, share))
         if not only_predicates(share):
             return fitted
         return math.hypot(fitted, UNLEARNT * (1 - learnt_share(turns, share)))
@@ -89,10 +90,16 @@ def learnt_share(turns: Measuring, share: Share) -> float:
 
 
 def learnt_error(setting: PublicParameters, turns: Measuring, share: Share) -> float:
-    """Return the mean error of measured statements; that some are measured again hardly helps the others."""
+    """Return the mean error of measured statements.
+
+    Where there are more turns than tables, each is measured again and again. Of predicates only few are.
+    """
     variance = float(turns.noise.variance) * share.l1_sensitivity / max(1, share.statements)
-    noise = LEARNT_PART * gaussian_mean(variance) / setting.records
-    return noise if only_predicates(share) else at_most(noise, UNIFORM_OF_CELL * share.statements / share.queries)
+    if only_predicates(share):
+        return LEARNT_PART * gaussian_mean(variance) / setting.records
+    again = max(1.0, turns.rounds / share.statements)
+    noise = LEARNT_PART * gaussian_mean(variance / again) / setting.records
+    return at_most(noise, UNIFORM_OF_CELL * share.statements / share.queries)
 
 
 def unstructured(setting: PublicParameters, share: Share) -> float:
