@@ -1,4 +1,4 @@
-"""The list of mutants fits the tree, so that each can be tried again; and the tool tells what survives."""
+"""The tool that tries mutants refuses a list that does not fit, and tells what survives; its page has the list."""
 
 from __future__ import annotations
 
@@ -54,14 +54,9 @@ def tree(path: Path, find: str = " + 1", replace: str = "", verdict: str = CATCH
     return path
 
 
-def test_every_mutant_s_place_stands_once_and_its_tests_exist() -> None:
-    done = told("--check")
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 def test_the_page_has_the_whole_list() -> None:
     table = told("--table").stdout
-    assert table.count("\n") > 40
+    assert table.count("\n") > 80
     assert table in (ROOT / "docs" / "mutants.md").read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""The scripts that count files and lines count code, and neither prose nor tests nor generated code."""
+"""The scripts that count files and lines count code alone, and the list of mutants fits the tree."""
 
 from __future__ import annotations
 
@@ -61,6 +61,13 @@ def test_lines_are_counted_without_generated_code(tree: Path) -> None:
         "server/equipoise_server 5 lines 3 files",
         "the two packages together 11 lines 5 files",
     ]
+
+
+def test_every_mutant_s_place_stands_once_and_its_tests_exist() -> None:
+    """Whoever moves what a mutant replaces, or a test that notices it, says where it is now."""
+    command = [sys.executable, str(TOOLS / "mutants.py"), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stderr, done.returncode) == ("", 0)
 
 
 def test_every_production_module_can_be_read_at_once() -> None:

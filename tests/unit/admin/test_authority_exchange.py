@@ -24,6 +24,8 @@ from equipoise_server.admin.checks import check_state
 from equipoise_server.admin.identities import add_identity, renew_identity, revoke_identity
 from equipoise_server.admin.live_deployment import RETRY_SECONDS, LiveDeployment
 from equipoise_server.admin.state_directory import open_deployment
+from equipoise_server.identity.names import certified_name
+from equipoise_server.identity.succession import certificates_of
 from equipoise_server.storage.crash_points import CrashPoint, install_hook
 from equipoise_server.storage.tables.identity import certificates, identities
 from equipoise_server.storage.tables.transparency import record_items, records
@@ -136,6 +138,22 @@ def test_what_is_signed_anew_ends_as_before_and_the_old_ends_with_its_authority(
     assert events(state) == [AuthorityEvent.ROTATED, AuthorityEvent.RETIRED]
     rotate_authority(state, clock)  # and again
     check_state(state, clock)
+
+
+def test_everybody_fetches_own_certificates_alone(state: Path) -> None:
+    """A certificate says who else is known here."""
+    rotate_authority(state, clock)
+    deployment = open_deployment(state, NOW)
+    store, authority = deployment.open_store(), deployment.authority
+    with store.read() as connection:
+        held = {
+            name: certificates_of(connection, authority, name, NOW) for name in ("auditor", "operator", "nobody")
+        }
+    store.close()
+    assert {
+        name: [certified_name(read_certificate(pem), authority.deployment) for pem in own]
+        for name, own in held.items()
+    } == {"auditor": ["auditor"], "operator": ["operator"], "nobody": []}
 
 
 @pytest.mark.parametrize(("point", "time"), ROTATING)

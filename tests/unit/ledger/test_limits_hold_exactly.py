@@ -13,6 +13,8 @@ from equipoise_server.ledger.caps import Cap, at_order, fits, limits
 
 CAPS = [Cap(1.0, 1e-6), Cap(3.0, 1e-9), Cap(0.1, 1e-5), Cap(20.0, 1e-12), Cap(1.0, 0.3)]
 COUNTING = [at_order("order", cap) for cap in CAPS] + [Cap(3.0, 1e-6, 9.0), Cap(8.0, 1e-6, 4.0)]
+# Of so large an epsilon the last place of a double is more than a unit, and rounds up here.
+COUNTING += [Cap(121793.455, 1e-6, 5.0), Cap(586782.082, 1e-8, 2.0)]
 
 
 def epsilon_of(divergence: int, order: float, delta: Decimal) -> Decimal:

@@ -131,6 +131,15 @@ def test_receipts_of_other_answers_are_found() -> None:
     assert found(with_evidence(bundle, receipt=None)) is Check.RECEIPT
 
 
+@pytest.mark.parametrize("promised", [{"max_half_width": 0.001}, {"opened_root": "00" * 32}])
+def test_the_receipt_that_was_kept_promises_what_is_on_record(promised: dict[str, Any]) -> None:
+    """What the custodian shows as its copy promises the right terms; what the analyst was given does not."""
+    log = log_of()
+    bundle = AT_ONCE.bundle(log)
+    for receipt in replace(AT_ONCE, promised=promised).receipts(log):
+        assert found(bundle, papers(receipt=receipt)) is Check.RECEIPT
+
+
 def test_other_statements_are_found() -> None:
     log = log_of()
     bundle = AT_ONCE.bundle(log)

@@ -27,6 +27,7 @@ from equipoise_server.mechanisms.residuals.variances import (
     product_covariances,
     product_variances,
 )
+from equipoise_server.randomness.stream import KeyedStream
 
 SEED = b"\x05" * 32
 SIZES, ORDERED = (3, 5, 2, 1, 6), (1, 4)
@@ -134,6 +135,22 @@ def test_restored_tables_err_as_their_variances_say() -> None:
     variances = cell_variances(noise, (0, 1, 4))
     assert (np.abs(errors.mean(axis=0)) < 5.5 * np.sqrt(variances / 30)).all()
     assert (errors**2).mean() == pytest.approx(variances.mean(), rel=0.15)
+
+
+def test_no_two_residuals_read_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does anything else under the same seed that has another label."""
+    read: list[tuple[str, ...]] = []
+    derive = KeyedStream.derive
+
+    def spy(seed: bytes, *labels: str) -> KeyedStream:
+        read.append(labels)
+        return derive(seed, *labels)
+
+    monkeypatch.setattr(KeyedStream, "derive", spy)
+    noise, data = random_noise(), DenseCounts(histogram(), SIZES)
+    for label in ("test", "another"):
+        measure(data, noise, SEED, label)
+    assert len(read) == len(set(read)) == 2 * len(noise.parameters)
 
 
 def root_mean_squared_error(sizes: tuple[int, ...], ways: tuple[int, ...]) -> float:

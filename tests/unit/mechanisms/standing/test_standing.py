@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 from hashlib import sha256
 
@@ -28,10 +29,12 @@ from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Outcome, PublicParameters
 from equipoise_server.mechanisms.registry import check_workload, mechanism
+from equipoise_server.mechanisms.residuals.estimates import Estimates
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
+from equipoise_server.mechanisms.standing.answering import measured_answers
 from equipoise_server.mechanisms.standing.family import planned_noise
 from equipoise_server.mechanisms.standing.measurement import MeasurementParameters, as_options
-from equipoise_server.mechanisms.standing.reach import code_lengths
+from equipoise_server.mechanisms.standing.reach import code_lengths, log_chance, reaches
 from equipoise_server.mechanisms.standing.released import OPTION, ReleasedMeasurement
 
 SCHEMA = Schema.from_json('{"a": 4, "b": 3, "c": 2, "one": 1, "d": 5}')
@@ -240,7 +243,7 @@ def test_a_code_word_is_as_long_as_what_it_says() -> None:
     schema = Schema.from_json('{"a": 40, "b": 40}')
     family = ResidualFamily.closed(schema.sizes, [(0, 1)])
     one, other = ((attribute("a") == value) & (attribute("b") == value) for value in ("3", "5"))
-    asked: list[Statement] = [attribute("a") == "3", one, one | other, Marginal(("a",))]
+    asked: list[Statement] = [attribute("a") == "3", one, one | other, Among("a", ("3", "7")), Marginal(("a",))]
     lengths = code_lengths(compile_workload(asked, schema), family)
     kind, of_three_sets = 1, 2
     category = 1 + (40 * 41 // 2).bit_length()  # a run of one, which is shorter to say than a choice of one
@@ -248,4 +251,28 @@ def test_a_code_word_is_as_long_as_what_it_says() -> None:
     assert lengths[0] == kind + 1 + of_three_sets + category
     assert lengths[1] == kind + 1 + of_three_sets + 2 * category
     assert lengths[2] == kind + 2 + 2 * (coefficient + of_three_sets + 2 * category)
-    assert set(lengths[3:].tolist()) == {2 + of_three_sets + (40).bit_length()}
+    assert lengths[3] == kind + 1 + of_three_sets + 1 + (41 * math.comb(40, 2)).bit_length()
+    assert set(lengths[4:].tolist()) == {2 + of_three_sets + (40).bit_length()}
+
+
+@pytest.mark.parametrize("beta", [0.5, 0.05, 1e-6])
+def test_either_side_of_an_interval_has_half_of_its_part_of_beta(beta: float) -> None:
+    """By Chernoff's bound: `exp(-r^2 / 2)` on each side, of a statement with so long a code word."""
+    bits = np.arange(60)
+    for each, reach in zip(bits.tolist(), reaches(log_chance(beta), bits).tolist(), strict=True):
+        assert beta * 2.0**-each * (1 - 1e-5) <= 2 * math.exp(-(reach**2) / 2) <= beta * 2.0**-each
+
+
+@pytest.mark.parametrize("records", [3, 7 * 10**5, 10**9 + 7])
+@pytest.mark.parametrize("deviation", [0.0, 1 / 3])
+def test_an_interval_covers_the_rounding_of_everything_in_it(records: int, deviation: float) -> None:
+    """A truth as far off as the noise may be, and the slack of the sums beyond it, on either side."""
+    reach, slack = np.full(50, 7.1), np.full(50, 1e-6)
+    counts = np.arange(50, dtype=np.float64) * (records / 101)
+    told = measured_answers(
+        Estimates(np.asarray(counts, np.float64), np.full(50, deviation**2), slack), records, reach
+    )
+    for count, low, high in zip(counts.tolist(), told.lows.tolist(), told.highs.tolist(), strict=True):
+        off = Fraction(7.1) * Fraction(deviation) + Fraction(1e-6)
+        for truth in (Fraction(count) - off, Fraction(count) + off):
+            assert low <= max(Fraction(0), min(truth / records, Fraction(1))) * 2**40 <= high
