@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +19,7 @@ from equipoise.model.rounds import Share
 from equipoise.queries.fixed_point import ONE
 from equipoise.queries.predicates import AllOf, Among
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -102,6 +105,52 @@ def test_the_planner_takes_what_is_expected_to_err_less() -> None:
     assert free == min(own, none, key=lambda plan: plan.expected_error)
     nameless = replace(setting(), attributes=())
     assert MECHANISM.plan(nameless) == MECHANISM.plan(replace(nameless, options={"prior": "none"}))
+
+
+def tables(records: int) -> dict[str, NDArray[np.int64]]:
+    """Without structure, even, and of two independent parts."""
+    choose, cells = np.random.default_rng(5), SCHEMA.universe_size
+    one, other = choose.dirichlet(np.ones(12)), choose.dirichlet(np.ones(8))
+    parts = {
+        "random": choose.dirichlet(np.ones(cells)),
+        "even": np.full(cells, 1 / cells),
+        "product": np.multiply.outer(one, other).reshape(-1),
+    }
+    return {name: choose.multinomial(records, each).astype(np.int64) for name, each in parts.items()}
+
+
+@pytest.mark.parametrize("structure", ["random", "even", "product"])
+def test_where_turns_measure_everything_the_better_start_is_chosen(structure: str) -> None:
+    workload = compile_workload([Marginal(each) for each in itertools.combinations(SIZES, 3)], SCHEMA)
+    public = replace(
+        setting(), records=2000, shares=(Share("a0", 4, workload.query_count),), data_budget=Budget(1.0, 1e-7)
+    )
+    data = DenseCounts(tables(2000)[structure], SCHEMA.sizes)
+    truth, errors = data.count(workload) / 2000, {}
+    for prior in ("own", "none"):
+        forced = replace(public, options={"prior": prior})
+        plan = MECHANISM.plan(forced)
+        outcome = MECHANISM.run(forced, plan, data, {"a0": workload}, SEED, lambda *_: None)
+        errors[prior] = float(np.abs(outcome.answers["a0"].values / ONE - truth).mean())
+        assert 0.5 < errors[prior] / plan.expected_error < 2
+    chosen = MECHANISM.starts(public)[0].prior
+    assert errors[chosen] <= 1.1 * min(errors.values())
+
+
+def test_less_is_expected_of_a_prior_where_fewer_records_can_exist_that_nothing_measures() -> None:
+    """Of many statements, of which turns measure few: only a large universe is taken to have structure."""
+
+    def expected(**sizes: int) -> tuple[float, float]:
+        universe = math.prod(sizes.values())
+        public = replace(
+            setting(), universe_size=universe, attributes=tuple(sizes.values()), shares=(Share("a0", 2000, 2000),)
+        )
+        own, none = (MECHANISM.plan(replace(public, options={"prior": prior})) for prior in ("own", "none"))
+        return own.expected_error, none.expected_error
+
+    small, large = expected(a=4, b=3, c=4, d=2), expected(a=16, b=16, c=16, d=16)
+    assert small[0] > 2 * large[0]
+    assert large[0] < large[1]
 
 
 @pytest.mark.parametrize(

@@ -19,16 +19,18 @@ from equipoise_server.mechanisms.answers import answers_within
 from equipoise_server.mechanisms.checking import check_enumerable, check_setting, planned_workloads
 from equipoise_server.mechanisms.interface import GRID_BITS, OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
+from equipoise_server.mechanisms.multiplicative_weights.forecast import (
+    expected_from_nothing,
+    expected_from_prior,
+)
 from equipoise_server.mechanisms.multiplicative_weights.plan import (
     WeightsParameters,
     check_options,
     data_parts,
-    expected_error,
     plan_weights,
 )
 from equipoise_server.mechanisms.multiplicative_weights.prior_plan import (
     PriorWeightsParameters,
-    expected_from_prior,
     plan_from_prior,
     prior_events,
 )
@@ -107,7 +109,7 @@ class MultiplicativeWeights:
             parameters,
             data_parts(setting, parameters),
             max_half_width=parameters.proven / 2**GRID_BITS,
-            expected_error=expected_error(setting, parameters.rounds),
+            expected_error=expected_from_nothing(setting, parameters),
             seconds=counting_seconds(setting) + weights_seconds(setting, parameters.rounds),
             memory_bytes=counting_bytes(setting) + fitting_bytes(setting),
         )
@@ -120,7 +122,7 @@ class MultiplicativeWeights:
             parameters,
             prior_events(setting, parameters),
             max_half_width=parameters.tests.limit / 2**GRID_BITS,
-            expected_error=expected_from_prior(setting, parameters),
+            expected_error=expected_from_prior(setting, parameters, parameters.prior),
             max_uncertified=setting.queries,
             seconds=counting_seconds(setting)
             + weights_seconds(setting, parameters.rounds)

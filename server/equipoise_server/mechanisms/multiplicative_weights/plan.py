@@ -10,12 +10,9 @@ from fractions import Fraction
 from equipoise import accounting
 from equipoise.accounting import RHO_UNIT, PrivacyEvent, PureDpEvent, ZcdpEvent
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.model.rounds import Share
 from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, key
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, usable_rho, with_samplers
-from equipoise_server.mechanisms.calibration import least_gaussian, noise_distribution
 from equipoise_server.mechanisms.equilibrium.options import whole
-from equipoise_server.mechanisms.expected_error import fitted_error, mean_over_queries, only_predicates
 from equipoise_server.mechanisms.hypothesis import gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GAUSSIAN_NOISE, MAX_MOVED, GaussianNoise
@@ -30,8 +27,6 @@ SELECT_SHARE = Fraction(1, 8)  # of one analyst's budget
 CERTIFY_SHARE = Fraction(1, 8)
 USUAL_ROUNDS = 24  # where no number of rounds proves anything useful
 MAX_USEFUL_WIDTH = 0.25  # an error that is worth proving
-TIMES_PROJECTION = 1.6  # times `projection`'s mean error: 1.1 to 2.6 on tables of Adult and binary attributes
-UNLEARNT = 0.023  # of predicates that no round measures: on Adult, of 200 after 24 rounds
 MAX_ROUNDS = 512
 UPWARD = 1 + 1e-9
 
@@ -130,24 +125,6 @@ def on_the_grid(error: float) -> int:
 def usual_rounds(setting: PublicParameters) -> int:
     """Return the number of rounds where no proof says more: no more than any share has statements."""
     return min(USUAL_ROUNDS, max(share.statements for share in setting.shares))
-
-
-def expected_error(setting: PublicParameters, rounds: int) -> float:
-    """Return the mean error that is expected: a multiple of what a fit to noise on every statement leaves.
-
-    Of predicates, those that no round measures err by at least what the hypothesis has not learnt.
-    """
-    noise, _ = least_gaussian(setting.data_budget)
-    law = noise_distribution(noise, sum(share.l1_sensitivity for share in setting.shares))
-    deviation = math.sqrt(float(law.variance)) / setting.records
-
-    def of_share(share: Share) -> float:
-        fitted = TIMES_PROJECTION * fitted_error(deviation, share)
-        if not only_predicates(share):
-            return fitted
-        return math.hypot(fitted, UNLEARNT * max(0.0, 1 - rounds / max(1, share.statements)))
-
-    return min(1.0, mean_over_queries(setting, of_share))
 
 
 def affordable(setting: PublicParameters, rounds: int) -> bool:

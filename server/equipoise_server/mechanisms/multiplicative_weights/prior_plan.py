@@ -17,7 +17,7 @@ from equipoise_server.mechanisms.multiplicative_weights.plan import on_the_grid,
 from equipoise_server.mechanisms.noise_calibration import GAUSSIAN_NOISE, GaussianNoise
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.prior.choice import STANDING
-from equipoise_server.mechanisms.prior.forecast import expected_largest, expected_mean
+from equipoise_server.mechanisms.prior.forecast import expected_largest
 from equipoise_server.mechanisms.prior.plan import PriorParameters, plan_prior, standing_prior
 from equipoise_server.mechanisms.repair.final_tests import FinalTestParameters, plan_final_tests
 
@@ -86,8 +86,3 @@ def prior_events(setting: PublicParameters, parameters: PriorWeightsParameters) 
     ]
     truncated = parameters.prior.truncation() + parameters.tests.truncation(analysts)
     return with_samplers(parts, truncated, setting.data_budget.epsilon)
-
-
-def expected_from_prior(setting: PublicParameters, parameters: PriorWeightsParameters) -> float:
-    """Return the mean error that is expected."""
-    return expected_mean(parameters.prior, setting)
