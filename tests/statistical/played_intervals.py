@@ -210,7 +210,8 @@ def statistics_of(prior: str, beta: float = BETA) -> Play:
     histogram = statistics_session.table(2000, 0.3)
     mechanism = SESSION_MECHANISMS["low_sensitivity"]
     plan, asked = mechanism.plan(setting), statistics_session.everything_asked(setting)
-    data = database_of(setting.attributes, DenseCounts(histogram))
+    counted_in = DenseCounts(histogram, setting.attributes)
+    data = database_of(setting.attributes, counted_in)
 
     def true_answer(statement: CompiledStatistic | CompiledWorkload) -> float:
         if isinstance(statement, CompiledStatistic):
@@ -220,9 +221,7 @@ def statistics_of(prior: str, beta: float = BETA) -> Play:
     truth = {name: np.array([true_answer(each) for each in own.statements]) for name, own in asked.items()}
 
     def told(number: int) -> Told:
-        outcome = play(
-            mechanism, setting, plan, DenseCounts(histogram), asked, number.to_bytes(32), lambda *_: None
-        )
+        outcome = play(mechanism, setting, plan, counted_in, asked, number.to_bytes(32), lambda *_: None)
         return together(outcome.answers, truth)
 
     return Play(plan, told)
