@@ -32,7 +32,7 @@ from equipoise_server.mechanisms.repair import analyst_repair, private_weights
 from equipoise_server.mechanisms.repair.analyst_repair import (
     AnalystRepairParameters,
     Served,
-    answer_afresh,
+    answer_with_fresh_noise,
 )
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, PrivateWeights
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
@@ -126,7 +126,7 @@ def repair_law(
             patch.object(KeyedStream, "derive", lambda *_: ChosenStream(choices)),
             patch.object(analyst_repair, "is_positive", is_positive),
             patch.object(RepairPlaces, "granted", granted),
-            patch.object(analyst_repair, "answer_afresh", marked),
+            patch.object(analyst_repair, "answer_with_fresh_noise", marked),
         ):
             return repair_all(setting, parameters, workloads, counts, synopsis, start, SEED, lambda *_: None)
 
@@ -172,7 +172,7 @@ def answers_law(
             patch.object(DiscreteLaplace, "draw", draw),
             patch.object(PrivateWeights, "answer", tested),
         ):
-            return answer_afresh(parameters, name, served, records, start, SEED)
+            return answer_with_fresh_noise(parameters, name, served, records, start, SEED)
 
     law: Law = {}
     for answers, chance in every_run(program):

@@ -39,14 +39,14 @@ class Remembered:
     def truth(self) -> NDArray[np.int64]:
         return self._truth
 
-    def held(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
+    def multiset_answers(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
         key = multiset.tobytes()
         if key not in self._held:
-            self._held[key] = self._question.held(multiset)
+            self._held[key] = self._question.multiset_answers(multiset)
         return self._held[key]
 
-    def told(self, expected: NDArray[np.int64]) -> Answers | None:
-        return self._question.told(expected)
+    def prior_answers(self, expected: NDArray[np.int64]) -> Answers | None:
+        return self._question.prior_answers(expected)
 
     def direction(self, signs: NDArray[np.int64]) -> NDArray[np.int64]:
         return self._question.direction(signs)

@@ -72,13 +72,13 @@ def by_expected_error(plans: Plans) -> Candidate:
 
 def by_promise(plans: Plans) -> Candidate:
     """Return the best candidate for an operator who answers for bounds."""
-    plans = _near(plans, lambda candidate, _: said(candidate.alpha))
-    least = min(said(plan.max_half_width) for _, plan in plans)
-    plans = _near(plans, lambda _, plan: said(plan.max_half_width))
+    plans = _near(plans, lambda candidate, _: counted_error(candidate.alpha))
+    least = min(counted_error(plan.max_half_width) for _, plan in plans)
+    plans = _near(plans, lambda _, plan: counted_error(plan.max_half_width))
 
     def order(pair: tuple[Candidate, MechanismPlan]) -> tuple[tuple[float, ...], bool, float, float, str]:
         candidate, plan = pair
-        unsaid = (candidate.alpha, plan.max_half_width) if least == said(SAYS_NOTHING) else ()
+        unsaid = (candidate.alpha, plan.max_half_width) if least == counted_error(SAYS_NOTHING) else ()
         return unsaid, _charges_analysts(plan), candidate.alpha, plan.seconds, candidate.mechanism
 
     return min(plans, key=order)[0]
@@ -93,6 +93,6 @@ def _charges_analysts(plan: MechanismPlan) -> bool:
     return plan.analyst_cost not in (None, Cost())
 
 
-def said(error: float) -> float:
+def counted_error(error: float) -> float:
     """Return the error as `by_promise` counts it: 1 where it is `SAYS_NOTHING` or more."""
     return error if error < SAYS_NOTHING else 1.0

@@ -37,7 +37,11 @@ from equipoise_server.mechanisms.projection.mechanism import Projection
 from equipoise_server.mechanisms.projection.plan import gaussian_law
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.mechanisms.repair import private_weights
-from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, answer_afresh
+from equipoise_server.mechanisms.repair.analyst_repair import (
+    AnalystRepairParameters,
+    Served,
+    answer_with_fresh_noise,
+)
 from equipoise_server.mechanisms.repair.private_weights import (
     SCORE_ROUNDING,
     PrivateWeights,
@@ -164,7 +168,7 @@ def repaired(limit: int, proven: int, monkeypatch: pytest.MonkeyPatch) -> Answer
     )
     served = Served(ASKED, ASKED.counts(HISTOGRAM), SynopsisCounts(ASKED.counts(HISTOGRAM), RECORDS))
     monkeypatch.setattr(DiscreteLaplace, "draw", noise_of(lambda law: -(1 << 40) if law.rate < 0.5 else 0))
-    return answer_afresh(parameters, "a", served, RECORDS, np.ones(4), bytes(32))
+    return answer_with_fresh_noise(parameters, "a", served, RECORDS, np.ones(4), bytes(32))
 
 
 def test_where_the_test_has_failed_a_repair_tells_what_is_proven_without_it_or_nothing(

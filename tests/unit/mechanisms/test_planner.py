@@ -25,7 +25,7 @@ from equipoise_server.mechanisms.choice import (
     by_expected_error,
     by_promise,
     choose,
-    said,
+    counted_error,
 )
 from equipoise_server.mechanisms.explanation import why
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -86,8 +86,8 @@ def test_alpha_counts_what_may_end_uncertified_as_one() -> None:
     assert alpha(plan(0.25), ROUND) == 0.25
     assert alpha(plan(0.25, 1000), ROUND) == pytest.approx(0.25 + 0.75 * 0.25)
     assert alpha(plan(0.001, 4000), ROUND) == alpha(plan(1.5), ROUND) == 1
-    assert said(0.4999) == 0.4999
-    assert said(0.5) == said(0.9) == 1
+    assert counted_error(0.4999) == 0.4999
+    assert counted_error(0.5) == counted_error(0.9) == 1
 
 
 def test_certifying_little_does_not_win() -> None:
@@ -181,9 +181,9 @@ def assert_none_is_better(best: Candidate, candidates: Sequence[Candidate]) -> N
         if other.plan is None or (other.beyond and not best.beyond):
             continue
         assert best.beyond == "" or other.beyond
-        assert said(best.alpha) <= said(other.alpha) * (1 + NEAR)
-        if said(other.alpha) == said(best.alpha) == 1:
-            assert said(best.plan.max_half_width) <= said(other.plan.max_half_width) * (1 + NEAR)
+        assert counted_error(best.alpha) <= counted_error(other.alpha) * (1 + NEAR)
+        if counted_error(other.alpha) == counted_error(best.alpha) == 1:
+            assert counted_error(best.plan.max_half_width) <= counted_error(other.plan.max_half_width) * (1 + NEAR)
 
 
 WINNERS = (

@@ -121,8 +121,8 @@ class Epochs:
             raise ValueError(f"slot {slot} is over, or is not one of the session's {self._slots:,} slots")
         self.pass_to(slot)
         self._streams.ask(slot, encoded)
-        expected = question.held(self._multiset)
-        answers = question.told(expected)
+        expected = question.multiset_answers(self._multiset)
+        answers = question.prior_answers(expected)
         if answers is None:
             answers = uncertified(expected) if self.used_up else self._tested(slot, question, expected)
         self.pass_to(slot + 1)

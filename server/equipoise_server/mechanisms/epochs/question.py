@@ -46,11 +46,11 @@ class Question(Protocol):
         """Return the true answers, int64[cells] between 0 and `units`. Only this method reads the data."""
         ...
 
-    def held(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
+    def multiset_answers(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return what a multiset, int64[|X|] how often each element, answers: int64[cells] in units of 2^-40."""
         ...
 
-    def told(self, expected: NDArray[np.int64]) -> Answers | None:
+    def prior_answers(self, expected: NDArray[np.int64]) -> Answers | None:
         """Return the answers that follow from what was published before the session; None where they do not.
 
         That depends on the statement and on what was published before, and on no other statement. So others see no
@@ -89,20 +89,20 @@ class LinearQuestion:
         """Counts."""
         return self.data.count(self.statement)
 
-    def held(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
+    def multiset_answers(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the share of the multiset's records."""
         return on_grid(self.statement.counts(multiset), int(multiset.sum()))
 
-    def told(self, expected: NDArray[np.int64]) -> Answers | None:
+    def prior_answers(self, expected: NDArray[np.int64]) -> Answers | None:
         """Return what a prior's measurement tells within its half-width."""
-        return told_within(self.known, self.statement, expected)
+        return prior_answers_within(self.known, self.statement, expected)
 
     def direction(self, signs: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return each record's cell decides, or none does."""
         return self.statement.transpose(signs) << DIRECTION_BITS
 
 
-def told_within(
+def prior_answers_within(
     known: tuple[MeasuredPrior, int] | None, statement: CompiledWorkload, expected: NDArray[np.int64]
 ) -> Answers | None:
     """Return what a prior's measurement tells of a statement; None without one, or where it tells too little.

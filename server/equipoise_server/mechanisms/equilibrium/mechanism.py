@@ -98,7 +98,7 @@ class Equilibrium:
                 lambda done, total: progress("playing", done, total),
             )
         if begun is not None:
-            cells = np.concatenate([cells, begun.laid_out])
+            cells = np.concatenate([cells, begun.prior_records])
         synopsis = Synopsis(cells)
         held = SynopsisCounts(synopsis.counts(together), len(synopsis))
         if begun is not None:

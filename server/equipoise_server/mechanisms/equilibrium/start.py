@@ -31,7 +31,7 @@ class Begun:
     prior: Prior
 
     @property
-    def laid_out(self) -> NDArray[np.int64]:
+    def prior_records(self) -> NDArray[np.int64]:
         """The records along the prior that the synopsis has: int64, universe cells."""
         return self.prior.records(self.parameters.laid_out)
 

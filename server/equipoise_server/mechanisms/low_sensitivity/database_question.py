@@ -16,7 +16,7 @@ from equipoise.queries.fixed_point import GRID_BITS, on_grid
 from equipoise.queries.statistics import CompiledStatistic, Databases, grid_units
 from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkload
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.mechanisms.epochs.question import DIRECTION_BITS, Scale, told_within
+from equipoise_server.mechanisms.epochs.question import DIRECTION_BITS, Scale, prior_answers_within
 from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
 from equipoise_server.mechanisms.residuals.product_terms import needed_axes
 
@@ -103,15 +103,15 @@ class DatabaseQuestion:
         """Return the data's value, rounded down to the scale's units."""
         return np.array([int(self.statistic.values(self.data)[0]) * self.scale.units >> GRID_BITS], dtype=np.int64)
 
-    def held(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
+    def multiset_answers(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the mean value of the candidates, int64[candidates] how often each, rounded down."""
         high, low = (int((half * multiset).sum()) for half in np.divmod(self._values, 1 << _HALF))
         return np.array([((high << _HALF) + low) // int(multiset.sum())], dtype=np.int64)
 
-    def told(self, expected: NDArray[np.int64]) -> Answers | None:
+    def prior_answers(self, expected: NDArray[np.int64]) -> Answers | None:
         """Return what a prior's measurement tells of a predicate within its half-width: it tells no statistic."""
         return (
-            told_within(self.known, self.statistic.predicate, expected)
+            prior_answers_within(self.known, self.statistic.predicate, expected)
             if isinstance(self.statistic, Proportion)
             else None
         )

@@ -93,7 +93,7 @@ def repair_analysts(
         if name in served:
             own = served[name]
             if granted[slot]:
-                answers[name] = answer_afresh(parameters, name, own, records, start, seed)
+                answers[name] = answer_with_fresh_noise(parameters, name, own, records, start, seed)
             else:
                 answers[name] = from_synopsis(parameters, own.synopsis, certified=not positive[slot])
     return {name: answers[name] for name in served}
@@ -116,7 +116,7 @@ def from_synopsis(parameters: AnalystRepairParameters, synopsis: SynopsisCounts,
     return answers_within(values, SYNOPSIS, parameters.certified_half_width) if certified else uncertified(values)
 
 
-def answer_afresh(
+def answer_with_fresh_noise(
     parameters: AnalystRepairParameters,
     analyst: str,
     served: Served,

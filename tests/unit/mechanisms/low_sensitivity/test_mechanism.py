@@ -191,7 +191,7 @@ def test_candidates_count_by_how_often_they_are_held() -> None:
         question = DatabaseQuestion(statistic, candidates, candidates, scale_for(Fraction(1, 100)))
         values = [int(statistic.values(database_of(SCHEMA.sizes, DenseCounts(each)))[0]) for each in tables]
         weighted = sum(value * int(times) for value, times in zip(values, often, strict=True))
-        assert question.held(often).tolist() == [weighted // int(often.sum())]
+        assert question.multiset_answers(often).tolist() == [weighted // int(often.sum())]
         up, down = (question.direction(np.array([sign])) for sign in (1, -1))
         assert up.tolist() == [value >> 24 for value in values] == (-down).tolist()
         assert int(np.ptp(up)) <= 1 << 16

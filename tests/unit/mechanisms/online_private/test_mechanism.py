@@ -205,10 +205,10 @@ class Untouchable:
     def truth(self) -> NDArray[np.int64]:
         raise AssertionError("the data were touched")
 
-    def held(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
+    def multiset_answers(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
         return multiset[:1]
 
-    def told(self, expected: NDArray[np.int64]) -> None:
+    def prior_answers(self, expected: NDArray[np.int64]) -> None:
         pass
 
     def direction(self, signs: NDArray[np.int64]) -> NDArray[np.int64]:  # noqa: ARG002
