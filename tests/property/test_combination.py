@@ -54,7 +54,7 @@ def test_a_query_that_is_added_again_counts_again(statements: list[Linear], seed
 def test_a_combination_refuses_what_is_not_in_the_workload() -> None:
     combination = Combination(compile_workload([Marginal(("colour",))], SCHEMA))
     for queries in ([3], [-1], [[0]]):
-        with pytest.raises(ValueError, match="quer(y|ies)"):
+        with pytest.raises(ValueError, match=r"quer(y|ies)"):
             combination.add(np.array(queries), np.ones(np.shape(queries), dtype=np.int64))
     with pytest.raises(ValueError, match="coefficient"):
         combination.add(np.array([0]), np.array([1, 2]))
