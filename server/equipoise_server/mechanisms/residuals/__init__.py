@@ -5,7 +5,7 @@ A component, not a mechanism: it plans nothing by itself and promises nothing. T
 - `family`: `ResidualFamily.closed(sizes, sets, ordered=())` is all marginals of a round: the sets given and all of
   their subsets. It has `sets`, `largest` and `residuals`, and refuses what is too large or malformed
   (`InvalidArgument`).
-- `allocation`: `least_summed(family, rho, weights)` gives an `Allocation`
+- `allocation`: `least_summed(family, rho, weights)` and `least_largest(family, rho, scales)` give an `Allocation`
   with the `noise`, a `ResidualNoise`: one integer for each residual. It costs at most `rho` when one record is
   replaced (`ResidualNoise.rho()`, which is `accounting.residuals_rho`). It is a `canonical_object`, to be put into
   a plan.

@@ -1,10 +1,11 @@
-"""Divides a data budget among the residuals of a family, for a least sum of variances.
+"""Divides a data budget among the residuals of a family: for a least sum of variances, or a least largest one.
 
 With `v_A` what variance `s_A = 1` of a residual adds to the objective, and `c_A` what its precision `1 / s_A`
 costs, `sum v_A s_A` is least under `sum c_A / s_A = rho` for `s_A = sqrt(c_A / v_A) T / rho`, `T = sum sqrt(c_A
-v_A)`, and is `T^2 / rho`. The cost is no such sum but that of the worst of many kinds of pairs of records. Weights
-on the kinds, which adapt, make it one: `c_A` is their mean. Whatever the weights, `T^2 / rho` bounds the optimum
-from below, for the largest cost is at least the mean; and the `s` found, scaled until the worst kind costs rho,
+v_A)`, and is `T^2 / rho`. Two things are not such sums, and are made so by weights that adapt: the cost is that of
+the worst of many kinds of pairs of records (weights on kinds; `c_A` is their mean), and the objective may be the
+largest of many variances (weights on sets; `v_A` is their mean). Whatever the weights, `T^2 / rho` bounds the
+optimum from below, for the largest is at least the mean; and the `s` found, scaled until the worst kind costs rho,
 bounds it from above.
 
 This is a search in floating point, on public numbers. Its result is integers, which are charged for what they are
@@ -75,41 +76,77 @@ def least_summed(
         BudgetExhausted: the noise would be coarser than its sampler can draw.
     """
     chosen = _cells(family) if weights is None else weights
-    use = Uses.of(family, chosen, asked)
-    if not family.residuals:
-        return Allocation(ResidualNoise.of(family, ()), 0.0, 0.0)
-    costs, budget = Costs.of(family), float(rho)
-    scale = np.array([chosen[axes] for axes in use.sets])
-    uses = use.total(scale)
-    # T is concave in the weights on kinds, and its derivatives are proportional to the kinds' costs. A step
-    # multiplies each weight by a power of its derivative; the power grows while steps succeed, and falls where one
-    # would lower T.
-    on_kinds = costs.start()
-    best, value, highest, power = np.empty(0), math.inf, 0.0, FIRST_POWER
-    best_on_kinds, by_kind = on_kinds, np.empty(0)
-    for _ in range(STEPS):
-        means = costs.means(on_kinds)
-        total = _sum(np.sqrt(means * uses))
-        if total >= highest:
-            highest, best_on_kinds, power = total, on_kinds, power + -(-power // 3)
-            spread = np.sqrt(means / uses) * (total / budget)
-            by_kind = costs.by_kind(spread)
-            worst = float(by_kind.max())
-            objective = _sum(use.variances(spread) * scale) * worst / budget
-            if objective < value:
-                best, value = spread * (worst / budget), objective
-        else:
-            power = -(-power // 4)
-        if not costs.weighed or value <= highest**2 / budget * (1 + GAP):
-            break
-        on_kinds = _multiplied(best_on_kinds, by_kind, power)
-    noise = _rounded_up(family, best, budget)
-    reached = use.variances(1 / np.array(list(_precisions(family, noise).values()))) * scale
-    return Allocation(noise, _sum(reached), highest**2 / budget if costs.weighed else 0.0)
+    return _least(family, rho, chosen, asked, largest=False)
+
+
+def least_largest(
+    family: ResidualFamily,
+    rho: float | Fraction,
+    scales: Mapping[Axes, float] | None = None,
+    asked: Asked = "cells",
+) -> Allocation:
+    """Minimise the largest mean variance of a table over its scale.
+
+    Args:
+        family: what is measured.
+        rho: the budget, for replacing one record.
+        scales: for some sets of the family, above 0, as in `least_summed`; 1 for each of the largest sets if
+        nothing
+            is given. In no order all cells of a table have the same variance.
+        asked: whose mean variance counts on ordered axes.
+
+    Raises as `least_summed` does.
+    """
+    chosen = dict.fromkeys(family.largest, 1.0) if scales is None else scales
+    return _least(family, rho, chosen, asked, largest=True)
 
 
 def _cells(family: ResidualFamily) -> dict[Axes, float]:
     return {axes: float(math.prod(family.sizes[axis] for axis in axes)) for axes in family.largest}
+
+
+def _least(
+    family: ResidualFamily, rho: float | Fraction, weights: Mapping[Axes, float], asked: Asked, largest: bool
+) -> Allocation:
+    """Maximise T over the weights, in which it is concave, by multiplicative steps that never lower it.
+
+    The derivatives of T are proportional to the costs of the kinds of pairs and to the variances of the sets. A
+    step multiplies each weight by a power of its derivative; the power grows while steps succeed, and falls where
+    one would lower T.
+    """
+    use = Uses.of(family, weights, asked)
+    if not family.residuals:
+        return Allocation(ResidualNoise.of(family, ()), 0.0, 0.0)
+    costs, budget = Costs.of(family), float(rho)
+    scale = np.array([weights[axes] for axes in use.sets])
+    factors = 1 / scale if largest else scale
+    on_kinds = costs.start()
+    on_sets = np.full(len(factors), 1 / len(factors)) if largest else np.ones(len(factors))
+    best, value, highest, power = np.empty(0), math.inf, 0.0, FIRST_POWER
+    kept = on_kinds, on_sets
+    slopes: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+    for _ in range(STEPS):
+        means, uses = costs.means(on_kinds), use.total(on_sets * factors)
+        total = _sum(np.sqrt(means * uses))
+        if total >= highest:
+            highest, kept, power = total, (on_kinds, on_sets), power + -(-power // 3)
+            spread = np.sqrt(means / uses) * (total / budget)
+            by_kind, reached = costs.by_kind(spread), use.variances(spread) * factors
+            slopes = by_kind, reached
+            worst = float(by_kind.max())
+            objective = (float(reached.max()) if largest else _sum(reached)) * worst / budget
+            if objective < value:
+                best, value = spread * (worst / budget), objective
+        else:
+            power = -(-power // 4)
+        if value <= highest**2 / budget * (1 + GAP) or slopes is None or not (largest or costs.weighed):
+            break
+        on_kinds = _multiplied(kept[0], slopes[0], power) if costs.weighed else on_kinds
+        on_sets = _multiplied(kept[1], slopes[1], power) if largest else on_sets
+    noise = _rounded_up(family, best, budget)
+    reached = use.variances(1 / np.array(list(_precisions(family, noise).values()))) * factors
+    bound = highest**2 / budget if costs.weighed else 0.0
+    return Allocation(noise, float(reached.max()) if largest else _sum(reached), bound)
 
 
 def _multiplied(weights: NDArray[np.float64], slopes: NDArray[np.float64], power: int) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from equipoise.errors import BudgetExhausted, InvalidArgument, VerificationFaile
 from equipoise.records.codec import codec_of
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.residuals import allocation_terms
-from equipoise_server.mechanisms.residuals.allocation import least_summed
+from equipoise_server.mechanisms.residuals.allocation import least_largest, least_summed
 from equipoise_server.mechanisms.residuals.axis_bases import AxisBasis, Centred
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.haar import Haar
@@ -182,21 +182,32 @@ def test_levels_answer_prefixes_of_100_bins_far_better_than_single_bins() -> Non
 def test_an_allocation_spends_its_rho_and_comes_near_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes, rho = (2,) * 8, 0.01
     family = ResidualFamily.closed(sizes, itertools.combinations(range(8), 3))
-    allocated = least_summed(family, rho)
-    assert rho * (1 - 1e-3) < allocated.noise.rho() <= rho
-    assert allocated.bound <= allocated.value <= allocated.bound * 1.003
+    for allocated in (least_summed(family, rho), least_largest(family, rho)):
+        assert rho * (1 - 1e-3) < allocated.noise.rho() <= rho
+        assert allocated.bound <= allocated.value <= allocated.bound * 1.003
     # Weights on the worst pairs are worth something: the diagonals alone give more variance at the same cost.
+    weighed = least_summed(family, rho).value
     monkeypatch.setattr(allocation_terms, "MAX_WEIGHED_TYPES", 0)
     plain = least_summed(family, rho)
-    assert allocated.value < 0.97 * plain.value
+    assert weighed < 0.97 * plain.value
     assert plain.bound == 0
+
+
+def test_the_largest_variance_is_levelled_by_its_scales() -> None:
+    family = ResidualFamily.closed((9, 4, 2), [(0, 1), (2,)])
+    even = least_largest(family, 0.1).noise
+    assert cell_variances(even, (0, 1)).max() == pytest.approx(cell_variances(even, (2,)).max(), rel=0.01)
+    scaled = least_largest(family, 0.1, {(0, 1): 1.0, (2,): 4.0}).noise
+    assert 4 * cell_variances(scaled, (0, 1)).max() == pytest.approx(cell_variances(scaled, (2,)).max(), rel=0.01)
 
 
 def test_every_machine_finds_the_same_integers() -> None:
     """A replay plans again and compares exactly. These were found once; a power of NumPy's would change them."""
     family = ResidualFamily.closed((2, 3, 5), [(0, 1), (1, 2)], (2,))
     summed = 4312321, 3407838, 695480, 1795734, 1162151, 12936961, 6057671, 5384102, 3508622
+    largest = 2661674, 3592421, 1106339, 2311443, 1155722, 7985021, 7928994, 7007600, 3503800
     assert least_summed(family, 0.01).noise.parameters == summed
+    assert least_largest(family, 0.01).noise.parameters == largest
 
 
 def test_what_cannot_be_allocated_is_refused() -> None:
@@ -206,7 +217,7 @@ def test_what_cannot_be_allocated_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="not one of the family"):
         least_summed(family, 0.1, {(0, 2): 1.0})
     with pytest.raises(InvalidArgument, match="above 0"):
-        least_summed(family, 0.1, {(0, 1): 1.0, (2,): 0.0})
+        least_largest(family, 0.1, {(0, 1): 1.0, (2,): 0.0})
     with pytest.raises(BudgetExhausted):
         least_summed(family, 1e-30)
     assert least_summed(ResidualFamily.closed((3,), []), 0.1).noise.rho() == 0
