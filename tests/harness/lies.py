@@ -77,6 +77,14 @@ def receipts_by_an_unknown_key() -> Seeds:
     return None
 
 
+def receipts_in_another_name() -> Seeds:
+    """Receipts are the custodian's, over what was asked, and for an analyst who has not asked it."""
+    for module, kind in ((submissions, "ReceiptPayload"), (answer_journal, "SessionReceiptPayload")):
+        honest = getattr(module, kind)
+        _exchange(module, kind, lambda *told, honest=honest: replace(honest(*told), analyst="bob"))
+    return None
+
+
 def one_seed() -> Seeds:
     """All rounds have one seed."""
     return lambda: bytes(range(32))

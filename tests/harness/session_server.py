@@ -17,7 +17,7 @@ from equipoise.errors import (
 )
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import Ending, RoundState, SessionTerms
-from equipoise.profile.profile import LOG_KEYS
+from equipoise.profile.profile import LOG_KEYS, SETTINGS, settings_text
 from equipoise.profile.receipt_store import ReceiptStore
 from equipoise.queries.predicates import attribute
 from equipoise.queries.statements import Marginal, Statement
@@ -131,6 +131,7 @@ def asked_of(
     """All answers that the client gives."""
     keepsakes = None
     if keep is not None:
+        (keep / SETTINGS).write_bytes(settings_text("127.0.0.1:1", "ann"))
         (keep / LOG_KEYS).write_text(KEY.verifier.to_text() + "\n")
         keepsakes = ReceiptStore(keep)
     with connected(handlers(ask)) as connection:

@@ -23,7 +23,7 @@ from equipoise.commands.verification import bundle
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import RoundState
-from equipoise.profile.profile import LOG_KEYS
+from equipoise.profile.profile import LOG_KEYS, SETTINGS, settings_text
 from equipoise.profile.receipt_store import REFUSED_RECEIPTS, ReceiptStore, check_answered
 from equipoise.records.bundle import Bundle
 from equipoise.records.receipts import ReceiptPayload, SessionReceiptPayload
@@ -37,7 +37,8 @@ LOG = Custodian()
 
 
 def store_of(directory: Path) -> ReceiptStore:
-    """The store of a profile that trusts the custodian's first key."""
+    """The store of a profile of ann's that trusts the custodian's first key."""
+    (directory / SETTINGS).write_bytes(settings_text("127.0.0.1:1", "ann"))
     (directory / LOG_KEYS).write_text(LOG.trusted[0].to_text() + "\n")
     return ReceiptStore(directory)
 
@@ -245,6 +246,33 @@ def test_a_receipt_by_another_key_is_refused_at_once_and_kept_as_evidence(tmp_pa
     assert ReceiptStore(tmp_path).receipt(ROUND) is None
     assert refused_receipts(tmp_path) == [stranger.receipt(PAYLOAD if call == "SubmitWorkload" else withdrawn)]
     assert str(tmp_path / REFUSED_RECEIPTS / ROUND) in refused.value.message
+
+
+@pytest.mark.parametrize("call", ["SubmitWorkload", "WithdrawWorkload"])
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"analyst": "bob"}, "the receipt is for 'bob', not for you, 'ann'"),
+        ({"deployment": "elsewhere"}, "the receipt is of the deployment 'elsewhere', which is not that of"),
+    ],
+)
+def test_a_receipt_in_another_name_is_refused_at_once_and_kept_as_evidence(
+    tmp_path: Path, call: str, told: dict[str, str], words: str
+) -> None:
+    """Signed by the right key, for the right workload: and yet worthless to whom it is given."""
+    payload = replace(PAYLOAD, **told)
+    withdrawn = replace(payload, commitment=None, statements=0, queries=0)
+
+    def withdraw(_: Any, __: Any) -> Any:
+        return analyst_pb2.WithdrawWorkloadResponse(envelope=LOG.receipt(withdrawn))
+
+    answers = {"GetAnalystRound": open_round, "SubmitWorkload": accepting(payload), "WithdrawWorkload": withdraw}
+    with connected(answers) as connection:
+        client = Client(connection, store_of(tmp_path))
+        with pytest.raises(VerificationFailed, match=words):
+            client.submit(ROUND, STATEMENTS) if call == "SubmitWorkload" else client.withdraw(ROUND)
+    assert ReceiptStore(tmp_path).receipt(ROUND) is None
+    assert refused_receipts(tmp_path) == [LOG.receipt(payload if call == "SubmitWorkload" else withdrawn)]
 
 
 def test_a_receipt_by_a_known_and_a_coming_key_is_taken(tmp_path: Path) -> None:
