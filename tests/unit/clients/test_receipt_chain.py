@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.session_server import KEY, SESSION, STATEMENTS, Handler, Store, asked_of
+from harness.session_server import KEY, PROMISED, SESSION, STATEMENTS, Handler, Store, asked_of
 from harness.shown_rounds import PROMISE
 from harness.small_custodian import signing_key
 
@@ -16,8 +16,10 @@ from equipoise.clients import connection as connection_module
 from equipoise.errors import (
     VerificationFailed,
 )
+from equipoise.model.rounds import Ending
 from equipoise.profile.receipt_store import REFUSED_RECEIPTS, ReceiptStore, read_session_receipt
 from equipoise.records.envelopes import sign
+from equipoise.records.item_parts import RecordedSession
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE, chain_start, chain_step
 from equipoise.wire.results import answers_from_chunk
 
@@ -36,7 +38,16 @@ def other_key(store: Store) -> Handler:
 
 
 def other_terms(store: Store) -> Handler:
-    return store.handler(promise=replace(PROMISE, beta=0.5))
+    return store.handler(promise=replace(PROMISED, beta=0.5))
+
+
+def other_turns(store: Store) -> Handler:
+    """The session that is promised answers by turns; the one that was shown, at once."""
+    return store.handler(promise=replace(PROMISED, session=RecordedSession(Ending.STOP, 100, 1, 60)))
+
+
+def no_session(store: Store) -> Handler:
+    return store.handler(promise=PROMISE)
 
 
 def other_session(store: Store) -> Handler:
@@ -69,7 +80,17 @@ def other_deployment(store: Store) -> Handler:
 
 
 @pytest.mark.parametrize(
-    "lie", [other_answer, other_key, other_terms, other_session, other_analyst, other_deployment]
+    "lie",
+    [
+        other_answer,
+        other_key,
+        other_terms,
+        other_turns,
+        no_session,
+        other_session,
+        other_analyst,
+        other_deployment,
+    ],
 )
 def test_a_receipt_that_is_for_something_else_is_not_taken(tmp_path: Path, lie: Callable[[Store], Handler]) -> None:
     store = Store()

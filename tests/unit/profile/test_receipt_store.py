@@ -22,10 +22,11 @@ from equipoise.clients.analyst import Client
 from equipoise.commands.verification import bundle
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import RoundState
+from equipoise.model.rounds import Ending, RoundState
 from equipoise.profile.profile import LOG_KEYS, SETTINGS, settings_text
 from equipoise.profile.receipt_store import REFUSED_RECEIPTS, ReceiptStore, check_answered
 from equipoise.records.bundle import Bundle
+from equipoise.records.item_parts import RecordedSession
 from equipoise.records.receipts import ReceiptPayload, SessionReceiptPayload
 from equipoise.records.record import workload_commitment
 from equipoise.v1 import analyst_pb2, types_pb2
@@ -207,6 +208,9 @@ def refused_receipts(profile: Path) -> list[bytes]:
             "analyst budget epsilon 9.0, delta 1e-06, but epsilon 1.0, delta 1e-06 was shown to you",
         ),
         ({"seed_commitment": bytes([1]) * 32}, "was shown to you: the custodian has made two different promises"),
+        ({"close_time": 1}, "promises the close time 1, but none was shown to you"),
+        ({"release_grid_seconds": 3600}, "promises the release grid seconds 3600, but 0 was shown to you"),
+        ({"session": RecordedSession(Ending.STOP, 100, 2, 0)}, "promises the session's length 100, but none was shown to you"),
     ],
 )
 def test_a_receipt_that_promises_other_terms_than_were_shown_is_refused(
