@@ -102,7 +102,7 @@ class Client(ResultsClient):
         Raises:
             NotFound: there is no workload.
             WrongState: the round is sealed.
-            VerificationFailed: the receipt says anything else, is in another name, or is not signed by the custodian.
+            VerificationFailed: the receipt says anything else, is in another name, or not signed by the custodian.
         """
         holder = self._holder()
         request = analyst_pb2.WithdrawWorkloadRequest(

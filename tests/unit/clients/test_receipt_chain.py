@@ -54,7 +54,7 @@ def other_session(store: Store) -> Handler:
     return saying(store, session="ef" * 16)
 
 
-def saying(store: Store, **told: str) -> Handler:
+def saying(store: Store, **told: Any) -> Handler:
     """The first receipt says something else, with a chain that goes with it."""
 
     def serve(requests: Iterator[Any], _: Any) -> Iterator[Any]:

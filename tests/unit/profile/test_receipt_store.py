@@ -210,7 +210,10 @@ def refused_receipts(profile: Path) -> list[bytes]:
         ({"seed_commitment": bytes([1]) * 32}, "was shown to you: the custodian has made two different promises"),
         ({"close_time": 1}, "promises the close time 1, but none was shown to you"),
         ({"release_grid_seconds": 3600}, "promises the release grid seconds 3600, but 0 was shown to you"),
-        ({"session": RecordedSession(Ending.STOP, 100, 2, 0)}, "promises the session's length 100, but none was shown to you"),
+        (
+            {"session": RecordedSession(Ending.STOP, 100, 2, 0)},
+            "the session's length 100, but none was shown to you",
+        ),
     ],
 )
 def test_a_receipt_that_promises_other_terms_than_were_shown_is_refused(
@@ -261,7 +264,7 @@ def test_a_receipt_by_another_key_is_refused_at_once_and_kept_as_evidence(tmp_pa
     ],
 )
 def test_a_receipt_in_another_name_is_refused_at_once_and_kept_as_evidence(
-    tmp_path: Path, call: str, told: dict[str, str], words: str
+    tmp_path: Path, call: str, told: dict[str, Any], words: str
 ) -> None:
     """Signed by the right key, for the right workload: and yet worthless to whom it is given."""
     payload = replace(PAYLOAD, **told)

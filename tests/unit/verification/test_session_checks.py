@@ -45,9 +45,7 @@ LIES: dict[str, tuple[Told, Check]] = {
     "a slot beyond the turns": (replace(IN_TURNS, slots=(0, 3, 27)), Check.WORKLOAD),
     "a slot beyond the length": (replace(AT_ONCE, slots=(0, 4, 9)), Check.WORKLOAD),
     "a share beyond the shares": (
-        replace(
-            AT_ONCE, items={"round": {"session": SESSION | {"shares": 0}}}
-        ),
+        replace(AT_ONCE, items={"round": {"session": SESSION | {"shares": 0}}}),
         Check.WORKLOAD,
     ),
     "more statements than the share": (replace(AT_ONCE, items={"share": {"statements": 2}}), Check.WORKLOAD),
