@@ -106,6 +106,7 @@ SHARES: Columns[Share] = {
     **SHARES_OF_SESSION,
     "sensitivity": lambda share: f"{share.sensitivity:,}" if share.sensitivity else "not declared",
     "support": lambda share: f"{share.support:,}" if share.support else "not declared",
+    "ways": lambda share: f"{share.ways:,}" if share.ways else "not declared",
 }
 DATASETS: Columns[Dataset] = {
     "dataset": lambda each: each.name,
@@ -205,6 +206,8 @@ def _allowed(share: Share) -> str:
         allowed += f", sensitivity {share.sensitivity:,}"
     if share.support:
         allowed += f", support {share.support:,}"
+    if share.ways:
+        allowed += f", {counted(share.ways, 'attribute')} together"
     return allowed
 
 

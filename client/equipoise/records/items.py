@@ -123,11 +123,12 @@ class ShareItem:
     queries: int = key("queries", COUNT)
     sensitivity: int = key("sensitivity", COUNT)
     support: int = key("support", COUNT)
+    ways: int = key("ways", COUNT)
 
     @property
     def share(self) -> Share:
         """The share."""
-        return Share(self.analyst, self.statements, self.queries, self.sensitivity, self.support)
+        return Share(self.analyst, self.statements, self.queries, self.sensitivity, self.support, self.ways)
 
 
 @canonical_object

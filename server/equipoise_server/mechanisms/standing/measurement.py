@@ -72,7 +72,7 @@ class Measurement:
             MeasurementParameters(noise),
             [ZcdpEvent("residuals", charged)],
             max_half_width=half_width(noise, log_chance(setting.beta), setting.records),
-            expected_error=stated(cell_error(noise) / setting.records),
+            expected_error=stated(cell_error(noise, noise.largest) / setting.records),
             seconds=START_SECONDS + CELL_SECONDS * setting.universe_size + drawn,
             memory_bytes=PROCESS_BYTES + CELL_BYTES * (setting.universe_size + cells),
         )

@@ -134,7 +134,15 @@ def round_opened(connection: Connection, opened: RoundRecord, seed_fingerprint: 
     items += [
         _of_share(
             share,
-            ShareItem(opened.id, share.analyst, share.statements, share.queries, share.sensitivity, share.support),
+            ShareItem(
+                opened.id,
+                share.analyst,
+                share.statements,
+                share.queries,
+                share.sensitivity,
+                share.support,
+                share.ways,
+            ),
         )
         for share in terms.shares
     ]
