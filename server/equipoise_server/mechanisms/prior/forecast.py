@@ -94,7 +94,7 @@ def of_predicates(noise: float) -> float:
 def dense_variance(parameters: PriorParameters) -> float:
     """Return the mean variance, in records squared, of what tables say of half of each attribute's categories.
 
-    Of ordered attributes these are the first half as often as every other category, as ranges have less noise there.
+    Of ordered attributes these are the first half as often as every other category: ranges have less noise there.
     """
     noise = parameters.noise
     variances = []
