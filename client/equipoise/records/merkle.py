@@ -84,11 +84,6 @@ def inclusion_path(hashes: Sequence[bytes], index: int) -> list[bytes]:
     return [root_of(hashes[begin:end]) for begin, end in inclusion_ranges(index, len(hashes))]
 
 
-def consistency_path(hashes: Sequence[bytes], old_size: int) -> list[bytes]:
-    """The proof that the tree over these leaf hashes begins with that of `old_size` (RFC 6962 section 2.1.2)."""
-    return [root_of(hashes[begin:end]) for begin, end in consistency_ranges(old_size, len(hashes))]
-
-
 def verify_inclusion(hashed: bytes, index: int, size: int, path: Sequence[bytes], root: bytes) -> None:
     """Checks that the leaf with hash `hashed` is number `index` of the tree of this size and root.
 
