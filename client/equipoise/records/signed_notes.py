@@ -193,7 +193,17 @@ def verify_signatures(
     listed_keys: Sequence[VerifierKey],
     what: str,
 ) -> None:
-    """Checks that each signature of the message is by a trusted or a listed key, each by another, one by a trusted.
+    """Checks that every signature of a message is by a known key, each by another, and one by a trusted key.
+
+    Args:
+        message: the exact bytes that were signed.
+        signatures: all signatures.
+        trusted: one of them must have signed.
+        listed_keys: may have signed besides.
+        what: names the message in errors.
+
+    Raises:
+        VerificationFailed: a key has signed twice, is unknown, or no trusted one has; or a signature is wrong.
 
     The id is too short to name one key among hostile ones: whose signature it is, only the signature decides.
     """
