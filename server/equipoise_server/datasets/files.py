@@ -166,12 +166,15 @@ class ParquetFile(TableFile):
     def relation(self, connection: duckdb.DuckDBPyConnection, paths: Sequence[Path]) -> Relation:
         """Return the top-level columns with their types, and those that folders add."""
         files = [str(path) for path in paths]
-        partitioned = "true, hive_types_autocast = false" if os.path.isdir(self.path) else "false"
+        folders = paths[0].relative_to(self.path.resolve()).parts[:-1]
+        added = [folder.partition("=")[0] for folder in folders if "=" in folder]
+        partitioned = "true, hive_types_autocast = false" if added else "false"
         source = f"read_parquet(?, hive_partitioning = {partitioned})"
         described = connection.execute(f"DESCRIBE SELECT * FROM {source}", [files]).fetchall()
         elements = connection.execute("SELECT name, num_children FROM parquet_schema(?)", [files[0]]).fetchall()
         names = _top_level([(str(name), int(children or 0)) for name, children in elements])
-        names += tuple(str(row[0]) for row in described[len(names) :])
+        # DuckDB also adds what folders above the table are called; no attribute has an empty name.
+        names += tuple(str(row[0]) if row[0] in added else "" for row in described[len(names) :])
         columns = ", ".join(f"c{i}" for i in range(len(described)))
         return Relation(f"{source} AS t({columns})", (files,), names, tuple(str(row[1]) for row in described))
 
