@@ -104,9 +104,7 @@ class DatabaseTable:
         except ArgumentError:
             raise InvalidArgument("table: url", f"is no URL of a database, in {self.path.name}") from None
         if url.password is not None:
-            raise InvalidArgument(
-                "table: url", "must not have a password; name a file with it in password_file"
-            )
+            raise InvalidArgument("table: url", "must not have a password; name a file with it in password_file")
         if address.password_file is None:
             return url
         secret = self.path.parent / address.password_file
