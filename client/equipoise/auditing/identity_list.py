@@ -64,16 +64,23 @@ def registry_changes(
 ) -> list[IdentityChange | AuthorityChange]:
     """Returns every change of identities and of the authority in a log, once all of it is verified.
 
-    Raises `VerificationFailed` as checks A1, A2 and A4, and for a change that cannot follow those before it.
+    Args:
+        checkpoint: the signed note of the log's newest checkpoint.
+        leaves: all leaves of the log, in order.
+        records: all records, in the same order, with the items that auditors may see.
+        trusted: the keys that the auditor trusts.
+
+    Raises:
+        VerificationFailed: as checks A1, A2 and A4, or a change cannot follow those before it.
     """
     steps = open_steps(records, leaves)
     verified, _ = check_signatures(checkpoint, trusted, steps)
     check_root(verified, leaves)
     read_identities(steps)
-    return [_shown(step) for step in steps if step.record.has(IdentityItem) or step.record.has(AuthorityItem)]
+    return [_change_in(step) for step in steps if step.record.has(IdentityItem) or step.record.has(AuthorityItem)]
 
 
-def _shown(step: Step) -> IdentityChange | AuthorityChange:
+def _change_in(step: Step) -> IdentityChange | AuthorityChange:
     try:
         if step.record.has(AuthorityItem):
             exchange = step.one(AuthorityItem)
