@@ -202,12 +202,8 @@ def _ending(terms: Terms) -> str | None:
 
 def _allowed(share: Share) -> str:
     allowed = f"{counted(share.statements, 'statement')}, {counted(share.queries, 'query')}"
-    if share.sensitivity:
-        allowed += f", sensitivity {share.sensitivity:,}"
-    if share.support:
-        allowed += f", support {share.support:,}"
-    if share.ways:
-        allowed += f", {counted(share.ways, 'attribute')} together"
+    declared = {"sensitivity": share.sensitivity, "support": share.support, "ways": share.ways}
+    allowed += "".join(f", {name} {number:,}" for name, number in declared.items() if number)
     return allowed
 
 

@@ -125,6 +125,12 @@ class ShareItem:
     support: int = key("support", COUNT)
     ways: int = key("ways", COUNT)
 
+    @classmethod
+    def of(cls, round_id: str, share: Share) -> ShareItem:
+        """Return the item of a round's share."""
+        limits = share.sensitivity, share.support, share.ways
+        return cls(round_id, share.analyst, share.statements, share.queries, *limits)
+
     @property
     def share(self) -> Share:
         """The share."""
