@@ -30,7 +30,7 @@ def check_modes(state: Path, database: Path | None) -> None:
     files = [state / name for name in GUARD_FILES]
     if database is not None:
         files += [database, database.with_name(f"{database.name}-wal")]
-        _check(database.parent, stat.S_IWGRP | stat.S_IWOTH, "exchange the files in it", "go-w")
+        _check(database.parent, stat.S_IWGRP | stat.S_IWOTH, "exchange the store in it", "go-w")
     for file in files:
         _check(file, stat.S_IRWXG | stat.S_IRWXO, "open it", "600")
 

@@ -3,8 +3,8 @@
 A server with a wrong clock destroys seeds and results too early, closes and releases rounds too early, ends the
 turns of sessions, and signs receipts with wrong times. So the server compares the clock before every such step:
 with the last time that the store records when the server starts, and afterwards with the seconds that have passed
-since then, which nobody can set. If the readings differ, the server still answers other calls, but takes no step that
-cannot be undone until the clock is set right or until the holder of the state directory confirms the time
+since then, which nobody can set. If the readings differ, the server still answers other calls, but takes no step
+that cannot be undone until the clock is set right or until the holder of the state directory confirms the time
 (`equipoise-server clock confirm`).
 """
 
