@@ -156,23 +156,21 @@ class CompiledWorkload:
         """How much all counts together can move, in sum, when one record is replaced."""
         return int(self.statement_sensitivities.sum())
 
-    def statement_tables(self) -> list[Axes | None]:
+    def statement_tables(self) -> list[Axes]:
         """For each statement the axes, ascending, of the table that all of its queries are linear functions of.
 
-        Those are a marginal's axes, or the ones that a predicate's boxes constrain, without attributes of a single
-        category: they tell nothing apart. None for a marginal of some records only.
+        Those are a marginal's axes and the ones that boxes constrain, without attributes of a single category: they
+        tell nothing apart.
         """
         found = np.zeros(self.query_count, dtype=np.int64)
         for group in self.groups:
             found[group.queries] |= bits_of(group.axes)
         for marginal in self.marginals:
             found[marginal.first_query] = bits_of(marginal.axes)
+        for tables in self.restricted:
+            found[tables.first_queries] |= bits_of(tables.table_axes)
         telling = bits_of(tuple(axis for axis, size in enumerate(self.schema_sizes) if size > 1))
-        tables: list[Axes | None] = [*axes_of(found[self.statement_offsets[:-1]] & telling)]
-        for each in self.restricted:
-            for statement in np.searchsorted(self.statement_offsets, each.first_queries).tolist():
-                tables[statement] = None
-        return tables
+        return axes_of(found[self.statement_offsets[:-1]] & telling)
 
     def covered(self) -> NDArray[np.int64]:
         """For how many records of the universe each query is 1: int64[k], from what was asked and not cell by cell.

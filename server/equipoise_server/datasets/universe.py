@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ def check_universe(schema: Schema) -> None:
 
 
 def build_histogram(
-    schema: Schema, codes: Sequence[NDArray[np.int64]], counts: NDArray[np.int64]
+    schema: Schema, codes: Iterable[NDArray[np.int64]], counts: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Build the counts over the universe, int64[|X|], from groups of equal rows.
 

@@ -15,7 +15,7 @@ from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.lifecycle import Lifecycle
 from equipoise_server.rounds.opening import Opening
 from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.rounds.store.results import kept
+from equipoise_server.rounds.store.results import has_results
 from equipoise_server.rounds.store.rounds import IS_SESSION, NO_ROUND, read_own_round, read_round
 from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.attachments import Attachment
@@ -130,7 +130,7 @@ class Sessions:
         with self._context.store.read() as connection:
             # The other shares would make an attachment take longer the more analysts there are.
             record = _session(read_own_round(connection, session_id, analyst))
-            expired = record.state is RoundState.RELEASED and not kept(connection, session_id)
+            expired = record.state is RoundState.RELEASED and not has_results(connection, session_id)
             # By a wrong clock the session could seem closed, or answers not due that the analyst has already.
             trusted = record.state is not RoundState.OPEN or self._context.watch.problem(connection) is None
         if len(salt) != SALT_BYTES:

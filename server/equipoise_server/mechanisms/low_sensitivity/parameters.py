@@ -18,7 +18,7 @@ from equipoise_server.mechanisms.expected_error import noisy_answers_error
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.database_question import rounding, scale_for
 from equipoise_server.mechanisms.online.interface import session_length
-from equipoise_server.mechanisms.parameters import Parameters
+from equipoise_server.mechanisms.parameters import Parameters, read_either
 from equipoise_server.mechanisms.prior.forecast import expected_of_session
 
 _FRACTION = re.compile(r"[0-9]{1,15}(\.[0-9]{1,30}|/[1-9][0-9]{0,14})?")
@@ -44,8 +44,7 @@ class PriorStatisticsParameters(Parameters):
 
 def parameters_of(plan: MechanismPlan) -> LowSensitivityParameters | PriorStatisticsParameters:
     """Read the parameters of a plan, from a prior or from candidates."""
-    kind = PriorStatisticsParameters if '"told_half_width"' in plan.parameters else LowSensitivityParameters
-    return kind.from_json(plan.parameters)
+    return read_either(plan.parameters, LowSensitivityParameters, PriorStatisticsParameters)
 
 
 def sizes(setting: PublicParameters, universe: int) -> Session:
@@ -72,11 +71,11 @@ def expected_error(setting: PublicParameters, session: Session, parameters: Prio
     Statistics are expected to err as predicates do. One record in a window moves a quantile by far more than a
     fraction, so a false alarm costs much: its answer has the noise of the largest Delta.
     """
-    told, epochs = expected_of_session(parameters.prior, setting), parameters.epochs
+    prior_error, epochs = expected_of_session(parameters.prior, setting), parameters.epochs
     alarms = epochs.test_noise.tail(epochs.threshold) / 2 if epochs.threshold > 0 else 1.0
     part = min(alarms, epochs.cap / session.statements)
-    afresh = noisy_answers_error(epochs.answer_noise(1), epochs.scale.units)
-    return (1 - part) * told + part * afresh
+    fresh_error = noisy_answers_error(epochs.answer_noise(1), epochs.scale.units)
+    return (1 - part) * prior_error + part * fresh_error
 
 
 def declared_sensitivity(setting: PublicParameters) -> Fraction:
