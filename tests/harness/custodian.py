@@ -287,7 +287,7 @@ class Custodian:
             if entry.round_id == round_id and entry.action == "reserve"
         ]
         told = {"round": round_id, "opened_root": self.root("round-opened", round_id), "nonce": nonce}
-        times = {"seal_time": to_microseconds(self.time)}
+        times = {"seal_time": to_microseconds(self._time_of("reserve", round_id))}
         held = {"round": round_id, "charges": charges, "journal": self.head(), **times}
         items = [
             (
@@ -313,7 +313,7 @@ class Custodian:
 
     def release(self, round_id: str) -> None:
         spent = [each for each in self.journal if each.round_id == round_id and each.action == "spend"]
-        now = to_microseconds(self.time)
+        now = to_microseconds(self._time_of("spend", round_id))
         release_time = now + -now % (GRID_SECONDS * 1_000_000)
         told = {
             "round": round_id,
@@ -359,7 +359,7 @@ class Custodian:
             "round": round_id,
             "previous_root": self.root(kind, round_id),
             "reason": "no time",
-            "abort_time": to_microseconds(self.time),
+            "abort_time": to_microseconds(self._time_of("release" if state == "released" else "spend", round_id)),
         }
         state = "none" if round_id in self.unprotected else state
         cost = asdict(Cost() if state == "none" else charge_of(ANALYST_PARTS))
@@ -413,9 +413,16 @@ class Custodian:
         self.append("open-account", name, "", Cost(), json.dumps(events | counted))
 
     def append(self, action: str, account: str, round_id: str, cost: Cost, events: str) -> None:
-        self.time += timedelta(seconds=1)
+        last = self.journal[-1] if self.journal else None
+        if last is None or not round_id or (last.action, last.round_id) != (action, round_id):
+            self.time += timedelta(seconds=1)  # else they are of one transaction
         entry = JournalEntry(len(self.journal) + 1, self.time, action, account, round_id, cost, events, b"")
         self.journal.append(chained(self.journal[-1].digest if self.journal else START, entry))
+
+    def _time_of(self, action: str, round_id: str) -> datetime:
+        """The time of a round's entries, of whose transaction a step is; of a step without any, now."""
+        times = [each.time for each in self.journal if (each.action, each.round_id) == (action, round_id)]
+        return times[-1] if times else self.time
 
     def remove(self, round_id: str) -> None:
         """Takes all records of a round out of the log."""
