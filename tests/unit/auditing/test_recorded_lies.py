@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from datetime import timedelta
 from fractions import Fraction
 
 import pytest
@@ -260,3 +261,27 @@ def test_a_receipt_is_of_a_round_and_an_analyst_on_record(custodian: Custodian) 
     custodian.open(LATER)
     assert found(custodian, custodian.receipt(LATER, "ann", held)) == ""  # it may still ask for something else
     assert asdict(custodian.listed[LATER])["state"] == "open"
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("last", ["held", "other"])
+def test_of_two_receipts_the_newer_one_counts_in_whatever_order_they_are_given(
+    custodian: Custodian, order: int, last: str
+) -> None:
+    commitments = {"held": custodian.commitment(FIRST, "ann"), "other": bytes(32)}
+    receipts = []
+    for commitment in sorted(commitments, key=lambda each: each == last):
+        receipts.append(custodian.receipt(FIRST, "ann", commitments[commitment]))
+        custodian.time += timedelta(seconds=1)
+    checks = verify(custodian.archive(), custodian.trusted, (), receipts[::order]).checks
+    (detail,) = (check.detail for check in checks if check.number == "A11")
+    assert (detail == "") == (last == "held")
+
+
+def test_a_reading_that_is_recorded_of_another_auditor_is_not_one_s_own(custodian: Custodian) -> None:
+    custodian.admit("eve", "auditor")
+    custodian.own = AuditorLog("eve", {}, {FIRST: 1})
+    custodian.read_seed(FIRST)  # by the auditor "auditor"
+    assert "was read 1 times, of which 0 are recorded" in failures(custodian)["A10"]
+    custodian.own = AuditorLog("auditor", {}, {FIRST: 1})
+    assert failures(custodian) == {}
