@@ -11,7 +11,8 @@ from fractions import Fraction
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from harness.audit_failures import failures
-from harness.custodian import ANALYST_PARTS, GRID_SECONDS, ORDER, ORIGIN, Custodian, rechained
+from harness.custodian import ANALYST_PARTS, GRID_SECONDS, ORDER, Custodian
+from harness.record_book import ORIGIN, rechained
 
 from equipoise.accounting import Cost, ZcdpEvent, charge_at, events_to_json
 from equipoise.auditing.archive import AuditorLog
