@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
