@@ -91,7 +91,7 @@ def round_edges(low: float, high: float) -> tuple[float, ...]:
     exponent = math.floor(math.log10(least))
     for factor in (1, 2, 5, 10, 20, 50):
         first, last = (math.floor(value / factor / 10.0**exponent) for value in (low, high))
-        # The doubles nearest to decimal forms; division has rounded, so there is one more at each end to choose from.
+        # The doubles nearest to decimal forms; one more at each end to choose from, as division has rounded.
         edges = [float(f"{place * factor}e{exponent}") for place in range(first - 1, last + 3)]
         edges = edges[bisect_right(edges, low) - 1 : bisect_right(edges, high) + 1]
         if len(edges) - 1 <= MAX_BINS:
