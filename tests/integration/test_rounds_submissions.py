@@ -92,7 +92,7 @@ def test_a_workload_above_its_declared_sensitivity_is_refused_and_leaves_nothing
 
 
 def test_a_workload_about_more_attributes_than_declared_is_refused(bench: Bench) -> None:
-    declared = replace(TERMS, shares=(Share("ann", 4, 12, ways=1), Share("bob", 4, 12, ways=2)))
+    declared = replace(TERMS, shares=(Share("ann", 4, 20, ways=1), Share("bob", 4, 20, ways=2)))
     round_id = bench.rounds.opening.open(declared, "open").id
     assert bench.rounds.analyst_views.get("ann", round_id).terms.shares == declared.shares[:1]
     red = attribute("colour") == "red"

@@ -36,7 +36,7 @@ def test_well_formed_terms() -> None:
         analyst_budget=Budget(1.0, 1e-6),
         beta=0.05,
         mechanism="equilibrium",
-        shares=(Share("alice", 10, 30, 20, 7),),
+        shares=(Share("alice", 10, 30, 20, 7, 2),),
         options={"play": "sampled"},
     )
 
