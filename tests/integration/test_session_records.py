@@ -30,6 +30,7 @@ from harness.session_terms import (
 from sqlalchemy import select
 
 from equipoise.auditing.verify import Audit
+from equipoise.model.accounts import Budget
 from equipoise.model.rounds import SessionTerms
 from equipoise.profile.receipt_store import read_session_receipt
 from equipoise.queries.session_workload import SessionWorkload
@@ -84,7 +85,8 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Held:
         }
         terms = {"online": ONLINE} | {name: replace(each, session=LONG) for name, each in by_turns.items()}
         rounds = {name: bench.sessions.open(each, name).id for name, each in terms.items()}
-        aborted = bench.sessions.open(replace(ONLINE, session=SessionTerms(length=4)), "aborted").id
+        short = replace(ONLINE, session=SessionTerms(length=4), data_budget=Budget(4.0, 1e-4))
+        aborted = bench.sessions.open(short, "aborted").id
         ask_all(bench, rounds["online"])
         ask(attached(bench, "ann", aborted), 1, ASKED["ann"][0])
         bench.rounds.lifecycle.abort(aborted, "not needed", "abort")

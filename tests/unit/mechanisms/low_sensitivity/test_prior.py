@@ -86,7 +86,7 @@ def test_measurement_and_tests_fit_the_budget_together_and_cost_the_analysts_the
 
 
 def test_noise_of_the_measurement_that_were_cut_would_be_charged(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact, cut = MECHANISM.plan(starting("own")), Fraction(1, 10**14)
+    exact, cut = MECHANISM.plan(starting("own")), Fraction(1, 2 * DELTA_UNIT)
     monkeypatch.setattr(PriorParameters, "truncation", lambda _: cut)
     charged = MECHANISM.plan(starting("own"))
     assert charged.data_cost.delta >= exact.data_cost.delta + math.floor((1 + math.e) * cut * DELTA_UNIT)
