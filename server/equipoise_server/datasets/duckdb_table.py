@@ -21,8 +21,7 @@ from equipoise.queries.csv_labels import csv_label
 from equipoise.queries.dates import ISO_8601
 from equipoise.queries.schema import Attribute, Schema
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.datasets.universe import BELOW, MISSING, UNKNOWN, build_histogram
+from equipoise_server.datasets.universe import BELOW, MISSING, UNKNOWN, build_counts
 
 NUMERIC = re.compile(r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)")
 
@@ -42,7 +41,7 @@ class Relation:
 
 
 def count_rows(connection: duckdb.DuckDBPyConnection, relation: Relation, schema: Schema) -> Counts:
-    """Count the rows of each cell of the schema's universe.
+    """Count the rows of each possible record.
 
     Columns that the schema does not name are ignored. Categories are compared as text, also those of integer
     columns; nothing is trimmed. Raises `InvalidArgument("table", ...)` where rows are refused, with counts for each
@@ -51,7 +50,7 @@ def count_rows(connection: duckdb.DuckDBPyConnection, relation: Relation, schema
     codes, counts = _grouped(connection, relation, schema)
     if not len(counts):
         raise InvalidArgument("table", "has no records")
-    return DenseCounts(build_histogram(schema, codes, counts), schema.sizes)
+    return build_counts(schema, codes, counts)
 
 
 def connect(path: Path) -> duckdb.DuckDBPyConnection:
