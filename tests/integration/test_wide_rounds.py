@@ -1,4 +1,4 @@
-"""Rounds on a table whose possible records cannot be listed, by a real server: from the file to an auditor's replay."""
+"""Rounds of a real server on a table whose possible records cannot be listed: from the file to a replay."""
 
 from __future__ import annotations
 
@@ -38,10 +38,11 @@ SCHEMA = Schema(
     )
 )
 BUDGET, CAP = Budget(2.0, 1e-5), Budget(40.0, 1e-3)
+NEAR = attribute("hour").between(2, 6) & (attribute("c3") == "a")
 FAR: Predicate = (attribute("c2") == "a") & (attribute("c4") == "b") & (attribute("c6") == "c")
 FAR &= (attribute("c8") == "d") | (attribute("c10") == "e")
 ASKED: dict[str, tuple[Statement, ...]] = {
-    "ann": (Marginal(("c1", "c12")), attribute("hour").between(2, 6) & (attribute("c3") == "a"), Marginal(("hour",))),
+    "ann": (Marginal(("c1", "c12")), NEAR, Marginal(("hour",))),
     "bob": (attribute("c5").isin(["a", "b"]), FAR, ~FAR),
 }
 MECHANISMS = (AUTO, "laplace", "pooled", "standing")
@@ -82,9 +83,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Released]:
         server = stack.enter_context(running(state))
         for name in ("operator", "auditor"):
             path = state / "profiles" / name / "profile.toml"
-            path.write_text(
-                path.read_text().replace(Profile.load(path.parent).target, f"127.0.0.1:{server.port}")
-            )
+            path.write_text(path.read_text().replace(Profile.load(path.parent).target, f"127.0.0.1:{server.port}"))
         operator = stack.enter_context(Operator.from_profile(state / "profiles" / "operator"))
         assert operator.register_dataset("wide", "table.csv", SCHEMA, CAP, CAP).schema.universe_size == 2**39
         clients = {}
@@ -153,8 +152,9 @@ def test_an_auditor_finds_all_in_order(released: Released, capsys: pytest.Captur
 def test_every_round_is_replayed_to_the_byte(
     released: Released, mechanism: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    state = str(released.state)
     with pytest.raises(SystemExit) as stopped:
-        run_server_command(["audit", "replay", released.rounds[mechanism], "--state", str(released.state), "--json"])
+        run_server_command(["audit", "replay", released.rounds[mechanism], "--state", state, "--json"])
     out = capsys.readouterr().out
     assert not stopped.value.code, out
     assert json.loads(out)["difference"] is None

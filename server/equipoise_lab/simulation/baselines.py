@@ -15,6 +15,7 @@ from equipoise.model.accounts import Budget
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_lab.simulation.measure import Errors
 from equipoise_server.mechanisms.budget_rounding import usable_rho
+from equipoise_server.mechanisms.residuals.product_terms import product_terms
 
 POINTS = 12_001
 
@@ -34,8 +35,13 @@ class Noise:
 
 def uniform_guess(workload: CompiledWorkload) -> NDArray[np.float64]:
     """Return the answers, float64[k], of the uniform distribution over the universe."""
-    universe = math.prod(workload.schema_sizes)
-    return workload.counts(np.ones(universe, dtype=np.int64)) / universe
+    parts = np.zeros(workload.query_count)
+    for terms in product_terms(workload):
+        own = terms.coefficients.astype(np.float64)
+        for place, vectors in enumerate(terms.vectors):
+            own *= vectors.mean(axis=1)[terms.numbers[:, place]]
+        np.add.at(parts, terms.queries, own)
+    return parts
 
 
 def gaussian_deviation(l1_sensitivity: int, records: int, budget: Budget) -> float:
