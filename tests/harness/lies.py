@@ -26,7 +26,7 @@ from equipoise_server.identity import registry
 from equipoise_server.identity.credential import Credential, credential_of
 from equipoise_server.rounds import lifecycle, opening, round_job, seeds, submissions
 from equipoise_server.rounds.store import step_records
-from equipoise_server.sessions import answer_journal, open_session
+from equipoise_server.sessions import answer_journal, open_session, session_loops
 from equipoise_server.storage.tables.identity import certificates
 from equipoise_server.transparency import identity_records
 from equipoise_server.transparency.signing import Signer
@@ -74,6 +74,14 @@ def receipts_by_an_unknown_key() -> Seeds:
         return envelopes.sign(payload_type, payload, [SigningKey(signer.origin, stranger)])
 
     _exchange(Signer, "receipt", receipt)
+    return None
+
+
+def receipts_in_another_name() -> Seeds:
+    """Receipts are the custodian's, over what was asked, and for an analyst who has not asked it."""
+    for module, kind in ((submissions, "ReceiptPayload"), (answer_journal, "SessionReceiptPayload")):
+        honest = getattr(module, kind)
+        _exchange(module, kind, lambda *told, honest=honest: replace(honest(*told), analyst="bob"))
     return None
 
 
@@ -125,6 +133,8 @@ def a_nonce_not_used() -> Seeds:
     """An auditor's nonce is put on record, but is no part of a session's randomness."""
     for module in (open_session, answer_journal, round_job):
         _exchange(module, "read_audit_nonce", lambda *_: None)
+    # Else each worker that was started without it would be ended when that is noticed, half a second later.
+    _exchange(session_loops, "_nonces", lambda _: {})
     return None
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
@@ -19,7 +20,9 @@ from equipoise_server.clock import system_clock
 from equipoise_server.datasets.source import source_at
 from equipoise_server.identity.keyfiles import write_private
 from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
+from equipoise_server.mechanisms.prior.measure import measured_for
 from equipoise_server.mechanisms.registry import MECHANISMS
+from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.replay.replay import Replay, Replayed
 from equipoise_server.replay.seed import OpenedSeed, unsealed
 from equipoise_server.replay.stored import StoredRound
@@ -30,6 +33,7 @@ from harness.rounds_bench import ANN, BOB, SALT, TERMS, Bench
 
 QUERY = 5
 CHECKS = ["records", "plan", "seed", "workloads", "data", "answers", "streams", "synopsis"]
+SESSION_CHECKS = ["records", "plan", "seed", "workloads", "slots", "data", "answers", "told", "streams", "synopsis"]
 ROUNDS = ("equilibrium", "pooled", "projection")  # one that is exact, and two that are fitted in floats
 OPTIONS: dict[str, dict[str, object]] = {name: {} for name in MECHANISMS} | {
     "equilibrium": {"play": "mixed", "rounds": 8, "game_share": 0.5},
@@ -37,6 +41,7 @@ OPTIONS: dict[str, dict[str, object]] = {name: {} for name in MECHANISMS} | {
     "small_db": {"database_size": 3},
 }
 NONCE = b"a nonce that an auditor has drawn"[:32]
+Change = Callable[[sqlite3.Connection, str], object]  # of what is stored of the round with this id
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class Released:
         return self.state / "auditor.key"
 
     def copy(self, place: Path) -> Released:
-        """The same again, to be spoilt."""
+        """The same again, to be altered."""
         shutil.copytree(self.state, place)
         return replace(self, state=place)
 
@@ -71,6 +76,13 @@ class Released:
                 connection.execute(f"DROP TRIGGER {name}")
             yield connection
             connection.commit()
+
+    def altered(self, place: Path, name: str, change: Change) -> Replayed:
+        """What a replay finds in a copy at `place` after a change of what is stored of this mechanism's round."""
+        copy = self.copy(place)
+        with copy.opened() as connection:
+            change(connection, copy.rounds[name])
+        return copy.replay(name)
 
     def replay(self, name: str, seed: bytes | None = None) -> Replayed:
         """What a replay of the round of this mechanism finds; `seed`: its own, where it need not be opened."""
@@ -113,6 +125,15 @@ def release(place: Path, names: Iterable[str], options: Mapping[str, object] | N
     return Released(bench.directory, rounds, key)
 
 
+def measured_wrongly(*arguments: Any) -> Measured:
+    """Do what `measured_for` does, but change the first number of each residual."""
+    measured = measured_for(*arguments)
+    numbers = {axes: residual.copy() for axes, residual in measured.numbers.items()}
+    for residual in numbers.values():
+        residual.flat[0] += 50 + abs(int(residual.flat[0]))
+    return replace(measured, numbers=numbers)
+
+
 @contextmanager
 def state_directory(place: Path) -> Iterator[tuple[Bench, X25519PrivateKey]]:
     """A service on a new state directory, to be stopped; and the key of an auditor to whom its seeds are sealed."""
@@ -130,7 +151,18 @@ def state_directory(place: Path) -> Iterator[tuple[Bench, X25519PrivateKey]]:
         bench.stop()
 
 
-def by_units(units: int) -> Callable[[sqlite3.Connection, str], None]:
+def fails(replayed: Replayed, check: str, difference: str, checks: Sequence[str] = CHECKS) -> bool:
+    """Whether the checks before this one passed, and this one failed with a difference that begins so."""
+    passed = [each.name for each in replayed.checks] == list(checks[: checks.index(check)])
+    return passed and replayed.failed == check and str(replayed.difference).startswith(difference)
+
+
+def sql(statement: str) -> Change:
+    """A change in SQL; `:round` is the round's id."""
+    return lambda connection, round_id: connection.execute(statement, {"round": round_id})
+
+
+def by_units(units: int) -> Change:
     """One of ann's answers, in what is stored of her stream, raised by so many units of 2^-40."""
 
     def change(connection: sqlite3.Connection, round_id: str) -> None:

@@ -17,11 +17,12 @@ from equipoise.errors import (
 )
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import Ending, RoundState, SessionTerms
-from equipoise.profile.profile import LOG_KEYS
+from equipoise.profile.profile import LOG_KEYS, SETTINGS, settings_text
 from equipoise.profile.receipt_store import ReceiptStore
 from equipoise.queries.predicates import attribute
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.records.envelopes import sign
+from equipoise.records.item_parts import RecordedSession
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise.wire.results import answers_to_chunk
@@ -32,6 +33,8 @@ from harness.shown_rounds import PROMISE, shown_round
 from harness.small_custodian import DEPLOYMENT, SCHEMA, signing_key
 
 SESSION = "cd" * 16
+TERMS = SessionTerms(100, ending=Ending.STOP)
+PROMISED = replace(PROMISE, session=RecordedSession(TERMS.ending, TERMS.length, 1, TERMS.turn_seconds))
 KEY = signing_key(1)
 COLOUR, SIZE = attribute("colour"), attribute("size")
 STATEMENTS: tuple[Statement, ...] = (
@@ -78,7 +81,7 @@ class Store:
         slot = 3 * sequence
         self.chain = chain_step(self.chain, sequence, slot, statement, answers)
         receipt = SessionReceiptPayload(
-            DEPLOYMENT, SESSION, self.analyst, sequence, self.chain, sequence, told.get("promise", PROMISE)
+            DEPLOYMENT, SESSION, self.analyst, sequence, self.chain, sequence, told.get("promise", PROMISED)
         )
         chunk = answers_to_chunk(SESSION, sequence, 0, replace(answers, values=answers.values + told.get("off", 0)))
         envelope = sign(SESSION_RECEIPT_TYPE, receipt.to_bytes(), told.get("keys", [KEY]))
@@ -115,7 +118,7 @@ class Store:
 
 def handlers(ask: Handler) -> dict[str, Callable[[Any, Any], Any]]:
     def shown(_: Any, __: Any) -> Any:
-        shown = shown_round(SESSION, RoundState.OPEN, session=SessionTerms(100, ending=Ending.STOP))
+        shown = shown_round(SESSION, RoundState.OPEN, session=TERMS)
         return analyst_pb2.GetAnalystRoundResponse(round=shown)
 
     def dataset(_: Any, __: Any) -> Any:
@@ -131,6 +134,7 @@ def asked_of(
     """All answers that the client gives."""
     keepsakes = None
     if keep is not None:
+        (keep / SETTINGS).write_bytes(settings_text("127.0.0.1:1", "ann"))
         (keep / LOG_KEYS).write_text(KEY.verifier.to_text() + "\n")
         keepsakes = ReceiptStore(keep)
     with connected(handlers(ask)) as connection:

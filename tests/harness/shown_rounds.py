@@ -37,6 +37,9 @@ PROMISE = Promise(
     max_half_width=0.1,
     max_uncertified=0,
     seed_commitment=ROUND.seed_commitment,
+    close_time=None,
+    release_grid_seconds=ROUND.terms.release_grid_seconds,
+    session=None,
 )
 
 

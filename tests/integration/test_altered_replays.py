@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pytest
-from harness.released_rounds import CHECKS, QUERY, ROUNDS, Released, by_units, release
+from harness.released_rounds import QUERY, ROUNDS, Change, Released, by_units, fails, release, sql
 from numpy.typing import NDArray
 
 from equipoise.model.results import AnswerMethod
@@ -20,7 +18,6 @@ from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.prior.choice import Start
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
-from equipoise_server.replay.replay import Replayed
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +28,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Released:
 def test_a_fingerprint_of_another_seed_is_found(released: Released, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a custodian could use one seed twice, and say that they are two."""
     monkeypatch.setattr("equipoise_server.replay.replay.fingerprint", lambda seed: sha256(seed).digest())
-    assert differs(released.replay("equilibrium"), "seed", "the seed's fingerprint")
-
-
-def sql(statement: str) -> Callable[[sqlite3.Connection, str], object]:
-    """A change in SQL; `:round` is the round's id."""
-    return lambda connection, round_id: connection.execute(statement, {"round": round_id})
+    assert fails(released.replay("equilibrium"), "seed", "the seed's fingerprint")
 
 
 RUN = "(SELECT run_id FROM rounds WHERE id = :round)"
@@ -46,7 +38,7 @@ SEALED = "(SELECT position FROM records WHERE round_id = :round AND kind = 'roun
 
 
 # What is changed in the store of an exact round, the check that finds it, and how it is named.
-CHANGES: dict[str, tuple[Callable[[sqlite3.Connection, str], object], str, str]] = {
+CHANGES: dict[str, tuple[Change, str, str]] = {
     "an answer by one unit": (by_units(1), "answers", f"analyst ann, message 1, query {QUERY}, value"),
     "a message that is none": (
         sql(f"UPDATE result_chunks SET chunk = x'ff' WHERE analyst = 'bob' AND run_id = {RUN}"),
@@ -140,27 +132,11 @@ CHANGES: dict[str, tuple[Callable[[sqlite3.Connection, str], object], str, str]]
 }  # fmt: skip
 
 
-def spoilt(
-    released: Released, place: Path, name: str, change: Callable[[sqlite3.Connection, str], object]
-) -> Replayed:
-    """What a replay finds after a change of the store."""
-    copy = released.copy(place)
-    with copy.opened() as connection:
-        change(connection, copy.rounds[name])
-    return copy.replay(name)
-
-
-def differs(found: Replayed, check: str, named: str) -> bool:
-    """Whether the checks before this one passed, and it found what is named so."""
-    passed = [each.name for each in found.checks] == CHECKS[: CHECKS.index(check)]
-    return passed and found.failed == check and str(found.difference).startswith(named)
-
-
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_is_changed_in_the_store_is_found_and_named(released: Released, change: str, tmp_path: Path) -> None:
     changing, check, named = CHANGES[change]
-    found = spoilt(released, tmp_path / "copy", "equilibrium", changing)
-    assert differs(found, check, named), found
+    found = released.altered(tmp_path / "copy", "equilibrium", changing)
+    assert fails(found, check, named), found
 
 
 def test_another_seed_is_found(released: Released, tmp_path: Path) -> None:
@@ -172,8 +148,8 @@ def test_another_seed_is_found(released: Released, tmp_path: Path) -> None:
         (bytes(100), "the round's sealed seed does not open"),
     ):
         change = sql(f"UPDATE sealed_seeds SET sealed = x'{sealed.hex()}' WHERE round_id = :round")
-        found = spoilt(released, tmp_path / str(len(sealed)), "equilibrium", change)
-        assert differs(found, "seed", named), found
+        found = released.altered(tmp_path / str(len(sealed)), "equilibrium", change)
+        assert fails(found, "seed", named), found
 
 
 def test_other_data_are_found(released: Released, tmp_path: Path) -> None:
@@ -182,7 +158,7 @@ def test_other_data_are_found(released: Released, tmp_path: Path) -> None:
     lines = table.read_text().splitlines()
     lines[-1] = "red,xl" if lines[-1] != "red,xl" else "green,s"
     table.write_text("\n".join(lines) + "\n")
-    assert differs(copy.replay("equilibrium"), "data", "the table's records are not those")
+    assert fails(copy.replay("equilibrium"), "data", "the table's records are not those")
 
 
 def test_a_plan_that_does_not_follow_from_the_terms_is_found(
@@ -196,7 +172,7 @@ def test_a_plan_that_does_not_follow_from_the_terms_is_found(
         return [replace(best, plan=replace(best.plan, data_cost=cost)), *others]
 
     monkeypatch.setattr(Equilibrium, "starts", dearer)
-    assert differs(released.replay("equilibrium"), "plan", "plan.data_cost.rho")
+    assert fails(released.replay("equilibrium"), "plan", "plan.data_cost.rho")
 
 
 def test_one_changed_draw_of_noise_is_found(released: Released, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,15 +185,15 @@ def test_one_changed_draw_of_noise_is_found(released: Released, monkeypatch: pyt
 
     monkeypatch.setattr(DiscreteGaussian, "draw", one_more)
     found = released.replay("projection")
-    assert differs(found, "answers", "analyst ann, message 1, query ")
+    assert fails(found, "answers", "analyst ann, message 1, query ")
     assert found.difference is not None
     assert found.difference.what.startswith(("value", "bound"))
 
 
 def test_fitted_answers_are_compared_loosely_and_their_digests_exactly(released: Released, tmp_path: Path) -> None:
-    found = spoilt(released, tmp_path / "little", "projection", by_units(1))
-    assert differs(found, "streams", "analyst ann, stream.digest")
+    found = released.altered(tmp_path / "little", "projection", by_units(1))
+    assert fails(found, "streams", "analyst ann, stream.digest")
     assert found.ways[AnswerMethod.PROJECTION][1:] == (1, 2**20)
-    found = spoilt(released, tmp_path / "much", "projection", by_units(2**20 + 1))
-    assert differs(found, "answers", f"analyst ann, message 1, query {QUERY}, value")
+    found = released.altered(tmp_path / "much", "projection", by_units(2**20 + 1))
+    assert fails(found, "answers", f"analyst ann, message 1, query {QUERY}, value")
     assert "to within 1048576" in str(found.difference)

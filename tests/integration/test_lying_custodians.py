@@ -49,6 +49,7 @@ def test_a_promise_that_is_not_on_record_is_found_by_analyst_and_auditor(
     ("lie", "words"),
     [
         ("receipts_by_an_unknown_key", "the receipt is not signed by the custodian's key in log.vkey"),
+        ("receipts_in_another_name", "the receipt is for 'bob', not for you, 'ann'"),
         ("other_terms_than_shown", "the receipt promises the beta 0.025, but 0.05 was shown to you"),
     ],
 )

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import pytest
-from harness.released_rounds import Released, release
-
-from equipoise_server.mechanisms.prior.measure import measured_for
-from equipoise_server.mechanisms.residuals.measurement import Measured
+from harness.released_rounds import Released, measured_wrongly, release
 
 # Where each mechanism measures, and by how many units of 2^-40 a replay's answers may differ.
 ROUNDS = {
@@ -37,12 +31,5 @@ def test_a_round_from_a_prior_is_replayed(released: Released, name: str) -> None
 def test_a_measurement_that_is_not_the_seed_s_is_found(
     released: Released, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def changed(*arguments: Any) -> Measured:
-        measured = measured_for(*arguments)
-        numbers = {axes: each.copy() for axes, each in measured.numbers.items()}
-        for each in numbers.values():
-            each.flat[0] += 50 + abs(int(each.flat[0]))
-        return replace(measured, numbers=numbers)
-
-    monkeypatch.setattr(ROUNDS[name][0], changed)
+    monkeypatch.setattr(ROUNDS[name][0], measured_wrongly)
     assert released.replay(name).failed in ("answers", "synopsis")

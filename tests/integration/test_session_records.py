@@ -6,13 +6,12 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from harness import page_reader
 from harness.audited_rounds import audited, problems
-from harness.released_rounds import Released, state_directory
+from harness.released_rounds import SESSION_CHECKS, Change, Released, fails, measured_wrongly, sql, state_directory
 from harness.rounds_bench import Bench
 from harness.session_terms import (
     ASKED,
@@ -44,19 +43,14 @@ from equipoise.verification.checks import Check, CheckFailed, VerifierInputs, ve
 from equipoise.wire.outline import asked_from_bytes, asked_to_bytes
 from equipoise.wire.results import answers_from_chunk, answers_to_chunk
 from equipoise_server.mechanisms.prior import known_answers
-from equipoise_server.mechanisms.prior.measure import measured_for
-from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.replay.differences import Differs
-from equipoise_server.replay.replay import Replayed
 from equipoise_server.replay.session import check_none_left_out
 from equipoise_server.rounds.store.results import read_synopsis
 from equipoise_server.storage.tables.session import asked
 
-CHECKS = ["records", "plan", "seed", "workloads", "slots", "data", "answers", "told", "streams", "synopsis"]
 SESSIONS = {"online": 15, "online_private": 15, "low_sensitivity": 3, "low_sensitivity, prior": 3}  # queries of all
 LONG = SessionTerms(length=2000, turn_seconds=10)
-Change = Callable[[sqlite3.Connection, str], object]
 
 
 @dataclass(frozen=True)
@@ -199,19 +193,12 @@ def test_an_audit_finds_sessions_in_order_and_names_those_that_protect_nobody(he
 def test_an_honest_session_agrees_when_it_is_replayed(sessions: Released, name: str, queries: int) -> None:
     found = sessions.replay(name)
     assert found.difference is None, found
-    assert [check.name for check in found.checks] == CHECKS
+    assert [check.name for check in found.checks] == SESSION_CHECKS
     assert sum(answers for answers, _, _ in found.ways.values()) == queries
 
 
 def test_a_prior_that_is_not_the_seed_s_is_found(sessions: Released, monkeypatch: pytest.MonkeyPatch) -> None:
-    def changed(*arguments: Any) -> Measured:
-        measured = measured_for(*arguments)
-        numbers = {axes: each.copy() for axes, each in measured.numbers.items()}
-        for each in numbers.values():
-            each.flat[0] += 50 + abs(int(each.flat[0]))
-        return replace(measured, numbers=numbers)
-
-    monkeypatch.setattr(known_answers, "measured_for", changed)
+    monkeypatch.setattr(known_answers, "measured_for", measured_wrongly)
     assert sessions.replay("low_sensitivity, prior").failed == "answers"
 
 
@@ -254,10 +241,6 @@ def a_statement(connection: sqlite3.Connection, session_id: str) -> None:
     with_workload(connection, session_id, other)
 
 
-def sql(statement: str) -> Change:
-    return lambda connection, session_id: connection.execute(statement, {"session": session_id})
-
-
 def told(change: Callable[[bytes], bytes], column: str = "chunk") -> Change:
     """What is kept of ann's second answer, as it was told."""
     mine = "WHERE round_id = ? AND analyst = 'ann' AND sequence = 2"
@@ -283,53 +266,40 @@ CHANGES: dict[str, tuple[Change, str, str]] = {
     "a statement as it was asked": (told(lambda _: b"", "statement"), "told", "analyst ann, answer 2.statement"),
     "a receipt": (
         sql(
-            "UPDATE asked SET envelope = (SELECT envelope FROM asked WHERE round_id = :session AND analyst = 'ann' "
-            "AND sequence = 1) WHERE round_id = :session AND analyst = 'ann' AND sequence = 2"
+            "UPDATE asked SET envelope = (SELECT envelope FROM asked WHERE round_id = :round AND analyst = 'ann' "
+            "AND sequence = 1) WHERE round_id = :round AND analyst = 'ann' AND sequence = 2"
         ),
         "told",
         "analyst ann, the receipt of answer 2.",
     ),
     "the last receipt": (
-        sql("UPDATE submissions SET receipt = x'00' WHERE round_id = :session AND analyst = 'bob'"),
+        sql("UPDATE submissions SET receipt = x'00' WHERE round_id = :round AND analyst = 'bob'"),
         "told",
         "analyst bob, the receipt with the workload",
     ),
     "an answer dropped": (
-        sql("DELETE FROM asked WHERE round_id = :session AND analyst = 'bob' AND sequence = 2"),
+        sql("DELETE FROM asked WHERE round_id = :round AND analyst = 'bob' AND sequence = 2"),
         "told",
         "analyst bob, answers that were told: 1 is there, but it must be 2",
     ),
     "an analyst's answers dropped": (
-        sql("DELETE FROM asked WHERE round_id = :session AND analyst = 'bob'"),
+        sql("DELETE FROM asked WHERE round_id = :round AND analyst = 'bob'"),
         "told",
         "analysts who were answered: ann is there",
     ),
     "the terms": (
-        sql("""UPDATE rounds SET terms = replace(terms, '"length":', '"length":1') WHERE id = :session"""),
+        sql("""UPDATE rounds SET terms = replace(terms, '"length":', '"length":1') WHERE id = :round"""),
         "plan",
         "terms.session.length",
     ),
 }
 
 
-def spoilt(sessions: Released, place: Path, name: str, change: Change) -> Replayed:
-    copy = sessions.copy(place)
-    with copy.opened() as connection:
-        change(connection, copy.rounds[name])
-    return copy.replay(name)
-
-
-def differs(found: Replayed, check: str, named: str) -> bool:
-    """Whether the checks before this one passed, and it found what is named so."""
-    passed = [each.name for each in found.checks] == CHECKS[: CHECKS.index(check)]
-    return passed and found.failed == check and str(found.difference).startswith(named)
-
-
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_is_changed_in_the_store_is_found_and_named(sessions: Released, change: str, tmp_path: Path) -> None:
     changing, check, named = CHANGES[change]
-    found = spoilt(sessions, tmp_path / "copy", "online_private", changing)
-    assert differs(found, check, named), found
+    found = sessions.altered(tmp_path / "copy", "online_private", changing)
+    assert fails(found, check, named, SESSION_CHECKS), found
 
 
 def test_another_seed_and_another_draw_are_found(
@@ -337,10 +307,10 @@ def test_another_seed_and_another_draw_are_found(
 ) -> None:
     mine = sessions.key.public_key().public_bytes_raw()
     another = seal_to(mine, sessions.rounds["online"], bytes(32), bytes(32))
-    change = sql(f"UPDATE sealed_seeds SET sealed = x'{another.hex()}' WHERE round_id = :session")
-    found = spoilt(sessions, tmp_path / "seed", "online", change)
-    assert differs(found, "seed", "the round's seed is not the one that was committed to"), found
+    change = sql(f"UPDATE sealed_seeds SET sealed = x'{another.hex()}' WHERE round_id = :round")
+    found = sessions.altered(tmp_path / "seed", "online", change)
+    assert fails(found, "seed", "the round's seed is not the one that was committed to", SESSION_CHECKS), found
     draw = DiscreteGaussian.draw
     monkeypatch.setattr(DiscreteGaussian, "draw", lambda noise, count, stream: 2 * draw(noise, count, stream))
     found = sessions.replay("online_private")
-    assert differs(found, "answers", "analyst "), found
+    assert fails(found, "answers", "analyst ", SESSION_CHECKS), found

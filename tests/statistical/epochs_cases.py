@@ -105,6 +105,11 @@ def parameters(**changed: object) -> EpochParameters:
     return replace(usual, **changed)  # type: ignore[arg-type]
 
 
+def one_epoch(**changed: object) -> EpochParameters:
+    """The same in one epoch whose candidates stay as they are."""
+    return parameters(**({"epochs": 1, "records": 0, "step": 0} | changed))
+
+
 WHOLE = DataCase(parameters(), (1, 2, 1), 2)
 
 

@@ -1,8 +1,8 @@
 """`low_sensitivity` from a prior: exact laws on both neighbour relations, and mutants.
 
 Three records in two bins, both of which are measured. Statistics are tested against what the fitted distribution
-says of them, and conditions are told by the measurement. Data: the law of the measurement and of everything after
-it. Analysts: one statement is replaced, and all but its own answer is seen.
+says of them, and conditions are answered by the measurement. Data: the law of the measurement and of everything
+after it. Analysts: one statement is replaced, and all but its own answer is seen.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
@@ -18,11 +17,12 @@ import numpy as np
 import pytest
 from harness.exact_game import Law, hockey_stick
 from numpy.typing import NDArray
+from statistical.epochs_cases import SURE, one_epoch
 from statistical.exact_epochs import session_law
 from statistical.exact_statistics import MIDDLE, RECORDS, SCHEMA, SPREAD, TABLES, session_of
+from statistical.measured_attribute import ORDERS, WIDE, divergence, known_from, measured_numbers, prior_of
 
 from equipoise.accounting import ZcdpEvent
-from equipoise.accounting.residuals import PARAMETER_BITS
 from equipoise.queries.predicates import attribute
 from equipoise.queries.statistics import CompiledStatistic, Databases
 from equipoise.queries.workload_compiler import compile_single
@@ -40,22 +40,11 @@ from equipoise_server.mechanisms.low_sensitivity.database_question import (
 from equipoise_server.mechanisms.low_sensitivity.prior_database import PriorDatabases
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
-from equipoise_server.mechanisms.prior.measure import fitted_prior
-from equipoise_server.mechanisms.prior.plan import PriorParameters
-from equipoise_server.mechanisms.residuals.direct import UniformReach
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
-from equipoise_server.mechanisms.residuals.measurement import Measured
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 
 VARIANCE = Fraction(1, 2)
-PARAMETERS = PriorParameters.of(
-    ResidualNoise.of(ResidualFamily.closed(SCHEMA.sizes, [(0,)]), (int(VARIANCE * 2**PARAMETER_BITS),))
-)
-TOLD = statistic_of(compile_single(attribute("x") < 1.0, SCHEMA))
-WIDE = 1 << 40  # every interval of the measurement is narrow enough
-FARTHEST, LEFT_OUT = 6, 1e-5  # of the measured integers: those beyond are left out, and rarer
-ORDERS = (1.25, 1.5, 2.0)
-SURE = Fraction(200)  # noise of this rate is 0
+PRIOR = prior_of(SCHEMA.sizes, VARIANCE)
+MEASURED = statistic_of(compile_single(attribute("x") < 1.0, SCHEMA))
+LEFT_OUT = 1e-5  # the probability of the measured integers that are left out
 Chosen = Callable[[CompiledStatistic], Databases]
 
 
@@ -65,29 +54,14 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database_question, "SENSITIVITY", 1)
 
 
-def parameters() -> EpochParameters:
-    return EpochParameters(
-        scale=scale_for(MIDDLE.sensitivity(RECORDS)),
-        epochs=1,
-        target=1,
-        cap=1,
-        ending_epsilon=SURE,
-        records=0,
-        step=0,
-        threshold=1 << 16,
-        test_epsilon=Fraction(1),
-        noise=GaussianNoise(Fraction(2)),
-        guard=0,
-        certified_half_width=1,
-        noise_half_widths=(1,),
-    )
+def parameters(**changed: object) -> EpochParameters:
+    scale = scale_for(MIDDLE.sensitivity(RECORDS))
+    return one_epoch(**({"scale": scale, "noise_half_widths": (1,)} | changed))
 
 
 @cache
-def known_from(numbers: tuple[int, ...]) -> MeasuredPrior:
-    measured = Measured(PARAMETERS.noise, RECORDS, {(0,): np.array(numbers)})
-    reach = UniformReach(PARAMETERS.noise.family, Fraction(1, 10))
-    return MeasuredPrior(fitted_prior(PARAMETERS, measured), measured, reach)
+def fitted_from(numbers: tuple[int, int]) -> MeasuredPrior:
+    return known_from(PRIOR, RECORDS, numbers)
 
 
 def databases(known: MeasuredPrior) -> Chosen:
@@ -109,75 +83,59 @@ def asked_of(
 
 
 def law(histogram: NDArray[np.int64], asked: Sequence[CompiledStatistic], from_data: bool = False) -> Law:
-    """Of what was measured, and of all answers; the attribute's residual is `2 x - n`."""
+    """Of what was measured, and of all answers."""
     found = dict[tuple[int, ...], float]()
-    exact = 2 * histogram - RECORDS
-    weights = {z: math.exp(-z * z / (2 * float(VARIANCE))) for z in range(-20, 21)}
-    total = sum(weights.values())
-    for numbers in itertools.product(range(-FARTHEST, FARTHEST + 1), repeat=2):
-        chance = math.prod(weights[z] / total for z in (np.array(numbers) - exact).tolist())
-        known = known_from(numbers)
+    for numbers, chance in measured_numbers(histogram, VARIANCE):
+        known = fitted_from(numbers)
         candidates: Chosen = databases(known)
         if from_data:
             candidates = lambda _: database_of(SCHEMA.sizes, DenseCounts(histogram))  # noqa: E731
         questions = asked_of(histogram, asked, known, candidates, parameters())
-        for told, part in session_law(parameters(), 1, questions).items():
-            found[*numbers, *told] = found.get((*numbers, *told), 0.0) + chance * part
+        for answers, part in session_law(parameters(), 1, questions).items():
+            found[*numbers, *answers] = found.get((*numbers, *answers), 0.0) + chance * part
+    assert math.fsum(found.values()) == pytest.approx(1, abs=LEFT_OUT)
     return found
-
-
-def divergence(one: Law, other: Law, order: float) -> float:
-    assert math.fsum(one.values()) == pytest.approx(1, abs=LEFT_OUT)
-    if any(one[key] > 1e-12 and other.get(key, 0.0) == 0.0 for key in one):
-        return math.inf
-    logs = [
-        order * math.log(one[key]) + (1 - order) * math.log(other[key])
-        for key in one
-        if one[key] > 1e-300 and other.get(key, 0.0) > 1e-300
-    ]
-    return (max(logs) + math.log(math.fsum(math.exp(each - max(logs)) for each in logs))) / (order - 1)
 
 
 def charged(asked: int, order: float) -> float:
     """For the measurement, and for the tests and answers of so many statements."""
     rest = data_parts(*session_of(asked), parameters())
-    return sum(float(part.divergence(Fraction(order))[0]) for part in (*PARAMETERS.events(), *rest))
+    return sum(float(part.divergence(Fraction(order))[0]) for part in (*PRIOR.events(), *rest))
 
 
 def test_a_moved_record_shows_no_more_than_measurement_tests_and_answers_are_charged() -> None:
-    laws = [law(table, (MIDDLE, TOLD)) for table in TABLES]
+    laws = [law(table, (MIDDLE, MEASURED)) for table in TABLES]
     for one, other in itertools.pairwise(laws):
         for order in ORDERS:
             assert max(divergence(one, other, order), divergence(other, one, order)) <= charged(2, order)
 
 
 def test_a_prior_that_is_not_charged_is_caught() -> None:
-    """What the measurement tells is all that is seen, and most of its charge shows."""
-    laws, prior = (law(TABLES[1], (TOLD,)), law(TABLES[2], (TOLD,))), PARAMETERS.events()[0]
+    """What the measurement answers is all that is seen, and most of its charge shows."""
+    laws, prior = (law(TABLES[1], (MEASURED,)), law(TABLES[2], (MEASURED,))), PRIOR.events()[0]
     assert isinstance(prior, ZcdpEvent)
     assert all(0.9 * order * prior.rho <= divergence(*laws, order) <= 1.001 * order * prior.rho for order in ORDERS)
 
 
 def test_a_database_that_is_laid_out_from_the_data_is_caught() -> None:
-    """Its values are told without noise wherever a test passes."""
+    """Its values are seen without noise wherever a test passes."""
     one, other = (law(table, (SPREAD,), from_data=True) for table in TABLES[:2])
     assert divergence(one, other, 2.0) > charged(1, 2.0)
 
 
 FAR = TABLES[0]  # the prior of numbers 0 has two of three records in the other bin
-KNOWN = known_from((0, 0))
-FIRST: tuple[CompiledStatistic | None, ...] = (TOLD, MIDDLE, SPREAD, None)
+KNOWN = fitted_from((0, 0))
+FIRST: tuple[CompiledStatistic | None, ...] = (MEASURED, MIDDLE, SPREAD, None)
 
 
 def seen_by_others(first: CompiledStatistic | None, candidates: Chosen) -> Law:
-    ends = replace(
-        parameters(),
+    ends = parameters(
         cap=99,
         ending_epsilon=Fraction(1),
         test_epsilon=SURE,
         noise=GaussianNoise(Fraction(1, 10**6)),
     )
-    questions = asked_of(FAR, [first, MIDDLE, TOLD, MIDDLE], KNOWN, candidates, ends)
+    questions = asked_of(FAR, [first, MIDDLE, MEASURED, MIDDLE], KNOWN, candidates, ends)
     return session_law(ends, 1, questions, hidden=0)
 
 
@@ -185,12 +143,12 @@ def test_a_statement_shows_no_more_than_the_end_of_the_epoch() -> None:
     laws = [seen_by_others(first, databases(KNOWN)) for first in FIRST]
     assert max(hockey_stick(one, other, 1.0) for one, other in itertools.permutations(laws, 2)) <= 1e-7
     assert max(hockey_stick(one, other, 0.5) for one, other in itertools.permutations(laws, 2)) > 0.01
-    # Whether the measurement tells a statement is not seen: it is like one that is never positive, or never asked.
+    # Whether the measurement answers a statement is not seen: it is like one that is never positive or never asked.
     assert hockey_stick(laws[0], laws[2], 0.0) <= 1e-12
     assert hockey_stick(laws[0], laws[3], 0.0) <= 1e-12
 
 
 def test_a_prior_that_depends_on_a_statement_is_caught() -> None:
-    learnt = databases(known_from((-3, 3)))
-    one, other = seen_by_others(TOLD, databases(KNOWN)), seen_by_others(MIDDLE, learnt)
+    learnt = databases(fitted_from((-3, 3)))
+    one, other = seen_by_others(MEASURED, databases(KNOWN)), seen_by_others(MIDDLE, learnt)
     assert max(hockey_stick(one, other, 5.0), hockey_stick(other, one, 5.0)) > 0.5

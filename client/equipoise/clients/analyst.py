@@ -20,11 +20,10 @@ from equipoise.clients.results import ResultsClient
 from equipoise.clients.session_stream import SessionStream, StatementAnswer
 from equipoise.model.rounds import Round
 from equipoise.model.submissions import DryRun, Receipt, Withdrawal
-from equipoise.profile.receipt_store import ReceiptStore, check_accepted, check_signer, check_withdrawn
+from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore, check_accepted, check_withdrawn
 from equipoise.queries.statements import Statement
 from equipoise.records.receipts import RECEIPT_TYPE
 from equipoise.records.record import SALT_BYTES
-from equipoise.records.signed_notes import VerifierKey
 from equipoise.v1 import analyst_pb2
 from equipoise.wire import workloads
 from equipoise.wire.outline import asked_from_bytes
@@ -75,10 +74,10 @@ class Client(ResultsClient):
             InvalidArgument: a statement is malformed; `field` names it.
             BudgetExhausted: the workload is larger than the caller's share.
             WrongState: the round is sealed.
-            VerificationFailed: the receipt is not for what was sent and shown, or is not signed by the custodian.
-                It is then kept aside in the profile.
+            VerificationFailed: the receipt is not for what was sent and shown, is in another name, or is not signed
+                by the custodian. It is then kept aside in the profile.
         """
-        keys, shown = self._keys(), self.round(round_id)
+        holder, shown = self._holder(), self.round(round_id)
         workload = workloads.workload_to_bytes(statements)
         header = analyst_pb2.SubmitHeader(
             round_id=round_id,
@@ -93,7 +92,7 @@ class Client(ResultsClient):
                 yield analyst_pb2.SubmitWorkloadRequest(piece=piece)
 
         receipt = receipt_from_message(self._connection.upload(self._service.SubmitWorkload, requests).receipt)
-        with self._judging(round_id, receipt.envelope, keys, repeated=request_id is not None):
+        with self._judging(round_id, receipt.envelope, holder, repeated=request_id is not None):
             check_accepted(receipt, workload, shown)
         return receipt
 
@@ -103,14 +102,14 @@ class Client(ResultsClient):
         Raises:
             NotFound: there is no workload.
             WrongState: the round is sealed.
-            VerificationFailed: the receipt says anything else, or is not signed by the custodian.
+            VerificationFailed: the receipt says anything else, is in another name, or not signed by the custodian.
         """
-        keys = self._keys()
+        holder = self._holder()
         request = analyst_pb2.WithdrawWorkloadRequest(
             round_id=round_id, request_id=request_id or fresh_request_id()
         )
         envelope = self._connection.call(self._service.WithdrawWorkload, request).envelope
-        with self._judging(round_id, envelope, keys, repeated=request_id is not None):
+        with self._judging(round_id, envelope, holder, repeated=request_id is not None):
             check_withdrawn(envelope, round_id)
         return Withdrawal(round_id, envelope)
 
@@ -186,26 +185,26 @@ class Client(ResultsClient):
             OutOfRange: `after` is beyond what was answered.
             VerificationFailed: a receipt is not for what was asked and answered.
         """
-        keys = self._keys()
+        holder = self._holder()
         shown = self.round(session_id)
         schema = self.dataset(shown.terms.dataset).schema
-        stream = SessionStream(shown, schema, after, window, accept_unprotected, self._keepsakes, keys)
+        stream = SessionStream(shown, schema, after, window, accept_unprotected, self._keepsakes, holder)
         yield from stream.answers(self._connection, self._service, statements)
 
-    def _keys(self) -> tuple[VerifierKey, ...]:
-        """The custodian's, read before anything is sent; none where the caller keeps receipts itself."""
-        return () if self._keepsakes is None else self._keepsakes.keys()
+    def _holder(self) -> ReceiptHolder | None:
+        """Whom receipts are for, read before anything is sent; None where the caller keeps receipts itself."""
+        return None if self._keepsakes is None else self._keepsakes.holder()
 
     @contextlib.contextmanager
     def _judging(
-        self, round_id: str, envelope: bytes, keys: Sequence[VerifierKey], *, repeated: bool
+        self, round_id: str, envelope: bytes, holder: ReceiptHolder | None, *, repeated: bool
     ) -> Iterator[None]:
         """Keeps a receipt that is the custodian's and passes what is checked within; one that is refused, aside."""
-        if self._keepsakes is None:
+        if self._keepsakes is None or holder is None:
             yield
             return
         with self._keepsakes.keeping_refused(round_id, envelope):
-            check_signer(envelope, RECEIPT_TYPE, keys)
+            holder.check(envelope, RECEIPT_TYPE)
             yield
             self._keepsakes.keep_receipt(round_id, envelope, repeated=repeated)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from equipoise.errors import (
@@ -12,10 +11,9 @@ from equipoise.errors import (
 )
 from equipoise.model.results import ResultColumns
 from equipoise.model.rounds import Round
-from equipoise.profile.receipt_store import ReceiptStore, check_answered, check_signer, read_session_receipt
+from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore, check_answered, read_session_receipt
 from equipoise.records.promises import check_shown
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE, chain_start, chain_step
-from equipoise.records.signed_notes import VerifierKey
 
 KEEP_SECONDS = 1.0  # between two receipts that are kept, besides the last
 
@@ -28,7 +26,7 @@ class ReceiptChain:
         after: how many answers were received before, whose receipts may not be known; None: those of the newest
             receipt that was kept.
         keepsakes: where the newest receipt is kept; None: nowhere.
-        keys: the custodian's, one of which must have signed each receipt; none: signatures are not checked.
+        holder: whom each receipt must be for, and who must have signed it; None: neither is checked.
 
     Attributes:
         received: the sequence number of the last answer that was received.
@@ -39,9 +37,9 @@ class ReceiptChain:
         shown: Round,
         after: int | None,
         keepsakes: ReceiptStore | None,
-        keys: Sequence[VerifierKey],
+        holder: ReceiptHolder | None,
     ) -> None:
-        self._shown, self._keepsakes, self._keys = shown, keepsakes, keys
+        self._shown, self._keepsakes, self._holder = shown, keepsakes, holder
         envelope = None if keepsakes is None else keepsakes.session_receipt(shown.id)
         kept = None if envelope is None else read_session_receipt(envelope)
         self._signed = 0 if kept is None else kept.sequence  # answers, by the receipt that was kept before
@@ -90,8 +88,8 @@ class ReceiptChain:
     def _check(
         self, envelope: bytes, slot: int, statement: bytes | None, columns: ResultColumns, salt: bytes, stored: int
     ) -> None:
-        if self._keys:
-            check_signer(envelope, SESSION_RECEIPT_TYPE, self._keys)
+        if self._holder is not None:
+            self._holder.check(envelope, SESSION_RECEIPT_TYPE)
         receipt, sequence = read_session_receipt(envelope), columns.sequence
         check_shown(receipt.promise, self._shown)
         self._analyst = self._analyst or receipt.analyst

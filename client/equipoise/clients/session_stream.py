@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import secrets
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -27,11 +27,10 @@ from equipoise.errors import (
 )
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import Round
-from equipoise.profile.receipt_store import ReceiptStore
+from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
 from equipoise.records.record import SALT_BYTES
-from equipoise.records.signed_notes import VerifierKey
 from equipoise.results import Answer, Labels, Results
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc
 from equipoise.wire.results import answers_from_chunk
@@ -91,8 +90,8 @@ class SessionStream:
     """How to ask in one session, as it was `shown` to the analyst before.
 
     `after`: how many of the analyst's statements were before the first one given; None: all that have an answer.
-    `window`: how many statements may be on their way at once. `keys`: the custodian's, by which receipts must be
-    signed; none: signatures are left to `equipoise.verification.checks`.
+    `window`: how many statements may be on their way at once. `holder`: whom receipts must be for, and by whom they
+    must be signed; None: that is left to `equipoise.verification.checks`.
     """
 
     shown: Round
@@ -101,7 +100,7 @@ class SessionStream:
     window: int
     accept_unprotected: bool
     keepsakes: ReceiptStore | None
-    keys: Sequence[VerifierKey]
+    holder: ReceiptHolder | None
 
     @property
     def session_id(self) -> str:
@@ -122,7 +121,7 @@ class SessionStream:
         for name, number, least in (("window", self.window, 1), ("after", self.after or 0, 0)):
             if number < least:
                 raise InvalidArgument(name, f"must be at least {least}, not {number}")
-        chain = ReceiptChain(self.shown, self.after, self.keepsakes, self.keys)
+        chain = ReceiptChain(self.shown, self.after, self.keepsakes, self.holder)
         return _Dialogue(self, chain, iter(statements)).answers(connection, service)
 
 

@@ -22,11 +22,12 @@ from pathlib import Path
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.model.rounds import Round
 from equipoise.model.submissions import Receipt
-from equipoise.profile.profile import LOG_KEYS, read_file, read_log_keys
+from equipoise.profile.profile import LOG_KEYS, read_file, read_log_keys, read_settings
 from equipoise.records.canonical import from_base64, parse_canonical_json
 from equipoise.records.envelopes import open_cosigned
+from equipoise.records.evidence import log_origin
 from equipoise.records.promises import check_shown
-from equipoise.records.receipts import ReceiptPayload, SessionReceiptPayload
+from equipoise.records.receipts import SESSION_RECEIPT_TYPE, ReceiptPayload, SessionReceiptPayload
 from equipoise.records.record import workload_commitment
 from equipoise.records.signed_notes import VerifierKey
 
@@ -37,17 +38,45 @@ _ROUND = re.compile(r"[0-9a-zA-Z]{1,64}")
 
 
 @dataclass(frozen=True)
+class ReceiptHolder:
+    """Whom receipts must be for, and the custodian's keys, one of which must have signed each."""
+
+    analyst: str
+    keys: Sequence[VerifierKey]
+
+    def check(self, envelope: bytes, payload_type: str) -> None:
+        """Checks that a receipt of this type is signed, and for this analyst in the keys' deployment.
+
+        With a receipt in another name its holder could prove nothing later.
+
+        Raises `VerificationFailed`.
+        """
+        try:
+            payload = open_cosigned(envelope, payload_type, self.keys)
+        except VerificationFailed as error:
+            problem = f"the receipt is not signed by the custodian's key in {LOG_KEYS}, so it proves nothing"
+            raise VerificationFailed(f"{problem}: {error.message}") from None
+        kind = SessionReceiptPayload if payload_type == SESSION_RECEIPT_TYPE else ReceiptPayload
+        signed = kind.from_bytes(payload)
+        if signed.analyst != self.analyst:
+            problem = f"the receipt is for {signed.analyst!a}, not for you, {self.analyst!a}"
+            raise VerificationFailed(f"{problem}: with it you could prove nothing")
+        if log_origin(signed.deployment) not in {key.name for key in self.keys}:
+            problem = f"the receipt is of the deployment {signed.deployment!a}, which is not that of {LOG_KEYS}"
+            raise VerificationFailed(f"{problem}: with it you could prove nothing")
+
+
+@dataclass(frozen=True)
 class ReceiptStore:
     """The files of one profile's directory. Each appears whole, or not at all."""
 
     directory: Path
 
-    def keys(self) -> tuple[VerifierKey, ...]:
-        """Returns the custodian's keys in the profile, by one of which every receipt must be signed.
-
-        Raises `InvalidArgument` naming the file.
-        """
-        return read_log_keys(self.directory / LOG_KEYS)
+    def holder(self) -> ReceiptHolder:
+        """Returns the profile's name, and the custodian's keys in it. Raises `InvalidArgument` naming the file."""
+        keys = read_log_keys(self.directory / LOG_KEYS)
+        _, name = read_settings(self.directory)
+        return ReceiptHolder(name, keys)
 
     @contextlib.contextmanager
     def keeping_refused(self, round_id: str, envelope: bytes) -> Iterator[None]:
@@ -125,19 +154,10 @@ class ReceiptStore:
         return self.directory / kind / round_id
 
 
-def check_signer(envelope: bytes, payload_type: str, keys: Sequence[VerifierKey]) -> None:
-    """Raises `VerificationFailed` unless a receipt of this type is signed by one of the keys."""
-    try:
-        open_cosigned(envelope, payload_type, keys)
-    except VerificationFailed as error:
-        problem = f"the receipt is not signed by the custodian's key in {LOG_KEYS}, so it proves nothing"
-        raise VerificationFailed(f"{problem}: {error.message}") from None
-
-
 def check_accepted(receipt: Receipt, workload: bytes, shown: Round) -> None:
     """Raises `VerificationFailed` unless the receipt commits to exactly these bytes, and to the terms shown.
 
-    Whose signature it is, `check_signer` finds out.
+    Whose signature it is, and for whom, `ReceiptHolder.check` finds out.
     """
     signed = read_receipt(receipt.envelope)
     if signed.round_id != receipt.round_id or signed.commitment != workload_commitment(receipt.salt, workload):
@@ -156,7 +176,7 @@ def check_answered(envelope: bytes, session_id: str, analyst: str, sequence: int
     """Raises `VerificationFailed` unless the receipt is of this answer and of all before it.
 
     `chain`: `equipoise.records.receipts.chain_step`'s, of the bytes that were sent and the answers that
-    came. Whose signature it is, `check_signer` finds out.
+    came. Whose signature it is, `ReceiptHolder.check` finds out.
     """
     signed = read_session_receipt(envelope)
     about = (signed.session, signed.analyst, signed.sequence)

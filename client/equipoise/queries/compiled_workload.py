@@ -163,22 +163,20 @@ class CompiledWorkload:
         """How much all counts together can move, in sum, when one record is replaced."""
         return int(self.statement_sensitivities.sum())
 
-    def statement_tables(self) -> list[Axes | None]:
+    def statement_tables(self) -> list[Axes]:
         """For each statement the axes, ascending, of the table that all of its queries are linear functions of.
 
-        Those are a marginal's axes, or the ones that a predicate's boxes constrain, without attributes of a single
-        category: they tell nothing apart. None for a marginal of some records only.
+        Those are a marginal's axes and the ones that boxes constrain, without attributes of a single category: they
+        tell nothing apart.
         """
         found = AxisSets(self.query_count, self.schema_sizes)
         for group in self.groups:
             found.add(group.queries, group.axes)
         for marginal in self.marginals:
             found.add(marginal.first_query, marginal.axes)
-        tables: list[Axes | None] = [*found.of(self.statement_offsets[:-1])]
-        for each in self.restricted:
-            for statement in np.searchsorted(self.statement_offsets, each.first_queries).tolist():
-                tables[statement] = None
-        return tables
+        for tables in self.restricted:
+            found.add(tables.first_queries, tables.table_axes)
+        return found.of(self.statement_offsets[:-1])
 
     def covered(self) -> NDArray[np.int64]:
         """Return for how many records of the universe each query is 1: int64[k].

@@ -14,6 +14,7 @@ from equipoise.accounting import Cost
 from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Round
+from equipoise.model.times import to_microseconds
 from equipoise.records.codec import (
     COUNT,
     HASH,
@@ -26,6 +27,7 @@ from equipoise.records.codec import (
     one_of,
     optional,
 )
+from equipoise.records.item_parts import SESSION, RecordedSession
 from equipoise.records.items import RoundItem
 from equipoise.records.public_facts import BUDGET, COST
 
@@ -34,7 +36,8 @@ from equipoise.records.public_facts import BUDGET, COST
 class Promise:
     """The terms of a round as its opening has put them on record; `opened_root`: of that record.
 
-    `analyst_budget` and `analyst_cost` are None in a session that does not protect its analysts.
+    `analyst_budget` and `analyst_cost` are None in a session that does not protect its analysts; `session` is None
+    where the round is none. `close_time`: microseconds since 1970; None: the operator closes the round.
     """
 
     opened_root: bytes = key("opened_root", HASH)
@@ -48,6 +51,9 @@ class Promise:
     max_half_width: float = key("max_half_width", REAL)
     max_uncertified: int = key("max_uncertified", COUNT)
     seed_commitment: bytes = key("seed_commitment", HASH)
+    close_time: int | None = key("close_time", optional(COUNT))
+    release_grid_seconds: int = key("release_grid_seconds", COUNT)
+    session: RecordedSession | None = key("session", optional(SESSION))
 
 
 PROMISE: Codec[Promise] = codec_of(Promise)
@@ -69,6 +75,7 @@ def check_recorded(signed: Promise, opened_root: bytes, opened: RoundItem) -> No
 def check_shown(signed: Promise, shown: Round) -> None:
     """Raises `VerificationFailed` unless a receipt promises what the analyst was shown of the round."""
     terms = shown.terms
+    close_time = None if terms.close_time is None else to_microseconds(terms.close_time)
     for name, expected in (
         ("dataset", terms.dataset),
         ("mechanism", shown.mechanism),
@@ -77,8 +84,13 @@ def check_shown(signed: Promise, shown: Round) -> None:
         ("analyst_budget", terms.analyst_budget),
         ("beta", terms.beta),
         ("seed_commitment", shown.seed_commitment),
+        ("close_time", close_time),
+        ("release_grid_seconds", terms.release_grid_seconds),
     ):
         _compare(name, getattr(signed, name), expected, "was shown to you")
+    for name in ("length", "turn_seconds", "ending"):
+        told, expected = (None if each is None else getattr(each, name) for each in (signed.session, terms.session))
+        _compare(f"session's {name}", told, expected, "was shown to you")
 
 
 def _compare(name: str, signed: object, other: object, where: str) -> None:

@@ -8,17 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.session_server import KEY, SESSION, STATEMENTS, Handler, Store, asked_of
+from harness.session_server import KEY, PROMISED, SESSION, STATEMENTS, Handler, Store, asked_of
 from harness.shown_rounds import PROMISE
-from harness.small_custodian import DEPLOYMENT, signing_key
+from harness.small_custodian import signing_key
 
 from equipoise.clients import connection as connection_module
 from equipoise.errors import (
     VerificationFailed,
 )
+from equipoise.model.rounds import Ending
 from equipoise.profile.receipt_store import REFUSED_RECEIPTS, ReceiptStore, read_session_receipt
 from equipoise.records.envelopes import sign
-from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload
+from equipoise.records.item_parts import RecordedSession
+from equipoise.records.receipts import SESSION_RECEIPT_TYPE, chain_start, chain_step
+from equipoise.wire.results import answers_from_chunk
 
 
 @pytest.fixture(autouse=True)
@@ -35,22 +38,60 @@ def other_key(store: Store) -> Handler:
 
 
 def other_terms(store: Store) -> Handler:
-    return store.handler(promise=replace(PROMISE, beta=0.5))
+    return store.handler(promise=replace(PROMISED, beta=0.5))
+
+
+def other_turns(store: Store) -> Handler:
+    """The session that is promised answers by turns; the one that was shown, at once."""
+    return store.handler(promise=replace(PROMISED, session=RecordedSession(Ending.STOP, 100, 1, 60)))
+
+
+def no_session(store: Store) -> Handler:
+    return store.handler(promise=PROMISE)
 
 
 def other_session(store: Store) -> Handler:
+    return saying(store, session="ef" * 16)
+
+
+def saying(store: Store, **told: Any) -> Handler:
+    """The first receipt says something else, with a chain that goes with it."""
+
     def serve(requests: Iterator[Any], _: Any) -> Iterator[Any]:
         yield store.attach(requests)
-        answer = store.answer(next(requests).asked.statement)
-        receipt = read_session_receipt(answer.answered.envelope)
-        wrong = SessionReceiptPayload(DEPLOYMENT, "ef" * 16, "ann", 1, receipt.chain, 1, PROMISE)
-        answer.answered.envelope = sign(SESSION_RECEIPT_TYPE, wrong.to_bytes(), [KEY])
+        statement = next(requests).asked.statement
+        answer = store.answer(statement)
+        wrong = replace(read_session_receipt(answer.answered.envelope), **told)
+        start = chain_start(wrong.deployment, wrong.session, wrong.analyst, store.salt)
+        answers = answers_from_chunk(answer.answered.chunk).answers
+        chain = chain_step(start, 1, answer.answered.slot, statement, answers)
+        answer.answered.envelope = sign(SESSION_RECEIPT_TYPE, replace(wrong, chain=chain).to_bytes(), [KEY])
         yield answer
 
     return serve
 
 
-@pytest.mark.parametrize("lie", [other_answer, other_key, other_terms, other_session])
+def other_analyst(store: Store) -> Handler:
+    return saying(store, analyst="bob")
+
+
+def other_deployment(store: Store) -> Handler:
+    return saying(store, deployment="elsewhere")
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        other_answer,
+        other_key,
+        other_terms,
+        other_turns,
+        no_session,
+        other_session,
+        other_analyst,
+        other_deployment,
+    ],
+)
 def test_a_receipt_that_is_for_something_else_is_not_taken(tmp_path: Path, lie: Callable[[Store], Handler]) -> None:
     store = Store()
     with pytest.raises(VerificationFailed, match="kept as evidence"):

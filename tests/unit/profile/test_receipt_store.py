@@ -22,10 +22,11 @@ from equipoise.clients.analyst import Client
 from equipoise.commands.verification import bundle
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import RoundState
-from equipoise.profile.profile import LOG_KEYS
+from equipoise.model.rounds import Ending, RoundState
+from equipoise.profile.profile import LOG_KEYS, SETTINGS, settings_text
 from equipoise.profile.receipt_store import REFUSED_RECEIPTS, ReceiptStore, check_answered
 from equipoise.records.bundle import Bundle
+from equipoise.records.item_parts import RecordedSession
 from equipoise.records.receipts import ReceiptPayload, SessionReceiptPayload
 from equipoise.records.record import workload_commitment
 from equipoise.v1 import analyst_pb2, types_pb2
@@ -37,7 +38,8 @@ LOG = Custodian()
 
 
 def store_of(directory: Path) -> ReceiptStore:
-    """The store of a profile that trusts the custodian's first key."""
+    """The store of a profile of ann's that trusts the custodian's first key."""
+    (directory / SETTINGS).write_bytes(settings_text("127.0.0.1:1", "ann"))
     (directory / LOG_KEYS).write_text(LOG.trusted[0].to_text() + "\n")
     return ReceiptStore(directory)
 
@@ -206,6 +208,12 @@ def refused_receipts(profile: Path) -> list[bytes]:
             "analyst budget epsilon 9.0, delta 1e-06, but epsilon 1.0, delta 1e-06 was shown to you",
         ),
         ({"seed_commitment": bytes([1]) * 32}, "was shown to you: the custodian has made two different promises"),
+        ({"close_time": 1}, "promises the close time 1, but none was shown to you"),
+        ({"release_grid_seconds": 3600}, "promises the release grid seconds 3600, but 0 was shown to you"),
+        (
+            {"session": RecordedSession(Ending.STOP, 100, 2, 0)},
+            "the session's length 100, but none was shown to you",
+        ),
     ],
 )
 def test_a_receipt_that_promises_other_terms_than_were_shown_is_refused(
@@ -245,6 +253,33 @@ def test_a_receipt_by_another_key_is_refused_at_once_and_kept_as_evidence(tmp_pa
     assert ReceiptStore(tmp_path).receipt(ROUND) is None
     assert refused_receipts(tmp_path) == [stranger.receipt(PAYLOAD if call == "SubmitWorkload" else withdrawn)]
     assert str(tmp_path / REFUSED_RECEIPTS / ROUND) in refused.value.message
+
+
+@pytest.mark.parametrize("call", ["SubmitWorkload", "WithdrawWorkload"])
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"analyst": "bob"}, "the receipt is for 'bob', not for you, 'ann'"),
+        ({"deployment": "elsewhere"}, "the receipt is of the deployment 'elsewhere', which is not that of"),
+    ],
+)
+def test_a_receipt_in_another_name_is_refused_at_once_and_kept_as_evidence(
+    tmp_path: Path, call: str, told: dict[str, Any], words: str
+) -> None:
+    """Signed by the right key, for the right workload: and yet worthless to whom it is given."""
+    payload = replace(PAYLOAD, **told)
+    withdrawn = replace(payload, commitment=None, statements=0, queries=0)
+
+    def withdraw(_: Any, __: Any) -> Any:
+        return analyst_pb2.WithdrawWorkloadResponse(envelope=LOG.receipt(withdrawn))
+
+    answers = {"GetAnalystRound": open_round, "SubmitWorkload": accepting(payload), "WithdrawWorkload": withdraw}
+    with connected(answers) as connection:
+        client = Client(connection, store_of(tmp_path))
+        with pytest.raises(VerificationFailed, match=words):
+            client.submit(ROUND, STATEMENTS) if call == "SubmitWorkload" else client.withdraw(ROUND)
+    assert ReceiptStore(tmp_path).receipt(ROUND) is None
+    assert refused_receipts(tmp_path) == [LOG.receipt(payload if call == "SubmitWorkload" else withdrawn)]
 
 
 def test_a_receipt_by_a_known_and_a_coming_key_is_taken(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ HONEST = {
     "unprotected": replace(AT_ONCE, items=UNPROTECTED),
     "unprotected and aborted": replace(AT_ONCE, items=UNPROTECTED, end="open"),
 }
+SESSION = {"ending": "stop", "length": 9, "turn_seconds": 0, "shares": 3}
 LIES: dict[str, tuple[Told, Check]] = {
     "an answer told otherwise": (replace(AT_ONCE, live={3: 1}), Check.STREAM),
     "the last answer told otherwise": (replace(AT_ONCE, live={9: 1}), Check.STREAM),
@@ -44,9 +45,7 @@ LIES: dict[str, tuple[Told, Check]] = {
     "a slot beyond the turns": (replace(IN_TURNS, slots=(0, 3, 27)), Check.WORKLOAD),
     "a slot beyond the length": (replace(AT_ONCE, slots=(0, 4, 9)), Check.WORKLOAD),
     "a share beyond the shares": (
-        replace(
-            AT_ONCE, items={"round": {"session": {"ending": "stop", "length": 9, "turn_seconds": 0, "shares": 0}}}
-        ),
+        replace(AT_ONCE, items={"round": {"session": SESSION | {"shares": 0}}}),
         Check.WORKLOAD,
     ),
     "more statements than the share": (replace(AT_ONCE, items={"share": {"statements": 2}}), Check.WORKLOAD),
@@ -71,11 +70,19 @@ LIES: dict[str, tuple[Told, Check]] = {
         Check.CHARGE,
     ),
     "an ending that is none": (
-        replace(AT_ONCE, items={"round": {"session": {"ending": "", "length": 9, "turn_seconds": 0, "shares": 3}}}),
+        replace(
+            AT_ONCE,
+            items={"round": {"session": SESSION | {"ending": ""}}},
+            promised={"session": SESSION},
+        ),
         Check.ROUND,
     ),
     "another promise than on record": (replace(AT_ONCE, promised={"max_half_width": 0.001}), Check.RECEIPT),
     "another opening than on record": (replace(AT_ONCE, promised={"opened_root": "00" * 32}), Check.RECEIPT),
+    "other turns than on record": (
+        replace(IN_TURNS, promised={"session": SESSION | {"turn_seconds": 59}}),
+        Check.RECEIPT,
+    ),
     "a session that says that it is none": (replace(AT_ONCE, items={"round": {"session": None}}), Check.RECEIPT),
 }
 

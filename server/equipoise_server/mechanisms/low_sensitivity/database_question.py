@@ -18,7 +18,6 @@ from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkl
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.epochs.question import DIRECTION_BITS, Scale, prior_answers_within
 from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
-from equipoise_server.mechanisms.residuals.product_terms import needed_axes
 
 SENSITIVITY = 1 << 10  # units of a scale that one record may move: a finer one gains nothing beside the noise
 _HALF = GRID_BITS // 2
@@ -52,7 +51,8 @@ class Proportion(CompiledStatistic):
     @property
     def axes(self) -> tuple[int, ...]:
         """Those of the predicate."""
-        return needed_axes(self.predicate)
+        (axes,) = self.predicate.statement_tables()
+        return axes
 
     def sensitivity(self, records: int) -> Fraction:
         """1 / n."""

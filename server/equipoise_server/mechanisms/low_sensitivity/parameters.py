@@ -18,7 +18,7 @@ from equipoise_server.mechanisms.expected_error import noisy_answers_error
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.database_question import rounding, scale_for
 from equipoise_server.mechanisms.online.interface import session_length
-from equipoise_server.mechanisms.parameters import Parameters
+from equipoise_server.mechanisms.parameters import Parameters, read_either
 from equipoise_server.mechanisms.prior.forecast import expected_of_session
 
 _FRACTION = re.compile(r"[0-9]{1,15}(\.[0-9]{1,30}|/[1-9][0-9]{0,14})?")
@@ -44,8 +44,7 @@ class PriorStatisticsParameters(Parameters):
 
 def parameters_of(plan: MechanismPlan) -> LowSensitivityParameters | PriorStatisticsParameters:
     """Read the parameters of a plan, from a prior or from candidates."""
-    kind = PriorStatisticsParameters if '"told_half_width"' in plan.parameters else LowSensitivityParameters
-    return kind.from_json(plan.parameters)
+    return read_either(plan.parameters, LowSensitivityParameters, PriorStatisticsParameters)
 
 
 def sizes(setting: PublicParameters, universe: int) -> Session:

@@ -36,6 +36,7 @@ from equipoise_server.mechanisms.multiplicative_weights.prior_plan import (
 )
 from equipoise_server.mechanisms.multiplicative_weights.turns import learn_in_turns
 from equipoise_server.mechanisms.own_stream import own_stream
+from equipoise_server.mechanisms.parameters import read_either
 from equipoise_server.mechanisms.prior.choice import NONE, OWN, STANDING, Start, starts_of
 from equipoise_server.mechanisms.prior.distribution import Prior
 from equipoise_server.mechanisms.prior.measure import fitted_prior, measured_for
@@ -153,15 +154,14 @@ class MultiplicativeWeights:
         self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes, progress: OnStep
     ) -> Callable[[CompiledWorkload, KeyedStream], Answers]:
         """Return what answers one workload. A prior is measured or read here, once; no workload is an argument."""
-        if '"tests"' not in plan.parameters:
-            parameters = WeightsParameters.from_json(plan.parameters)
+        parameters = read_either(plan.parameters, WeightsParameters, PriorWeightsParameters)
+        if isinstance(parameters, WeightsParameters):
             return lambda workload, stream: learn(parameters, workload, data, setting.records, stream)
-        from_prior = PriorWeightsParameters.from_json(plan.parameters)
         progress("measuring", 0, 1)
-        measured = measured_for(from_prior.prior, setting, data, seed)
-        prior = fitted_prior(from_prior.prior, measured)
+        measured = measured_for(parameters.prior, setting, data, seed)
+        prior = fitted_prior(parameters.prior, measured)
         progress("measuring", 1, 1)
-        return lambda workload, stream: learn_from_prior(from_prior, prior, measured, workload, data, stream)
+        return lambda workload, stream: learn_from_prior(parameters, prior, measured, workload, data, stream)
 
 
 def learn(

@@ -38,6 +38,7 @@ from equipoise_server.mechanisms.online.plan import (
 from equipoise_server.mechanisms.online.prior_plan import PriorOnlineParameters, plan_from_prior, prior_events
 from equipoise_server.mechanisms.online.stages import Stage
 from equipoise_server.mechanisms.online.streams import SessionStreams
+from equipoise_server.mechanisms.parameters import read_either
 from equipoise_server.mechanisms.prior.choice import NONE, OWN, STANDING, Start, starts_of
 from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
 from equipoise_server.mechanisms.repair.private_weights import answer_scores, rounding_error
@@ -142,10 +143,9 @@ class Online:
         A prior of its own is measured here. It is a function of the table, the plan and the seed, so that a session
         that is started again has the same one. The standing measurement comes with the setting.
         """
-        if '"stages"' not in plan.parameters:
-            stages = OnlineParameters.from_json(plan.parameters).stages
-            return OnlineSession(setting, stages, None, data, seed)
-        parameters = PriorOnlineParameters.from_json(plan.parameters)
+        parameters = read_either(plan.parameters, OnlineParameters, PriorOnlineParameters)
+        if isinstance(parameters, OnlineParameters):
+            return OnlineSession(setting, parameters.stages, None, data, seed)
         known = MeasuredPrior.of(parameters.prior, parameters.chance, setting, data, seed)
         return OnlineSession(setting, parameters.stages, (known, parameters), data, seed)
 

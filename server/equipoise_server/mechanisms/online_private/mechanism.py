@@ -29,6 +29,7 @@ from equipoise_server.mechanisms.epochs.session_plan import session_plan, statem
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED
 from equipoise_server.mechanisms.online.interface import linear, session_length
+from equipoise_server.mechanisms.parameters import read_either
 from equipoise_server.mechanisms.prior.choice import NONE, OF_PRIOR, OWN, STANDING, Start, starts_of
 from equipoise_server.mechanisms.prior.forecast import expected_of_session
 from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
@@ -87,10 +88,10 @@ class OnlinePrivate:
         that is started again has the same one. The standing measurement comes with the setting.
         """
         slots = sizes(setting).slots
-        if '"told_half_width"' not in plan.parameters:
-            epochs = Epochs(EpochParameters.from_json(plan.parameters), data.universe_size, slots, seed)
+        parameters = read_either(plan.parameters, EpochParameters, PriorEpochParameters)
+        if isinstance(parameters, EpochParameters):
+            epochs = Epochs(parameters, data.universe_size, slots, seed)
             return LinearSession(data, setting.records, epochs)
-        parameters = PriorEpochParameters.from_json(plan.parameters)
         known = MeasuredPrior.of(parameters.prior, parameters.chance, setting, data, seed)
         start = known.prior.weights >> TOTAL_BITS - GRID_BITS
         epochs = Epochs(parameters.epochs, data.universe_size, slots, seed, start)

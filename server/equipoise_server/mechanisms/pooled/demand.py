@@ -98,9 +98,9 @@ def votes_of(workload: CompiledWorkload, unit: str, sets: Sequence[Axes]) -> NDA
     Statements about no set of the family vote for nothing.
     """
     places = {axes: place for place, axes in enumerate(sets)}
-    asked: Iterable[Axes | None] = workload.statement_tables()
+    asked: Iterable[Axes] = workload.statement_tables()
     votes = np.zeros(len(sets), dtype=np.int64)
     for axes in set(asked) if unit == "analyst" else asked:
-        if axes is not None and axes in places:
+        if axes in places:
             votes[places[axes]] += 1
     return votes

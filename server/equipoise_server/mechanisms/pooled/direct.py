@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,16 +62,31 @@ def direct_answers(
     for statement, marginal in zip(statements.tolist(), workload.marginals, strict=True):
         axes = sets[statement]
         own = slice(marginal.first_query, marginal.first_query + int(statement_sizes[statement]))
-        if axes is not None and axes in estimates:
+        if axes in estimates:
             if marginal.axes not in flat:
                 order = [axes.index(axis) for axis in marginal.axes if axis in axes]
                 flat[marginal.axes] = estimates[axes].counts.transpose(order).reshape(-1)
             counts[own] = flat[marginal.axes]
     for number, (axes, estimated) in enumerate(estimates.items()):
+        units, unit = _in_units(estimated)
         for group in workload.groups:
             rows = np.flatnonzero(set_of_query[group.queries] == number)
             if rows.size:
-                _add_predicates(workload, group, rows, axes, estimated, counts)
+                terms = Terms(group.axes, group.queries[rows], group.coefficients[rows], group.vectors[rows])
+                table = _summed(units, axes, group.axes, sizes)
+                np.add.at(counts, terms.queries, terms.counts(table, workload.vectors) * unit)
+        for tables in workload.restricted:
+            rows = np.flatnonzero(set_of_query[tables.first_queries] == number)
+            if rows.size:
+                some = replace(
+                    tables,
+                    first_queries=tables.first_queries[rows],
+                    coefficients=tables.coefficients[rows],
+                    vectors=tables.vectors[rows],
+                )
+                counted = np.zeros(queries, dtype=np.int64)
+                some.add_counts(_summed(units, axes, tables.table_axes, sizes), workload.vectors, counted)
+                counts += counted * unit
     known = set_of_query >= 0
     deviation = np.zeros(queries)
     deviation[known] = np.sqrt(variances[set_of_query[known]] * spread[known])
@@ -80,25 +95,21 @@ def direct_answers(
     return DirectAnswers(counts, reach, deviation)
 
 
-def _numbered(sets: list[Axes | None], estimates: Mapping[Axes, TableEstimate]) -> NDArray[np.int64]:
+def _numbered(sets: list[Axes], estimates: Mapping[Axes, TableEstimate]) -> NDArray[np.int64]:
     numbers = {axes: number for number, axes in enumerate(estimates)}
-    return np.array([-1 if axes is None else numbers.get(axes, -1) for axes in sets], dtype=np.int64)
+    return np.array([numbers.get(axes, -1) for axes in sets], dtype=np.int64)
 
 
-def _add_predicates(
-    workload: CompiledWorkload,
-    group: Terms,
-    rows: NDArray[np.int64],
-    axes: Axes,
-    estimate: TableEstimate,
-    counts: NDArray[np.float64],
-) -> None:
-    """Adds what the table over `axes` says about some boxes of a group to the predicates that they are part of."""
-    unit = 2.0 ** (EXACT_BITS - math.frexp(float(np.abs(estimate.counts).sum()) + 1)[1])
-    others = tuple(place for place, axis in enumerate(axes) if axis not in group.axes)
-    table = np.asarray(np.rint(estimate.counts * unit).astype(np.int64).sum(axis=others, dtype=np.int64))
-    terms = Terms(group.axes, group.queries[rows], group.coefficients[rows], group.vectors[rows])
-    np.add.at(counts, terms.queries, terms.counts(table, workload.vectors) / unit)
+def _in_units(estimate: TableEstimate) -> tuple[NDArray[np.int64], float]:
+    """Return a table in whole units of a power of two, and what one is worth."""
+    unit = 2.0 ** (math.frexp(float(np.abs(estimate.counts).sum()) + 1)[1] - EXACT_BITS)
+    return np.rint(estimate.counts / unit).astype(np.int64), unit
+
+
+def _summed(units: NDArray[np.int64], axes: Axes, kept: Axes, sizes: tuple[int, ...]) -> NDArray[np.int64]:
+    """Return a table over `axes` summed down to those of them in `kept`, with a dimension for each of `kept`."""
+    others = tuple(place for place, axis in enumerate(axes) if axis not in kept)
+    return np.asarray(units.sum(axis=others, dtype=np.int64)).reshape([sizes[axis] for axis in kept])
 
 
 def _slack(estimate: TableEstimate) -> float:

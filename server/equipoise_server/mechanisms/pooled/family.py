@@ -10,7 +10,6 @@ import itertools
 import math
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TypeGuard
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.marginal_tables import Axes
@@ -44,9 +43,9 @@ class Family:
         """How many sets of `ways` attributes or fewer there are, before tables are left out for their size."""
         return sum(math.comb(len(self._telling), ways) for ways in range(1, self.ways + 1))
 
-    def holds(self, axes: Axes | None) -> TypeGuard[Axes]:
-        """Whether the family answers a statement about the table over these attributes; None: about no table."""
-        return axes is not None and len(axes) <= self.ways and table_cells(self.sizes, axes) <= self.cells
+    def holds(self, axes: Axes) -> bool:
+        """Whether the family answers a statement about the table over these attributes."""
+        return len(axes) <= self.ways and table_cells(self.sizes, axes) <= self.cells
 
     @property
     def complete(self) -> bool:

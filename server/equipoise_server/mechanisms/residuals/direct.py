@@ -11,8 +11,7 @@ Proof. The noise of a box is sub-Gaussian with the variance of `variances.produc
 errs by more than `sqrt(2 log(2 N / chance))` deviations, but for `chance`. A sum of boxes errs by at most the sum
 of what its boxes err by. The number of records is public and exact.
 
-Values and half-widths are the same on every machine: sums are of integers, or of dyadic numbers without rounding,
-and everything else is elementwise.
+Values and half-widths are the same on every machine: they come from `estimates` and elementwise arithmetic.
 """
 
 from __future__ import annotations
@@ -25,19 +24,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms.residuals.estimates import estimates_of, outside_of
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import Measured
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
-from equipoise_server.mechanisms.residuals.product_terms import (
-    ProductTerms,
-    needed_axes,
-    over_table,
-    product_terms,
-)
-from equipoise_server.mechanisms.residuals.variances import product_variances
+from equipoise_server.mechanisms.residuals.product_terms import product_terms
+from equipoise_server.mechanisms.residuals.variances import Factors, product_variances
 
-EXACT_BITS = 52  # integer sums of estimates stay within 2^53
 UPWARD = 1 + 1e-9
 SQUARE_BITS = 10  # squares of multipliers are rounded up to units of 2^-10
 KINDS = 3  # of boxes
@@ -51,7 +45,7 @@ class DirectAnswers:
     Attributes:
         counts: unbiased estimates.
         reach: by how much each may err.
-        deviation: at least the standard deviation of each.
+        deviation: the standard deviation of each.
     """
 
     counts: NDArray[np.float64]
@@ -70,17 +64,20 @@ class UniformReach:
         """Return the multiplier of single cells."""
         return math.sqrt(self._square(math.log(self._summed(lambda size: size))))
 
-    def of(self, terms: ProductTerms) -> NDArray[np.float64]:
-        """Return the multiplier of each box: float64[terms]."""
+    def of(self, axes: Axes, factors: Factors) -> NDArray[np.float64]:
+        """Return the multiplier of each of q boxes over one set of axes: float64[q].
+
+        Args:
+            axes: of the set, ascending.
+            factors: for each axis what the boxes take of it: float64[q, size], 0 or 1.
+        """
         ranges = self._summed(lambda size: size * (size + 1) // 2)
         # Every set has an equal part of the chance of all its boxes.
-        bits = sum(self.family.sizes[axis] for axis in terms.axes)
+        bits = sum(self.family.sizes[axis] for axis in axes)
         boxes = bits * math.log(2) + math.log(len(self.family.sets))
         cells = self._summed(lambda size: size)
         squares = [self._square(each) for each in (boxes, math.log(ranges), math.log(cells))]
-        kinds = np.full(len(terms.queries), 2)
-        for place, vectors in enumerate(terms.vectors):
-            np.minimum(kinds, _kinds(vectors)[terms.numbers[:, place]], out=kinds)
+        kinds = np.min([_kinds(each) for each in factors], axis=0) if axes else np.array([2])
         return np.asarray(np.sqrt(np.array(squares)[kinds]))
 
     def _summed(self, count: Callable[[int], int]) -> int:
@@ -93,37 +90,24 @@ class UniformReach:
 
 def answerable(family: ResidualFamily, statement: CompiledWorkload) -> bool:
     """Return whether a family tells all that a statement asks about."""
-    return family.holds(needed_axes(statement))
+    return not outside_of(statement, family)
 
 
 def direct_answers(measured: Measured, reach: UniformReach, statement: CompiledWorkload) -> DirectAnswers:
     """Answer all queries of one statement, which the measured family must hold (`answerable`)."""
-    axes = needed_axes(statement)
-    counts = measured.table(axes).counts().reshape(-1)
-    unit = 2.0 ** (EXACT_BITS - math.frexp(math.fsum(np.abs(counts).tolist()) + 1)[1])
-    reached, deviation = np.zeros(statement.query_count), np.zeros(statement.query_count)
+    told = estimates_of(statement, measured)
+    reached = np.zeros(statement.query_count)
     for terms in product_terms(statement):
-        deviations = _deviations(measured.noise, terms) * np.abs(terms.coefficients)
-        np.add.at(reached, terms.queries, deviations * reach.of(terms))
-        np.add.at(deviation, terms.queries, deviations)
-    scaled = np.rint(counts * unit).astype(np.int64)
-    values = over_table(statement, axes).counts(scaled) / unit
-    return DirectAnswers(values, reached * UPWARD + len(counts) / unit, deviation * UPWARD)
+        for start in range(0, len(terms.queries), BLOCK):
+            rows = np.arange(start, min(start + BLOCK, len(terms.queries)))
+            factors = terms.factors(rows)
+            variances = product_variances(measured.noise, terms.axes, factors)
+            deviations = np.sqrt(np.maximum(variances, 0.0)) * np.abs(terms.coefficients[rows])
+            np.add.at(reached, terms.queries[rows], deviations * reach.of(terms.axes, factors))
+    return DirectAnswers(told.counts, reached * UPWARD + told.slack, np.sqrt(told.variances) * UPWARD)
 
 
-def _deviations(noise: ResidualNoise, terms: ProductTerms) -> NDArray[np.float64]:
-    """Return the standard deviation of each box: float64[terms]."""
-    variances = np.zeros(len(terms.queries))
-    telling = [place for place, axis in enumerate(terms.axes) if noise.sizes[axis] > 1]
-    axes = tuple(terms.axes[place] for place in telling)
-    for start in range(0, len(variances) if axes else 0, BLOCK):
-        some = slice(start, start + BLOCK)
-        factors = [terms.vectors[place][terms.numbers[some, place]].astype(np.float64) for place in telling]
-        variances[some] = product_variances(noise, axes, factors)
-    return np.sqrt(np.maximum(variances, 0.0))
-
-
-def _kinds(vectors: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Return 2 for each vector that takes one category, 1 for a run of neighbours, 0 for any other."""
-    runs = vectors[:, 0] + (np.diff(vectors.astype(np.int64), axis=1) == 1).sum(axis=1)
-    return np.where(vectors.sum(axis=1) == 1, 2, np.where(runs == 1, 1, 0)).astype(np.int64)
+def _kinds(factor: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return 2 for each box that takes one category of an axis, 1 for a run of neighbours, 0 for any other."""
+    runs = factor[:, 0] + (np.diff(factor, axis=1) == 1).sum(axis=1)
+    return np.where(factor.sum(axis=1) == 1, 2, np.where(runs == 1, 1, 0)).astype(np.int64)

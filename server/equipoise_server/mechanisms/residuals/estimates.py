@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.queries.box_terms import Terms
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import ExactTable, Measured
+from equipoise_server.mechanisms.residuals.product_terms import ProductTerms, condition_terms
 from equipoise_server.mechanisms.residuals.variances import (
     cell_variances,
     largest_variance,
@@ -27,7 +27,7 @@ from equipoise_server.mechanisms.residuals.variances import (
 EXACT_BITS = 52  # whole units of a table sum to less than 2^53
 ROUNDING = 2.0**-40  # of all that is summed: far more than these units and doubles can err
 BLOCK = 1 << 13  # products that are treated at once
-MAX_BOXES = 64  # of one predicate, whose variance is added up pair by pair
+MAX_BOXES = 64  # of one query, whose variance is added up pair by pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Estimates:
 
     Attributes:
         counts: float64[k], in records; they may be negative.
-        variances: float64[k], in records squared: each error is sub-Gaussian with it. Exact but for predicates of
+        variances: float64[k], in records squared: each error is sub-Gaussian with it. Exact but for queries of
             more than `MAX_BOXES` boxes, which have the largest of their tables.
         slack: float64[k], in records: more than rounding can have moved a count.
     """
@@ -48,8 +48,7 @@ class Estimates:
 
 def outside_of(workload: CompiledWorkload, family: ResidualFamily) -> list[int]:
     """Return the statements that no table of the family tells, ascending."""
-    sets = workload.statement_tables()
-    return [number for number, axes in enumerate(sets) if axes is None or not family.holds(axes)]
+    return [number for number, axes in enumerate(workload.statement_tables()) if not family.holds(axes)]
 
 
 def estimates_of(workload: CompiledWorkload, measured: Measured) -> Estimates:
@@ -57,8 +56,7 @@ def estimates_of(workload: CompiledWorkload, measured: Measured) -> Estimates:
     queries = workload.query_count
     estimates = Estimates(np.zeros(queries), np.zeros(queries), np.zeros(queries))
     _add_marginals(workload, measured, estimates)
-    for group in workload.groups:
-        _add_counts(workload, group, measured, estimates)
+    _add_counts(workload, measured, estimates)
     _add_variances(workload, measured, estimates.variances)
     np.maximum(estimates.variances, 0.0, out=estimates.variances)  # rounding may have made a zero negative
     return estimates
@@ -83,10 +81,19 @@ def _add_marginals(workload: CompiledWorkload, measured: Measured, estimates: Es
         estimates.counts[own], estimates.variances[own], estimates.slack[own] = counts, variances, slack
 
 
-def _add_counts(workload: CompiledWorkload, group: Terms, measured: Measured, estimates: Estimates) -> None:
-    units, unit, slack = _in_units(measured.table(group.axes))
-    np.add.at(estimates.counts, group.queries, group.counts(units, workload.vectors) * unit)
-    np.add.at(estimates.slack, group.queries, np.abs(group.coefficients) * slack)
+def _add_counts(workload: CompiledWorkload, measured: Measured, estimates: Estimates) -> None:
+    """Add the counts of conditions, and of marginals of some records only."""
+    for group in workload.groups:
+        units, unit, slack = _in_units(measured.table(group.axes))
+        np.add.at(estimates.counts, group.queries, group.counts(units, workload.vectors) * unit)
+        np.add.at(estimates.slack, group.queries, np.abs(group.coefficients) * slack)
+    for tables in workload.restricted:
+        units, unit, slack = _in_units(measured.table(tables.table_axes))
+        counted = np.zeros(workload.query_count, dtype=np.int64)
+        tables.add_counts(units, workload.vectors, counted)
+        queries = tables.first_queries[:, None] + np.arange(tables.cells)
+        np.add.at(estimates.slack, queries, np.abs(tables.coefficients)[:, None] * slack)
+        estimates.counts[:] += counted * unit
 
 
 def _in_units(table: ExactTable) -> tuple[NDArray[np.int64], float, float]:
@@ -103,32 +110,31 @@ def _total(counts: NDArray[np.float64]) -> float:
 
 
 def _add_variances(workload: CompiledWorkload, measured: Measured, variances: NDArray[np.float64]) -> None:
-    """Add the variances of all predicates: sums over the pairs of their boxes."""
-    groups = workload.groups
-    if not groups:
+    """Add the variances of all queries that are sums of boxes: sums over the pairs of their boxes."""
+    kinds = list(condition_terms(workload))
+    if not kinds:
         return
-    queries = np.concatenate([group.queries for group in groups])
-    group_of = np.repeat(np.arange(len(groups)), [len(group.queries) for group in groups])
-    row_of = np.concatenate([np.arange(len(group.queries)) for group in groups])
+    queries = np.concatenate([terms.queries for terms in kinds])
+    kind_of = np.repeat(np.arange(len(kinds)), [len(terms.queries) for terms in kinds])
+    row_of = np.concatenate([np.arange(len(terms.queries)) for terms in kinds])
     boxes = np.bincount(queries, minlength=workload.query_count)
-    for group in groups:
-        _add_squares(workload, measured, group, np.flatnonzero(boxes[group.queries] <= MAX_BOXES), variances)
+    for terms in kinds:
+        _add_squares(measured, terms, np.flatnonzero(boxes[terms.queries] <= MAX_BOXES), variances)
     several = np.flatnonzero((boxes[queries] > 1) & (boxes[queries] <= MAX_BOXES))
     several = several[np.argsort(queries[several], kind="stable")]
     for first, second in _pairs(queries[several]):
         one, other = several[first], several[second]
-        kinds = group_of[one] * len(groups) + group_of[other]
-        for kind in np.unique(kinds).tolist():
-            chosen = kinds == kind
-            left, right = groups[kind // len(groups)], groups[kind % len(groups)]
-            _add_products(workload, measured, left, row_of[one[chosen]], right, row_of[other[chosen]], variances)
-    if (boxes > MAX_BOXES).any():
+        both = kind_of[one] * len(kinds) + kind_of[other]
+        for number in np.unique(both).tolist():
+            chosen = both == number
+            left, right = kinds[number // len(kinds)], kinds[number % len(kinds)]
+            _add_products(measured, left, row_of[one[chosen]], right, row_of[other[chosen]], variances)
+    many = np.flatnonzero(boxes > MAX_BOXES)
+    if many.size:
         sets = workload.statement_tables()
-        statements = (
-            np.searchsorted(workload.statement_offsets, np.flatnonzero(boxes > MAX_BOXES), side="right") - 1
-        )
-        for query, statement in zip(np.flatnonzero(boxes > MAX_BOXES).tolist(), statements.tolist(), strict=True):
-            variances[query] = largest_variance(measured.noise, sets[statement] or ())
+        statements = np.searchsorted(workload.statement_offsets, many, side="right") - 1
+        for query, statement in zip(many.tolist(), statements.tolist(), strict=True):
+            variances[query] = largest_variance(measured.noise, sets[statement])
 
 
 def _pairs(queries: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
@@ -140,40 +146,24 @@ def _pairs(queries: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDAr
 
 
 def _add_squares(
-    workload: CompiledWorkload,
-    measured: Measured,
-    group: Terms,
-    rows: NDArray[np.int64],
-    variances: NDArray[np.float64],
+    measured: Measured, terms: ProductTerms, rows: NDArray[np.int64], variances: NDArray[np.float64]
 ) -> None:
     for start in range(0, len(rows), BLOCK):
         part = rows[start : start + BLOCK]
-        own = product_variances(measured.noise, group.axes, _factors(workload, group, part))
-        np.add.at(variances, group.queries[part], group.coefficients[part] ** 2 * own)
+        own = product_variances(measured.noise, terms.axes, terms.factors(part))
+        np.add.at(variances, terms.queries[part], terms.coefficients[part] ** 2 * own)
 
 
 def _add_products(
-    workload: CompiledWorkload,
     measured: Measured,
-    left: Terms,
+    left: ProductTerms,
     left_rows: NDArray[np.int64],
-    right: Terms,
+    right: ProductTerms,
     right_rows: NDArray[np.int64],
     variances: NDArray[np.float64],
 ) -> None:
     own = product_covariances(
-        measured.noise,
-        left.axes,
-        _factors(workload, left, left_rows),
-        right.axes,
-        _factors(workload, right, right_rows),
+        measured.noise, left.axes, left.factors(left_rows), right.axes, right.factors(right_rows)
     )
     weights = 2 * left.coefficients[left_rows] * right.coefficients[right_rows]
     np.add.at(variances, left.queries[left_rows], weights * own)
-
-
-def _factors(workload: CompiledWorkload, group: Terms, rows: NDArray[np.int64]) -> list[NDArray[np.float64]]:
-    numbers = group.vectors[rows]
-    return [
-        workload.vectors[axis].rows(numbers[:, place]).astype(np.float64) for place, axis in enumerate(group.axes)
-    ]

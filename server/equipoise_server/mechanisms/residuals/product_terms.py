@@ -1,9 +1,9 @@
-"""A statement taken apart into product queries: the variance of each is known of a measurement."""
+"""Statements taken apart into product queries: the variance of each is known of a measurement."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,89 +14,90 @@ from equipoise.queries.marginals import MarginalRange
 from equipoise.queries.restricted_tables import RestrictedTables
 from equipoise.queries.workload_compiler import CompiledWorkload
 
+Rows = NDArray[np.int64]
+Factors = Callable[[Rows], list[NDArray[np.float64]]]
+
 
 @dataclass(frozen=True, eq=False)
 class ProductTerms:
     """Boxes over one set of axes, each a term of a query: term t is `coefficients[t]` times its box.
 
     Attributes:
-        axes: ascending.
+        axes: ascending, without axes of one category.
         queries: int64[terms], the query that each is a term of.
         coefficients: int64[terms].
-        numbers: int64[terms, axes], which of an axis's vectors each box has.
-        vectors: for each axis the categories that its vectors take, uint8[vectors, size].
+        factors: gives of some terms, int64[r], for each axis what their boxes take of it: float64[r, size], 0 or 1.
     """
 
     axes: Axes
     queries: NDArray[np.int64]
     coefficients: NDArray[np.int64]
-    numbers: NDArray[np.int64]
-    vectors: tuple[NDArray[np.uint8], ...]
+    factors: Factors
 
 
-def needed_axes(statement: CompiledWorkload) -> Axes:
-    """Return the axes, ascending, of the table that tells a statement. Axes of one category tell nothing apart."""
-    used = {axis for group in statement.groups for axis in group.axes}
-    used |= {axis for marginal in statement.marginals for axis in marginal.axes}
-    used |= {axis for tables in statement.restricted for axis in tables.table_axes}
-    return tuple(sorted(axis for axis in used if statement.schema_sizes[axis] > 1))
+def product_terms(workload: CompiledWorkload) -> Iterator[ProductTerms]:
+    """Yield all terms of a workload's queries. Terms over no axes are parts of all records."""
+    yield from condition_terms(workload)
+    for marginal in workload.marginals:
+        yield _of_cells(workload.schema_sizes, marginal)
 
 
-def over_table(statement: CompiledWorkload, axes: Axes) -> CompiledWorkload:
-    """Return the statement over a table of its needed axes: all others have one category there."""
-    sizes = tuple(size if axis in axes else 1 for axis, size in enumerate(statement.schema_sizes))
-    return replace(statement, schema_sizes=sizes)
+def condition_terms(workload: CompiledWorkload) -> Iterator[ProductTerms]:
+    """Yield the terms of all queries but the cells of marginals of all records."""
+    for group in workload.groups:
+        yield _of_boxes(workload, group)
+    for tables in workload.restricted:
+        yield _of_restricted(workload, tables)
 
 
-def product_terms(statement: CompiledWorkload) -> Iterator[ProductTerms]:
-    """Yield all terms of a statement's queries. Terms over no axes are parts of all records."""
-    for group in statement.groups:
-        yield _of_boxes(statement, group)
-    for marginal in statement.marginals:
-        yield _of_cells(statement.schema_sizes, marginal)
-    for tables in statement.restricted:
-        yield _of_restricted(statement, tables)
+def _of_boxes(workload: CompiledWorkload, group: Terms) -> ProductTerms:
+    def factors(rows: Rows) -> list[NDArray[np.float64]]:
+        return [_taken(workload, axis, group.vectors[rows, place]) for place, axis in enumerate(group.axes)]
 
-
-def _of_boxes(statement: CompiledWorkload, group: Terms) -> ProductTerms:
-    vectors = tuple(_unpacked(statement, axis) for axis in group.axes)
-    return ProductTerms(group.axes, group.queries, group.coefficients, group.vectors.astype(np.int64), vectors)
+    return ProductTerms(group.axes, group.queries, group.coefficients, factors)
 
 
 def _of_cells(sizes: tuple[int, ...], marginal: MarginalRange) -> ProductTerms:
-    """Return a marginal's cells: along every axis the vectors take one category each."""
-    axes = tuple(sorted(marginal.axes))
-    cells = np.indices([sizes[axis] for axis in marginal.axes], dtype=np.int64).reshape(len(axes), -1)
-    numbers = cells[[marginal.axes.index(axis) for axis in axes]].T
-    queries = marginal.first_query + np.arange(len(numbers), dtype=np.int64)
-    return ProductTerms(axes, queries, np.ones_like(queries), numbers, tuple(_single(sizes[axis]) for axis in axes))
+    """Return a marginal's cells: along every axis the boxes take one category each."""
+    axes, shape = _telling(marginal.axes, sizes), tuple(sizes[axis] for axis in marginal.axes)
+
+    def factors(rows: Rows) -> list[NDArray[np.float64]]:
+        cells = dict(zip(marginal.axes, np.unravel_index(rows, shape), strict=True))
+        return [_single(sizes[axis], cells[axis]) for axis in axes]
+
+    queries = np.arange(marginal.first_query, marginal.first_query + int(np.prod(shape)), dtype=np.int64)
+    return ProductTerms(axes, queries, np.ones_like(queries), factors)
 
 
-def _of_restricted(statement: CompiledWorkload, tables: RestrictedTables) -> ProductTerms:
-    """Return cells times boxes. On an axis of both, a vector is a category and what a box allows of it."""
-    axes, sizes = tables.table_axes, tables.sizes
-    cells = np.indices(tables.shape, dtype=np.int64).reshape(len(tables.axes), -1)
-    shape = len(tables.first_queries), tables.cells
-    numbers, vectors = [], []
-    for axis in axes:
-        number, own = np.zeros(shape, dtype=np.int64), np.ones((1, sizes[axis]), dtype=np.uint8)
-        if axis in tables.box_axes:
-            own = _unpacked(statement, axis)
-            number += tables.vectors[:, tables.box_axes.index(axis), None]
-        if axis in tables.axes:
-            own = (own[:, None, :] & _single(sizes[axis])).reshape(-1, sizes[axis])
-            number = number * sizes[axis] + cells[tables.axes.index(axis)]
-        numbers.append(number.reshape(-1))
-        vectors.append(own)
+def _of_restricted(workload: CompiledWorkload, tables: RestrictedTables) -> ProductTerms:
+    """Return cells times boxes, table by table: on an axis of both, a category where the box allows it."""
+    axes = _telling(tables.table_axes, tables.sizes)
+
+    def factors(rows: Rows) -> list[NDArray[np.float64]]:
+        own, cell = np.divmod(rows, tables.cells)
+        cells = dict(zip(tables.axes, np.unravel_index(cell, tables.shape), strict=True))
+        taken = []
+        for axis in axes:
+            factor = np.ones((len(rows), tables.sizes[axis]))
+            if axis in tables.box_axes:
+                factor *= _taken(workload, axis, tables.vectors[own, tables.box_axes.index(axis)])
+            if axis in cells:
+                factor *= _single(tables.sizes[axis], cells[axis])
+            taken.append(factor)
+        return taken
+
     queries = (tables.first_queries[:, None] + np.arange(tables.cells)).reshape(-1)
-    coefficients = np.repeat(tables.coefficients, tables.cells)
-    return ProductTerms(axes, queries, coefficients, np.stack(numbers, axis=1), tuple(vectors))
+    return ProductTerms(axes, queries, np.repeat(tables.coefficients, tables.cells), factors)
 
 
-def _unpacked(statement: CompiledWorkload, axis: int) -> NDArray[np.uint8]:
-    vectors = statement.vectors[axis]
-    return vectors.rows(np.arange(len(vectors.bits), dtype=np.int32))
+def _telling(axes: Axes, sizes: tuple[int, ...]) -> Axes:
+    """Axes of one category tell nothing apart, and no residual is over one."""
+    return tuple(sorted(axis for axis in axes if sizes[axis] > 1))
 
 
-def _single(size: int) -> NDArray[np.uint8]:
-    return np.eye(size, dtype=np.uint8)
+def _taken(workload: CompiledWorkload, axis: int, numbers: NDArray[np.int32]) -> NDArray[np.float64]:
+    return workload.vectors[axis].rows(numbers).astype(np.float64)
+
+
+def _single(size: int, categories: NDArray[np.intp]) -> NDArray[np.float64]:
+    return np.asarray(categories[:, None] == np.arange(size), dtype=np.float64)

@@ -71,8 +71,6 @@ def check_statements(noise: ResidualNoise, workload: CompiledWorkload) -> None:
     """Raise `InvalidArgument`, naming the statement, for one that no table of the measurement tells."""
     outside = outside_of(workload, noise.family)
     if outside:
-        axes = workload.statement_tables()[outside[0]]
-        about = "counts a table of some records only"
-        if axes is not None:
-            about = f"is about attributes {', '.join(str(axis + 1) for axis in axes)} of the schema together"
-        raise InvalidArgument(f"statements[{outside[0]}]", f"{about}, which the standing measurement does not tell")
+        axes = ", ".join(str(axis + 1) for axis in workload.statement_tables()[outside[0]])
+        problem = f"is about attributes {axes} of the schema together, which the standing measurement does not tell"
+        raise InvalidArgument(f"statements[{outside[0]}]", problem)

@@ -21,6 +21,7 @@ Everything is in whole bits, so that it is the same on every machine.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
@@ -29,6 +30,7 @@ from numpy.typing import NDArray
 
 from equipoise.queries.box_terms import Vectors
 from equipoise.queries.compiled_workload import MAX_WEIGHT
+from equipoise.queries.restricted_tables import RestrictedTables
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
 
@@ -72,14 +74,31 @@ def code_lengths(workload: CompiledWorkload, family: ResidualFamily) -> NDArray[
                 own += vectors[axis][group.vectors[:, place]]
             np.add.at(boxes, group.queries, 1)
             np.add.at(lengths, group.queries, own)
+    for restricted in workload.restricted:
+        if any(sizes[axis] > 1 for axis in restricted.table_axes):
+            asked = restricted.first_queries[:, None] + np.arange(restricted.cells)
+            np.add.at(boxes, asked, 1)
+            np.add.at(lengths, asked, _restricted_bits(restricted, vectors, family)[:, None])
     lengths += 1 + boxes + np.where(boxes > 1, boxes * COEFFICIENT_BITS, 0)
     sets = workload.statement_tables()
-    tables = np.array([_cells(family, axes or ()) for axes in sets], dtype=np.int64)
+    tables = np.array([_cells(family, axes) for axes in sets], dtype=np.int64)
     lengths = np.minimum(lengths, 2 + _set_bits(family) + np.repeat(tables, np.diff(workload.statement_offsets)))
     for marginal in workload.marginals:
         cells = _cells(family, marginal.axes)
         lengths[marginal.first_query : marginal.first_query + cells] = 2 + _set_bits(family) + cells.bit_length()
     return lengths
+
+
+def _restricted_bits(
+    tables: RestrictedTables, vectors: Sequence[NDArray[np.int64]], family: ResidualFamily
+) -> NDArray[np.int64]:
+    """Return the bits that say one cell of each table in its box: one category of each of the cells' axes."""
+    own = np.full(len(tables.first_queries), _set_bits(family))
+    own += sum(_single_bits(family.sizes[axis]) for axis in tables.axes)
+    for place, axis in enumerate(tables.box_axes):
+        if axis not in tables.axes:
+            own += vectors[axis][tables.vectors[:, place]]
+    return own
 
 
 def _set_bits(family: ResidualFamily) -> int:
@@ -103,6 +122,11 @@ def _vector_bits(vectors: Vectors) -> NDArray[np.int64]:
         runs = np.where(neighbours, (size * (size + 1) // 2).bit_length(), bits[numbers])
         bits[numbers] = np.minimum(bits[numbers], runs)
     return 1 + bits
+
+
+def _single_bits(size: int) -> int:
+    """Bits that say one category of an axis, as `_vector_bits` counts them."""
+    return 0 if size == 1 else 1 + min((size * (size + 1) // 2).bit_length(), _subset_bits(size, 1))
 
 
 @lru_cache(maxsize=1 << 14)

@@ -106,13 +106,17 @@ def parameters_of(plan: MechanismPlan) -> PooledParameters:
 
 @pytest.mark.parametrize("residuals", [0, 1])
 def test_what_no_table_of_the_family_tells_is_answered_without_an_interval(residuals: int) -> None:
-    """A marginal of some records, and a table over more attributes: whatever shares allow is answered."""
+    """Tables over more attributes, of all records or of some: whatever shares allow is answered."""
     some = Marginal(("b", "a"), where=attribute("a") == "1")
-    asked = asking(ana=NARROW, ben=[NARROW[1], some, WIDE, NARROW[2]])
+    wider = Marginal(("b", "a"), where=attribute("c") == "1")
+    asked = asking(ana=NARROW, ben=[NARROW[1], some, WIDE, wider, NARROW[2]])
     plan, outcome = played(small(asked, residuals=residuals), asked)
     own = outcome.answers["ben"]
-    outside = np.repeat([False, True, True, False], np.diff(asked["ben"].statement_offsets))
+    outside = np.repeat([False, False, True, True, False], np.diff(asked["ben"].statement_offsets))
     assert (own.methods[outside] == AnswerMethod.UNCERTIFIED).all()
+    within = np.repeat([False, True, False, False, False], np.diff(asked["ben"].statement_offsets))
+    assert own.certified[within].all()
+    assert not own[within].misses(asked["ben"].counts(records())[within] / RECORDS).any()
     assert own.certified[~outside][:2].all()
     assert plan.max_uncertified == small(asked).queries
     assert np.abs(own.values / 2.0**GRID_BITS - asked["ben"].counts(records()) / RECORDS).max() < 0.2

@@ -45,8 +45,11 @@ STATEMENTS: list[Statement] = [
     attribute("one") == "0",
     C,
     Marginal(("b",)),
+    Marginal(("c", "one"), where=A),
+    Marginal(("a",), where=A | (C & (attribute("a") == "1"))),
+    Marginal(("b",), where=A & ~A),
 ]
-SETS = [(0, 3), (0, 1), (0, 3), (), (0, 1, 3), (), (), (0, 3), (), (3,), (1,)]
+SETS = [(0, 3), (0, 1), (0, 3), (), (0, 1, 3), (), (), (0, 3), (), (3,), (1,), (0, 3), (0, 3), ()]
 WORKLOAD = compile_workload(STATEMENTS, SCHEMA)
 
 
@@ -72,7 +75,7 @@ def test_as_many_attributes_as_a_schema_can_have_are_told_apart() -> None:
 
 def test_votes_are_one_a_statement_or_one_a_set() -> None:
     sets = ((0,), (0, 3), (1,))
-    assert votes_of(WORKLOAD, "query", sets).tolist() == [0, 3, 1]
+    assert votes_of(WORKLOAD, "query", sets).tolist() == [0, 5, 1]
     assert votes_of(WORKLOAD, "analyst", sets).tolist() == [0, 1, 1]
 
 
@@ -237,7 +240,7 @@ def test_a_synthetic_table_holds_every_run_of_cells_to_a_record() -> None:
     assert synthetic_records(np.array([0.0, 3.0, 0.0]), 4).tolist() == [1, 1, 1, 1]
 
 
-@pytest.mark.parametrize("chosen", [[], [0], [1, 4, 7], [3, 5, 6, 10], list(range(11))])
+@pytest.mark.parametrize("chosen", [[], [0], [1, 4, 7], [3, 5, 6, 10], [11, 13], list(range(14))])
 def test_some_statements_of_a_workload_count_what_they_counted_before(chosen: list[int]) -> None:
     histogram = np.arange(UNIVERSE, dtype=np.int64) ** 2
     counts, offsets = WORKLOAD.counts(histogram), WORKLOAD.statement_offsets
