@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from harness.client_command import answered
-from harness.server_process import HURRIED, make_state, running
+from harness.server_process import EACH_ITS_SEED, HURRIED, make_state, running
 from numpy.typing import NDArray
 
 from equipoise.clients.analyst import Client
@@ -80,7 +80,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Released]:
     state = make_state(directory / "state", HURRIED)
     write_table(state / "data" / "table.csv")
     with ExitStack() as stack:
-        server = stack.enter_context(running(state))
+        server = stack.enter_context(running(state, script=EACH_ITS_SEED))
         for name in ("operator", "auditor"):
             path = state / "profiles" / name / "profile.toml"
             path.write_text(path.read_text().replace(Profile.load(path.parent).target, f"127.0.0.1:{server.port}"))

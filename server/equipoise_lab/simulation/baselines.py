@@ -18,6 +18,7 @@ from equipoise_server.mechanisms.budget_rounding import usable_rho
 from equipoise_server.mechanisms.residuals.product_terms import product_terms
 
 POINTS = 12_001
+BLOCK = 1 << 13  # boxes of queries that are treated at once
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,12 @@ def uniform_guess(workload: CompiledWorkload) -> NDArray[np.float64]:
     """Return the answers, float64[k], of the uniform distribution over the universe."""
     parts = np.zeros(workload.query_count)
     for terms in product_terms(workload):
-        own = terms.coefficients.astype(np.float64)
-        for place, vectors in enumerate(terms.vectors):
-            own *= vectors.mean(axis=1)[terms.numbers[:, place]]
-        np.add.at(parts, terms.queries, own)
+        for start in range(0, len(terms.queries), BLOCK):
+            rows = np.arange(start, min(start + BLOCK, len(terms.queries)))
+            own = terms.coefficients[rows].astype(np.float64)
+            for taken in terms.factors(rows):
+                own *= taken.mean(axis=1)
+            np.add.at(parts, terms.queries[rows], own)
     return parts
 
 
