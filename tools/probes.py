@@ -46,8 +46,8 @@ PROBES = (
         (
             column("close_time"),
             column("release_grid_seconds"),
-            column("max_uncertified", "max_uncertified"),
-            column("max_half_width", "max_half_width"),
+            column("max_uncertified"),
+            column("max_half_width"),
             column("support"),
             column("seed_commitment"),
             column("abort_reason"),

@@ -24,7 +24,7 @@ from equipoise_server.ledger.adjustments import write_off
 from equipoise_server.ledger.caps import limits
 from equipoise_server.ledger.guard_comparison import Finding
 from equipoise_server.rounds.datasets import AccountingMethod, Datasets
-from equipoise_server.rpc.interceptors.gauges import StoreGauges, part_left
+from equipoise_server.rpc.interceptors.gauges import StoreGauges, free_part
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import open_store
 
@@ -139,7 +139,7 @@ def test_a_dataset_that_is_retired_leaves_its_account_as_it_is(bench: Bench) -> 
     (shown,) = [
         line for line in generate_latest(registry).decode().splitlines() if line.startswith("equipoise_data")
     ]
-    assert shown == f"equipoise_data_budget_left {part_left(bench.on_data())}"
+    assert shown == f"equipoise_data_budget_left {free_part(bench.on_data())}"
     for name in ("later", "latest"):
         bench.rounds.datasets.retire(name, f"retire {name}")
     assert b"equipoise_data_budget_left" not in generate_latest(registry)

@@ -15,7 +15,7 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Statement
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.datasets import coded_counts
-from equipoise_server.datasets.coded_counts import CodedCounts
+from equipoise_server.datasets.coded_counts import CodedCounts, code_type
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.datasets.digest import data_digest
 
@@ -33,7 +33,7 @@ def both(groups: list[tuple[tuple[int, ...], int]]) -> tuple[CodedCounts, DenseC
     counts = np.array([count for _, count in groups])
     histogram = np.zeros(SCHEMA.universe_size, dtype=np.int64)
     np.add.at(histogram, np.ravel_multi_index(tuple(codes), SIZES), counts)
-    return CodedCounts.of(SIZES, codes, counts), DenseCounts(histogram, SIZES)
+    return CodedCounts.of(SIZES, np.array(codes, dtype=code_type(SIZES)), counts), DenseCounts(histogram, SIZES)
 
 
 @pytest.fixture(params=["tables", "records"])
@@ -72,7 +72,7 @@ def test_records_of_many_attributes_are_told_apart_and_ascend(records: list[tupl
     sizes = (65_536,) * 9  # more than one number holds
     coded = CodedCounts.of(
         sizes,
-        [np.array(column) for column in np.array(records).reshape(-1, 9).T.astype(np.int64)],
+        np.array(records).reshape(-1, 9).T.astype(code_type(sizes)),
         np.ones(len(records), dtype=np.int64),
     )
     rows = [tuple(row) for block, _ in coded.occupied() for row in block.tolist()]
@@ -83,13 +83,13 @@ def test_records_of_many_attributes_are_told_apart_and_ascend(records: list[tupl
 
 def test_the_universe_cannot_be_listed() -> None:
     sizes = (2,) * 39
-    coded = CodedCounts.of(sizes, [np.array([0])] * 39, np.array([1]))
+    coded = CodedCounts.of(sizes, np.zeros((39, 1), dtype=np.uint8), np.array([1]))
     with pytest.raises(ValueError, match=r"has about 2\^39 possible records: too many for a list of all"):
         coded.dense()
 
 
 def test_a_workload_over_another_universe_is_refused() -> None:
-    coded = CodedCounts.of((2, 2), [np.array([0])] * 2, np.array([1]))
+    coded = CodedCounts.of((2, 2), np.zeros((2, 1), dtype=np.uint8), np.array([1]))
     other = compile_workload([], Schema((Attribute("a", ("0", "1")),)))
     with pytest.raises(ValueError, match="another universe"):
         coded.count(other)

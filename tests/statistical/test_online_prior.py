@@ -78,7 +78,7 @@ class Instance:
         noise = ResidualNoise.of(family, (int(self.variance * 2**PARAMETER_BITS),))
         planned = plan_from_prior(SETTING, OWN)
         return PriorOnlineParameters(
-            PriorParameters.of(noise), planned.chance, planned.told_half_width, planned.stages
+            PriorParameters.of(noise), planned.chance, planned.measured_half_width, planned.stages
         )
 
     def events(self) -> list[PrivacyEvent]:

@@ -25,7 +25,7 @@ from equipoise.accounting import (
     threshold_tests_curve,
     threshold_tests_divergence,
 )
-from equipoise.auditing.accounts import made_of
+from equipoise.auditing.accounts import is_cost_of
 from equipoise_server.conversion import epsilon_of_curve, event_of
 
 CASES = ((0.3, 1.5), (0.3, 2.6), (0.05, 8.0), (1.0, 1.1), (0.01, 60.0))  # epsilon of a test, order
@@ -137,10 +137,10 @@ def test_an_auditor_refuses_a_pair_that_does_not_follow(order: float | None) -> 
 
     def counted(parts: list[PrivacyEvent]) -> bool:
         cost = charge_of(parts) if order is None else charge_at(parts, order)
-        return made_of(tuple(parts), cost, order)
+        return is_cost_of(tuple(parts), cost, order)
 
     assert counted([made])
     assert not counted([replace(made, epsilon=made.epsilon * Fraction(99, 100))])
     assert not counted([replace(made, delta=made.delta / 2)])
     assert not counted([replace(made, positives=made.positives + 1)])
-    assert not made_of((replace(made, test_epsilon=Fraction(10**400)),), charge_of([made]), order)
+    assert not is_cost_of((replace(made, test_epsilon=Fraction(10**400)),), charge_of([made]), order)

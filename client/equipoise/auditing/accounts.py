@@ -79,7 +79,7 @@ class Account:
         """Whether what a round was charged is what the parts of its charge come to, as this account counts."""
         charge = self.charges[round_id]
         try:
-            return made_of(charge.parts, charge.cost, self.order)
+            return is_cost_of(charge.parts, charge.cost, self.order)
         except (ValueError, ArithmeticError):
             return False
 
@@ -174,7 +174,7 @@ class Accounts:
             account.committed = _less(account.committed, charge.cost)
 
 
-def made_of(parts: tuple[PrivacyEvent, ...], cost: Cost, order: float | None) -> bool:
+def is_cost_of(parts: tuple[PrivacyEvent, ...], cost: Cost, order: float | None) -> bool:
     """Whether a charge is what its parts come to at this order; None: as one round's cost, by itself.
 
     A pair that stands for what a part is made of must follow from that, too.
@@ -188,10 +188,10 @@ def made_of(parts: tuple[PrivacyEvent, ...], cost: Cost, order: float | None) ->
     return near and replace(made, divergence=cost.divergence) == cost
 
 
-def comes_to(events: str, cost: Cost, order: float | None) -> bool:
+def is_cost_of_events(events: str, cost: Cost, order: float | None) -> bool:
     """Tell whether a charge is what the parts that were written down come to; what are no parts come to nothing."""
     try:
-        return made_of(events_from_json(events), cost, order)
+        return is_cost_of(events_from_json(events), cost, order)
     except (ValueError, ArithmeticError):
         return False
 

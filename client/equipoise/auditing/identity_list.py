@@ -70,10 +70,10 @@ def registry_changes(
     verified, _ = check_signatures(checkpoint, trusted, steps)
     check_root(verified, leaves)
     read_identities(steps)
-    return [_shown(step) for step in steps if step.record.has(IdentityItem) or step.record.has(AuthorityItem)]
+    return [_change_in(step) for step in steps if step.record.has(IdentityItem) or step.record.has(AuthorityItem)]
 
 
-def _shown(step: Step) -> IdentityChange | AuthorityChange:
+def _change_in(step: Step) -> IdentityChange | AuthorityChange:
     try:
         if step.record.has(AuthorityItem):
             exchange = step.one(AuthorityItem)

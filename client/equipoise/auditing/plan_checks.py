@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from equipoise.accounting import Cost
-from equipoise.auditing.accounts import Accounts, comes_to
+from equipoise.auditing.accounts import Accounts, is_cost_of_events
 from equipoise.auditing.rounds import Charges, Recorded, RecordedRound, recorded_charges
 from equipoise.auditing.session_checks import check_session_terms
 from equipoise.auditing.standing_checks import check_measurement
@@ -53,7 +53,7 @@ def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
 
 
 def _check_cost(history: RecordedRound, side: str, budget: Budget | None, cost: Cost, events: str) -> None:
-    if not comes_to(events, cost, None):
+    if not is_cost_of_events(events, cost, None):
         raise VerificationFailed(f"{history.opened}: the {side} cost is not what its parts come to")
     if budget is None:
         raise VerificationFailed(f"{history.opened}: the plan has a cost of {side}s, for whom there is no budget")
@@ -88,7 +88,7 @@ def _check_charged(history: RecordedRound, accounts: Accounts) -> None:
         raise VerificationFailed(f"{charging}: charges not just the data's account and those of each share")
     for name, events in wanted.items():
         account = accounts.by_name.get(name)
-        if account is None or not comes_to(events, charged[name], account.order):
+        if account is None or not is_cost_of_events(events, charged[name], account.order):
             raise VerificationFailed(f"{charging}: charges {name} something else than what the plan costs")
         if name.startswith(prefix) and account.order != terms.analyst_order:
             raise VerificationFailed(f"{history.opened}: {name} counts at another order than the record says")

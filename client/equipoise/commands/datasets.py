@@ -33,8 +33,8 @@ def register(
     source: Annotated[
         str,
         typer.Option(
-            help="The .csv, .tsv or .parquet file in the server's data directory. CSV files "
-            "may have options: flights.csv?delimiter=;&encoding=latin-1."
+            help="The table in the server's data directory: a .csv, .tsv or .parquet file, a .parquet directory, "
+            "or a .database.toml file. CSV files may have options: flights.csv?delimiter=;&encoding=latin-1."
         ),
     ],
     schema: Annotated[Path, typer.Option(help="The schema file, JSON; try it with: equipoise-server data check.")],

@@ -73,10 +73,10 @@ def list_sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -
 def show(session_id: SessionId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """Show one session: terms, shares, plan, and how many statements have their answers or how far its run is."""
 
-    def found(operator: Operator) -> RoundDetail:
+    def session_detail(operator: Operator) -> RoundDetail:
         detail = operator.round(session_id)
         if detail.round.terms.session is None:
             raise NotFound("it is a round, not a session")
         return detail
 
-    act(profile, as_json, found)
+    act(profile, as_json, session_detail)

@@ -84,7 +84,7 @@ def verify_bundle(
     if key is None:
         source = str(profile / LOG_KEYS)
         keys = read_log_keys(profile / LOG_KEYS)
-        kept = _kept_receipt(data, profile)
+        kept = _stored_receipt(data, profile)
     else:
         source = key
         is_line = "+" in key and not Path(key).exists()
@@ -138,7 +138,7 @@ def _report(facts: dict[str, object], intro: list[str], data: bytes, papers: Ver
         raise typer.Exit(1)
 
 
-def _kept_receipt(data: bytes, profile: Path) -> bytes | None:
+def _stored_receipt(data: bytes, profile: Path) -> bytes | None:
     """The receipt that the profile's holder has kept of the bundle's round, where the bundle is its own."""
     try:
         evidence = Bundle.from_bytes(data).evidence

@@ -89,8 +89,10 @@ def check_shown(signed: Promise, shown: Round) -> None:
     ):
         _compare(name, getattr(signed, name), expected, "was shown to you")
     for name in ("length", "turn_seconds", "ending"):
-        told, expected = (None if each is None else getattr(each, name) for each in (signed.session, terms.session))
-        _compare(f"session's {name}", told, expected, "was shown to you")
+        promised, expected = (
+            None if each is None else getattr(each, name) for each in (signed.session, terms.session)
+        )
+        _compare(f"session's {name}", promised, expected, "was shown to you")
 
 
 def _compare(name: str, signed: object, other: object, where: str) -> None:

@@ -41,7 +41,7 @@ class RegisterDatasetRequest(_message.Message):
     name: _builtins.str
     """The dataset's name."""
     source: _builtins.str
-    """The file, relative to the server's data directory."""
+    """The table, relative to the server's data directory: a file, a directory, or a file that describes a database."""
     request_id: _builtins.str
     """Chosen by the caller; the same request again gets the first answer."""
     data_order: _builtins.float

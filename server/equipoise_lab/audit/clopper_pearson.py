@@ -142,18 +142,18 @@ def detectable_epsilon(runs: int, delta: float, level: float, claim: float, chan
     if largest_certified(runs, delta, level) <= claim:
         return None
 
-    def found(epsilon: float) -> bool:
+    def refutes(epsilon: float) -> bool:
         odds = math.exp(epsilon)
         return power((odds + delta) / (1 + odds), (1 - delta) / (1 + odds), runs, delta, level, claim) >= chance
 
     low, high = claim, claim + 1
-    while not found(high):
+    while not refutes(high):
         low, high = high, 2 * high
         if high > MAX_EPSILON:
             return None
     while high - low > 1e-3:
         middle = (low + high) / 2
-        low, high = (low, middle) if found(middle) else (middle, high)
+        low, high = (low, middle) if refutes(middle) else (middle, high)
     return high
 
 

@@ -15,7 +15,7 @@ from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan
 from equipoise_lab.audit.clopper_pearson import Certificate, certify, detectable_epsilon, largest_certified
 from equipoise_lab.audit.neighbours import Instance, Neighbours
-from equipoise_lab.audit.run_statistics import QuantileBins, RunStatistics, seen
+from equipoise_lab.audit.run_statistics import QuantileBins, RunStatistics, statistics_of
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.interface import OnStep
 from equipoise_server.mechanisms.registry import mechanism
@@ -131,5 +131,5 @@ def _run_side(
     for done in range(2 * runs):
         progress(f"{pair.side}: running", 2 * side * runs + done, 4 * runs)
         released = run(instance.setting, plan, given.data, given.workloads, seeds(), lambda *_: None)
-        made.append(seen(released, pair.viewers, pair.margin))
+        made.append(statistics_of(released, pair.viewers, pair.margin))
     return made

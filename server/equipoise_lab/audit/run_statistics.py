@@ -20,7 +20,7 @@ MAX_ANSWERS = 32  # that are looked at one by one
 RunStatistics = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
 
 
-def seen(released: Released, viewers: Sequence[str], margin: NDArray[np.int64]) -> RunStatistics:
+def statistics_of(released: Released, viewers: Sequence[str], margin: NDArray[np.int64]) -> RunStatistics:
     """Return what the viewers hold together, in numbers.
 
     The sum of all values; that of the widths of all intervals; by how much the `margin` of the synopsis leans, in

@@ -66,7 +66,7 @@ def play(
         operator.add_analyst(airline, profiles / airline)
     opened = operator.open(_terms(workloads))
     round_id = opened.round.id
-    report(f"Round {round_id} is open. {_said(opened.plan)}")
+    report(f"Round {round_id} is open. {_choice(opened.plan)}")
     with ThreadPoolExecutor(len(workloads)) as airlines:
         list(airlines.map(lambda airline: _submit(profiles / airline, round_id, workloads[airline]), workloads))
         report(f"{len(workloads)} airlines have submitted {sum(map(query_count, workloads.values())):,} queries.")
@@ -110,7 +110,7 @@ def _terms(workloads: Workloads) -> Terms:
     )
 
 
-def _said(plan: Plan) -> str:
+def _choice(plan: Plan) -> str:
     """Return what is known of the answers before any question."""
     return f"auto chose {plan.mechanism}, which is expected to err by {plan.expected_error:.5f} in the mean."
 

@@ -15,7 +15,7 @@ from equipoise_server.mechanisms.choice import Candidate
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
 from equipoise_server.mechanisms.explanation import why
-from equipoise_server.mechanisms.forecasts import analyst_pair, data_pair, shown_candidates
+from equipoise_server.mechanisms.forecasts import analyst_pair, data_pair, plan_candidates
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.planner import Comparison
 
@@ -78,7 +78,7 @@ def print_comparison(
     """Print a row for each mechanism that can serve, a line for each that cannot, and the choice."""
     candidates = [
         replace(shown, refusal=_why_not(candidate))
-        for shown, candidate in zip(shown_candidates(comparison), comparison.candidates, strict=True)
+        for shown, candidate in zip(plan_candidates(comparison), comparison.candidates, strict=True)
     ]
     chosen = "" if comparison.chosen is None else comparison.chosen.mechanism
     if any(each.forecast is not None for each in candidates):

@@ -16,7 +16,7 @@ from equipoise_server.datasets.source import source_at
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.round_job import check_seeds
 from equipoise_server.rounds.store.committed_content import check_all
-from equipoise_server.storage.failures import damage_is_told
+from equipoise_server.storage.failures import damage_as_data_loss
 from equipoise_server.storage.references import check_references
 from equipoise_server.storage.tables.identity import identities
 from equipoise_server.storage.tables.round import datasets, rounds
@@ -37,7 +37,7 @@ class TableCounts:
     counts: Mapping[str, Mapping[str, int]]
 
 
-@damage_is_told()
+@damage_as_data_loss()
 def check_state(state: Path, clock: Clock = system_clock) -> dict[str, str | int]:
     """Reads everything that a server reads at its start, and the whole journal, and returns the facts found.
 

@@ -15,13 +15,13 @@ from equipoise_server.ledger.accounts import all_accounts
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.recovery import write_off_losses
 from equipoise_server.rounds.store.committed_content import check_all
-from equipoise_server.storage.failures import damage_is_told
+from equipoise_server.storage.failures import damage_as_data_loss
 from equipoise_server.storage.store import Store
 from equipoise_server.transparency.log import check_log
 from equipoise_server.transparency.record_writer import check_records
 
 
-@damage_is_told()
+@damage_as_data_loss()
 def verify(state: Path, clock: Clock = system_clock) -> dict[str, Any]:
     """Checks guard, chain, accounts, records and log. Raises `DataLoss` if they disagree, and `InvalidArgument`."""
     deployment = open_deployment(state, clock())

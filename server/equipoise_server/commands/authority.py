@@ -20,7 +20,7 @@ def rotate(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
     retire. Interrupted, it is simply done again.
     """
     done = rotate_authority(state)
-    _told(done, f"Signed {counted(done.certificates, 'certificate')} anew. The new authority is:", as_json)
+    _report(done, f"Signed {counted(done.certificates, 'certificate')} anew. The new authority is:", as_json)
 
 
 def retire(
@@ -40,10 +40,10 @@ def retire(
     Refused, naming them, as long as somebody would be locked out. Calls with its certificates end within a minute.
     """
     done = retire_authority(state, lock_out=lock_out)
-    _told(done, f"Revoked {counted(done.certificates, 'certificate')} of the old authority. Left is:", as_json)
+    _report(done, f"Revoked {counted(done.certificates, 'certificate')} of the old authority. Left is:", as_json)
 
 
-def _told(done: Exchanged, text: str, as_json: bool) -> None:
+def _report(done: Exchanged, text: str, as_json: bool) -> None:
     fingerprint = authority_fingerprint(done.authority.pem)
     if as_json:
         print_json({"authority": fingerprint, "certificates": done.certificates})

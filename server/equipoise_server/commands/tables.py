@@ -16,8 +16,8 @@ def check_table(
     table: Annotated[
         Path,
         typer.Option(
-            help="The table: a .csv, .tsv or .parquet file with a header. CSV files may have options: "
-            "flights.csv?delimiter=;&encoding=latin-1."
+            help="The table: a .csv, .tsv or .parquet file, a .parquet directory, or a .database.toml file. "
+            "CSV files may have options: flights.csv?delimiter=;&encoding=latin-1."
         ),
     ],
     schema: Annotated[Path, typer.Option(help="The schema: a JSON file of attributes.")],

@@ -40,7 +40,7 @@ class Job:
         seed: the committed seed, 32 bytes; the mechanism gets it bound to the other inputs.
         data_digest: the table's digest at registration, 32 bytes.
         audit_nonce: the auditor's 32 bytes; None without.
-        told: of a session, the chains that bind the answers that were given while it was open, by analyst.
+        answer_chains: of a session, those that bind the answers that were given while it was open, by analyst.
     """
 
     round_id: str
@@ -52,7 +52,7 @@ class Job:
     seed: bytes = field(repr=False)
     data_digest: bytes
     audit_nonce: bytes | None = None
-    told: Mapping[str, AnswerChain] = field(default_factory=dict)
+    answer_chains: Mapping[str, AnswerChain] = field(default_factory=dict)
 
 
 def compute_round(job: Job, progress: OnStep) -> Outcome:
@@ -90,7 +90,7 @@ def _session(job: Job, schema: Schema, data: Counts, seed: bytes, progress: OnSt
     asked = {analyst: compile_asked(workload, schema) for analyst, workload in job.workloads.items()}
     played = session_mechanism(job.plan.mechanism)
     outcome = play(played, job.setting, job.plan, data, asked, seed, progress)
-    for analyst, chain in job.told.items():
+    for analyst, chain in job.answer_chains.items():
         if analyst not in asked:
             raise DataLoss("the statements of the session are missing from the store")
         check_live_answers(chain, job.workloads[analyst], asked[analyst], outcome.answers[analyst])

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.queries.coded_records import CodedRecords
+from equipoise.queries.coded_records import CodedRecords, Codes
 from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.universe_size import size_in_words
@@ -30,24 +30,17 @@ class CodedCounts:
     table: CodedRecords
 
     @classmethod
-    def of(
-        cls, sizes: tuple[int, ...], codes: Sequence[NDArray[np.int64]], counts: NDArray[np.int64]
-    ) -> CodedCounts:
+    def of(cls, sizes: tuple[int, ...], codes: Codes, counts: NDArray[np.int64]) -> CodedCounts:
         """Make the counts of groups of equal records, of which several may be alike; groups of none are left out.
 
         Args:
             sizes: the number of categories of each attribute.
-            codes: for each attribute the category of each group, int64[groups].
+            codes: the category of each group, [attributes, groups] of the type that `code_type` gives.
             counts: how many records each group has, int64[groups].
         """
         order, firsts = _ascending(sizes, codes, np.flatnonzero(counts))
-        kept = order[firsts]
-        kind = np.uint8 if max(sizes) <= 1 << 8 else np.uint16 if max(sizes) <= 1 << 16 else np.int32
-        narrow = np.empty((len(sizes), len(kept)), dtype=kind)
-        for axis, own in enumerate(codes):
-            narrow[axis] = own[kept]
         sums = np.add.reduceat(counts[order], firsts) if len(firsts) else np.zeros(0, dtype=np.int64)
-        return cls(CodedRecords(sizes, narrow, sums.astype(np.int64)))
+        return cls(CodedRecords(sizes, np.take(codes, order[firsts], axis=1), sums.astype(np.int64)))
 
     @property
     def universe_size(self) -> int:
@@ -74,8 +67,13 @@ class CodedCounts:
         raise ValueError(f"the universe has {size} possible records: too many for a list of all")
 
 
+def code_type(sizes: Sequence[int]) -> type[np.uint8 | np.uint16 | np.int32]:
+    """Return the smallest type that holds all category numbers."""
+    return np.uint8 if max(sizes) <= 1 << 8 else np.uint16 if max(sizes) <= 1 << 16 else np.int32
+
+
 def _ascending(
-    sizes: Sequence[int], codes: Sequence[NDArray[np.int64]], chosen: NDArray[np.int64]
+    sizes: Sequence[int], codes: Codes, chosen: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the chosen groups in the order of their records, and the places in it where another record begins."""
     keys = [each[chosen] for each in _packed(sizes, codes)]
@@ -89,9 +87,9 @@ def _ascending(
     return chosen[places], np.flatnonzero(begins)
 
 
-def _packed(sizes: Sequence[int], codes: Sequence[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
+def _packed(sizes: Sequence[int], codes: Codes) -> Iterator[NDArray[np.int64]]:
     """Yield numbers whose lexicographic order is that of the records; each holds as many categories as fit."""
-    key, span = np.zeros(len(codes[0]), dtype=np.int64), 1
+    key, span = np.zeros(codes.shape[1], dtype=np.int64), 1
     for size, own in zip(sizes, codes, strict=True):
         if span * size > 1 << KEY_BITS:
             yield key

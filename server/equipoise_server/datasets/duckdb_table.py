@@ -1,13 +1,12 @@
 """Counts the equal rows of a table with DuckDB.
 
-Nothing of the table's or the schema's text enters a SQL statement: columns are renamed by position, labels and
-edges go in as parameters. DuckDB may open this one file and no other, writes nothing to disk, and loads no
+Nothing of the table's or the schema's text enters a SQL statement: columns are renamed by position, labels go in as
+parameters, and edges as numbers. DuckDB may open these files and no others, writes nothing to disk, and loads no
 extensions.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +17,15 @@ from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.csv_labels import csv_label
-from equipoise.queries.dates import ISO_8601
 from equipoise.queries.schema import Attribute, Schema
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.datasets.universe import BELOW, MISSING, UNKNOWN, build_counts
+from equipoise_server.datasets.duckdb_values import bin_code, number, seconds
+from equipoise_server.datasets.label_codes import label_codes
+from equipoise_server.datasets.packed_codes import counts_of, words_of
+from equipoise_server.datasets.universe import BELOW, MISSING, UNKNOWN
 
-NUMERIC = re.compile(r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)")
+# Above so many edges a join with them, which sorts the rows and keeps them all, is quicker than halving.
+MAX_HALVED = 256
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Relation:
     """
 
     sql: str
-    parameters: tuple[str, ...]
+    parameters: tuple[str | list[str], ...]
     names: tuple[str, ...]
     types: tuple[str, ...]
     decimal: str = "."
@@ -47,14 +49,11 @@ def count_rows(connection: duckdb.DuckDBPyConnection, relation: Relation, schema
     columns; nothing is trimmed. Raises `InvalidArgument("table", ...)` where rows are refused, with counts for each
     attribute, and `duckdb.Error` where the table cannot be read.
     """
-    codes, counts = _grouped(connection, relation, schema)
-    if not len(counts):
-        raise InvalidArgument("table", "has no records")
-    return build_counts(schema, codes, counts)
+    return counts_of(schema, *_grouped(connection, relation, schema))
 
 
-def connect(path: Path) -> duckdb.DuckDBPyConnection:
-    """Open a database in memory that may read this one file and nothing else."""
+def connect(paths: Sequence[Path]) -> duckdb.DuckDBPyConnection:
+    """Open a database in memory that may read these files and nothing else."""
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -64,7 +63,7 @@ def connect(path: Path) -> duckdb.DuckDBPyConnection:
             "preserve_insertion_order": "false",
         },
     )
-    connection.execute("SET allowed_paths = ?", [[str(path)]])
+    connection.execute("SET allowed_paths = ?", [[str(path) for path in paths]])
     connection.execute("SET enable_external_access = false")
     # A worker has no terminal of its own: a bar would go to the standard output of the server.
     connection.execute("SET enable_progress_bar = false")
@@ -75,98 +74,50 @@ def connect(path: Path) -> duckdb.DuckDBPyConnection:
 def _grouped(
     connection: duckdb.DuckDBPyConnection, relation: Relation, schema: Schema
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """Return the codes of each attribute in each group of equal rows, and the number of rows of each group."""
-    inner, joins, outer = [], [], []
+    """Return the words (`packed_codes`) of each group of equal rows, and the number of rows of each group."""
+    values, joins, codes = [], [], []
     for axis, attribute in enumerate(schema.attributes):
         column = _column(relation, attribute)
-        if attribute.edges:
-            name, kind = f"c{column}", relation.types[column]
-            value = _seconds(name, kind) if attribute.dates else _number(name, kind, relation.decimal)
-            inner.append(f"c{column} IS NULL AS null{axis}, {value} AS v{axis}")
-            _create_map(connection, axis, "DOUBLE", attribute.edges)
-            joins.append(f"ASOF LEFT JOIN map{axis} ON v{axis} >= map{axis}.key")
-            outer.append(
-                f"CASE WHEN null{axis} OR isnan(v{axis}) THEN {MISSING} WHEN v{axis} IS NULL THEN {UNKNOWN} "
-                f"ELSE coalesce(map{axis}.code, {BELOW}) END AS code{axis}"
-            )
+        name, kind = f"c{column}", relation.types[column]
+        value, code = f"v{axis}", f"map{axis}.code"
+        if not attribute.edges:
+            values.append(f"CAST({name} AS VARCHAR) AS {value}")
+            spellings = label_codes(attribute.categories)
+            _create_map(connection, axis, "VARCHAR", list(spellings), list(spellings.values()))
+            joins.append(f"LEFT JOIN map{axis} ON {value} = map{axis}.key")
+            codes.append(f"CASE WHEN {value} IS NULL THEN {MISSING} ELSE coalesce({code}, {UNKNOWN}) END")
+            continue
+        read = seconds(name, kind) if attribute.dates else number(name, kind, relation.decimal)
+        values.append(f"{name} IS NULL AS null{axis}, {read} AS {value}")
+        if len(attribute.edges) > MAX_HALVED:
+            _create_map(connection, axis, "DOUBLE", attribute.edges, range(len(attribute.edges)))
+            joins.append(f"ASOF LEFT JOIN map{axis} ON {value} >= map{axis}.key")
+            code = f"coalesce({code}, {BELOW})"
         else:
-            inner.append(f"CAST(c{column} AS VARCHAR) AS v{axis}")
-            _create_map(connection, axis, "VARCHAR", attribute.categories)
-            _add_spellings(connection, axis, attribute.categories)
-            joins.append(f"LEFT JOIN map{axis} ON v{axis} = map{axis}.key")
-            outer.append(
-                f"CASE WHEN v{axis} IS NULL THEN {MISSING} "
-                f"ELSE coalesce(map{axis}.code, {UNKNOWN}) END AS code{axis}"
-            )
-    rows = f"SELECT {', '.join(inner)} FROM {relation.sql}"
+            code = bin_code(value, attribute.edges)
+        codes.append(
+            f"CASE WHEN null{axis} OR isnan({value}) THEN {MISSING} WHEN {value} IS NULL THEN {UNKNOWN} "
+            f"ELSE {code} END"
+        )
+    words = [
+        " + ".join(f"(CAST({codes[axis]} AS BIGINT) - {BELOW}) * {factor}" for axis, factor in word)
+        for word in words_of(schema)
+    ]
+    rows = f"SELECT {', '.join(values)} FROM {relation.sql}"
     groups = connection.execute(
-        f"SELECT {', '.join(outer)}, count(*) AS rows FROM ({rows}) {' '.join(joins)} GROUP BY ALL",
+        f"SELECT {', '.join(words)}, count(*) FROM ({rows}) {' '.join(joins)} GROUP BY ALL",
         list(relation.parameters),
     ).fetchnumpy()
-    columns = [np.asarray(groups[f"code{axis}"], dtype=np.int64) for axis in range(len(schema.attributes))]
-    return columns, np.asarray(groups["rows"], dtype=np.int64)
-
-
-def _number(column: str, kind: str, decimal: str) -> str:
-    """Return the expression of a column's numbers as doubles; null for what is none."""
-    if NUMERIC.fullmatch(kind):
-        return f"TRY_CAST({column} AS DOUBLE)"
-    text = f"CAST({column} AS VARCHAR)"
-    if decimal == ".":
-        return f"TRY_CAST({text} AS DOUBLE)"
-    # A point could only stand between thousands, and would be taken for the decimal one.
-    return f"CASE WHEN NOT contains({text}, '.') THEN TRY_CAST(replace({text}, ',', '.') AS DOUBLE) END"
-
-
-def _seconds(column: str, kind: str) -> str:
-    """Return the expression of a column's dates as whole seconds since 1970, rounded down; null for what is none.
-
-    Text is taken apart here, as DuckDB's own reading leaves offsets out, and no session's time zone may matter.
-    """
-    if kind == "DATE" or kind.startswith("TIMESTAMP"):
-        per_second, unit = (10**9, "ns") if kind.endswith("_NS") else (10**6, "us")
-        count = f"epoch_{unit}({column})"
-        # Division rounds towards 0, so what is left over is negative before 1970.
-        return f"CAST({count} // {per_second} - CAST({count} % {per_second} < 0 AS BIGINT) AS DOUBLE)"
-    text = f"CAST({column} AS VARCHAR)"
-    local = f"TRY_CAST(regexp_extract({text}, '^[0-9-]+([T ][0-9:]+)?') AS TIMESTAMP)"
-    hours, minutes = (
-        f"coalesce(TRY_CAST(regexp_extract({text}, '[T ].*[+-]([0-9]{{2}}):?([0-9]{{2}})?$', {part}) AS BIGINT), 0)"
-        for part in (1, 2)
-    )
-    east = f"CASE WHEN regexp_matches({text}, '[T ].*-') THEN -1 ELSE 1 END * ({hours} * 3600 + {minutes} * 60)"
-    return (
-        f"CASE WHEN regexp_full_match({text}, '{ISO_8601}') "
-        f"THEN CAST(epoch_us({local}) // 1000000 - {east} AS DOUBLE) END"
-    )
+    *packed, counts = (np.asarray(column, dtype=np.int64) for column in groups.values())
+    return packed, counts
 
 
 def _create_map(
-    connection: duckdb.DuckDBPyConnection, axis: int, kind: str, keys: Sequence[str] | Sequence[float]
+    connection: duckdb.DuckDBPyConnection, axis: int, kind: str, keys: Sequence[object], codes: Sequence[int]
 ) -> None:
-    """Create a table that maps labels or edges to their positions."""
+    """Create a table that maps spellings or edges to their positions."""
     connection.execute(f"CREATE TEMP TABLE map{axis} (key {kind}, code BIGINT)")
-    connection.execute(
-        f"INSERT INTO map{axis} SELECT unnest(?::{kind}[]), unnest(range(?))", [list(keys), len(keys)]
-    )
-
-
-def _add_spellings(connection: duckdb.DuckDBPyConnection, axis: int, labels: Sequence[str]) -> None:
-    """Add further spellings of labels, unless a spelling is itself a label.
-
-    Truth values are accepted in any case, because one program may write `True` to CSV and `true` to Parquet. Labels
-    are also accepted as synopses write them, where no label is a formula.
-    """
-    known = set(labels)
-    folded = [label.lower() for label in labels]
-    for word in ("true", "false"):
-        if folded.count(word) == 1:
-            code = folded.index(word)
-            others = sorted({word, word.title(), word.upper()} - known)
-            connection.execute(f"INSERT INTO map{axis} SELECT unnest(?::VARCHAR[]), ?", [others, code])
-    for code, label in enumerate(labels):
-        if (written := csv_label(label)) not in known:
-            connection.execute(f"INSERT INTO map{axis} VALUES (?, ?)", [written, code])
+    connection.execute(f"INSERT INTO map{axis} SELECT unnest(?::{kind}[]), unnest(?)", [list(keys), list(codes)])
 
 
 def _column(relation: Relation, attribute: Attribute) -> int:

@@ -44,34 +44,44 @@ class TableFile(ABC):
             )
         return cls(path)
 
-    def exists(self) -> bool:
+    def files(self) -> tuple[Path, ...]:
+        """Return the files that hold the table, in order; none where it is gone."""
         # Unlike Path.is_file, this is also false for names longer than any file's.
-        return os.path.isfile(self.path)
+        return (self.path.resolve(),) if os.path.isfile(self.path) else ()
+
+    def exists(self) -> bool:
+        return bool(self.files())
 
     def counts(self, schema: Schema) -> Counts:
-        if not self.exists():
+        paths = self.files()
+        if not paths:
             raise InvalidArgument("table", "there is no such file")
-        path = self.path.resolve()
-        if set("*?[") & set(str(path)):
+        if any(set("*?[") & set(str(path)) for path in paths):
             # DuckDB would treat the path as a pattern, and has no way to escape it.
             raise InvalidArgument("table", "has one of the characters * ? [ in its path")
         try:
-            with connect(path) as connection:
-                return count_rows(connection, self.relation(connection, path), schema)
+            with connect(paths) as connection:
+                return count_rows(connection, self.relation(connection, paths), schema)
         except (duckdb.Error, UnicodeDecodeError, csv.Error, OSError, EOFError) as error:
             raise InvalidArgument("table", _unreadable(error)) from None
 
     def same_table(self, other: object) -> bool:
-        if not (isinstance(other, TableFile) and other.exists()):
+        if not isinstance(other, TableFile):
+            return False
+        own, others = self.files(), other.files()
+        if not others or len(own) != len(others):
             return False
         try:
-            return self.path.samefile(other.path) or filecmp.cmp(self.path, other.path, shallow=False)
+            return all(
+                mine.samefile(theirs) or filecmp.cmp(mine, theirs, shallow=False)
+                for mine, theirs in zip(own, others, strict=True)
+            )
         except OSError as error:
             raise Unavailable(f"the tables of other datasets cannot be compared: {error.strerror}") from None
 
     @abstractmethod
-    def relation(self, connection: duckdb.DuckDBPyConnection, path: Path) -> Relation:
-        """Return the file's columns as DuckDB reads them."""
+    def relation(self, connection: duckdb.DuckDBPyConnection, paths: Sequence[Path]) -> Relation:
+        """Return the columns of the files as DuckDB reads them."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +116,9 @@ class CsvFile(TableFile):
             raise InvalidArgument(f"{field}: encoding", f"must be one of {', '.join(ENCODINGS)}")
         return cls(path, delimiter, encoding, decimal)
 
-    def relation(self, connection: duckdb.DuckDBPyConnection, path: Path) -> Relation:  # noqa: ARG002
+    def relation(self, connection: duckdb.DuckDBPyConnection, paths: Sequence[Path]) -> Relation:  # noqa: ARG002
         """Return all columns as text."""
+        (path,) = paths
         names = self._header(path)
         columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
         # Detection is off, so that nothing depends on the look of the first lines. The parallel reader is off,
@@ -134,18 +145,36 @@ class CsvFile(TableFile):
 
 
 class ParquetFile(TableFile):
-    """A Parquet file."""
+    """A Parquet file, or a directory with all Parquet files in it and below.
+
+    Files of a directory have the same columns. Folders called `name=value` add a column of text, as programs that
+    write partitioned tables expect.
+    """
 
     suffixes = (".parquet", ".pq")
 
-    def relation(self, connection: duckdb.DuckDBPyConnection, path: Path) -> Relation:
-        """Return the top-level columns with their types."""
-        source = "read_parquet(?, hive_partitioning = false)"
-        described = connection.execute(f"DESCRIBE SELECT * FROM {source}", [str(path)]).fetchall()
-        elements = connection.execute("SELECT name, num_children FROM parquet_schema(?)", [str(path)]).fetchall()
+    def files(self) -> tuple[Path, ...]:
+        if not os.path.isdir(self.path):
+            return super().files()
+        root = self.path.resolve()
+        found = sorted(path for path in root.rglob("*") if path.name.lower().endswith(self.suffixes))
+        # A link out of the directory would lead out of the data directory.
+        return tuple(path for path in found if path.is_file() and path.resolve().is_relative_to(root))
+
+    def relation(self, connection: duckdb.DuckDBPyConnection, paths: Sequence[Path]) -> Relation:
+        """Return the top-level columns with their types, and those that folders add."""
+        files = [str(path) for path in paths]
+        folders = paths[0].relative_to(self.path.resolve()).parts[:-1]
+        added = [folder.partition("=")[0] for folder in folders if "=" in folder]
+        partitioned = "true, hive_types_autocast = false" if added else "false"
+        source = f"read_parquet(?, hive_partitioning = {partitioned})"
+        described = connection.execute(f"DESCRIBE SELECT * FROM {source}", [files]).fetchall()
+        elements = connection.execute("SELECT name, num_children FROM parquet_schema(?)", [files[0]]).fetchall()
         names = _top_level([(str(name), int(children or 0)) for name, children in elements])
+        # DuckDB also adds what folders above the table are called; no attribute has an empty name.
+        names += tuple(str(row[0]) if row[0] in added else "" for row in described[len(names) :])
         columns = ", ".join(f"c{i}" for i in range(len(described)))
-        return Relation(f"{source} AS t({columns})", (str(path),), names, tuple(str(row[1]) for row in described))
+        return Relation(f"{source} AS t({columns})", (files,), names, tuple(str(row[1]) for row in described))
 
 
 def _top_level(elements: Sequence[tuple[str, int]]) -> tuple[str, ...]:

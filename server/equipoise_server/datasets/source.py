@@ -13,6 +13,7 @@ from typing import Protocol
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.database import DatabaseTable
 from equipoise_server.datasets.files import CsvFile, ParquetFile
 
 
@@ -52,7 +53,7 @@ class Kind(Protocol):
     def of(self, path: Path, options: Mapping[str, str], field: str) -> Source: ...
 
 
-KINDS: tuple[Kind, ...] = (CsvFile, ParquetFile)
+KINDS: tuple[Kind, ...] = (CsvFile, ParquetFile, DatabaseTable)
 
 
 def source_at(path: Path, field: str = "table") -> Source:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Attribute, Schema
-from equipoise_server.datasets.coded_counts import CodedCounts
+from equipoise_server.datasets.coded_counts import CodedCounts, code_type
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
 
@@ -26,7 +26,7 @@ def is_enumerable(sizes: Sequence[int], universe_size: int) -> bool:
     return universe_size <= MAX_UNIVERSE and len(sizes) <= MAX_AXES
 
 
-def build_counts(schema: Schema, codes: Sequence[NDArray[np.int64]], counts: NDArray[np.int64]) -> Counts:
+def build_counts(schema: Schema, codes: Iterable[NDArray[np.int64]], counts: NDArray[np.int64]) -> Counts:
     """Build the counts of a table from groups of equal rows: over the universe, or by its distinct records.
 
     Args:
@@ -39,19 +39,25 @@ def build_counts(schema: Schema, codes: Sequence[NDArray[np.int64]], counts: NDA
         InvalidArgument: "table", with the number of refused rows for each attribute and reason; the message never
             contains values, which are private.
     """
-    categories, refusals = [], []
-    for attribute, code in zip(schema.attributes, codes, strict=True):
+    sizes, listed = schema.sizes, is_enumerable(schema.sizes, schema.universe_size)
+    cells = np.zeros(len(counts), dtype=np.int64)
+    records = np.zeros((0 if listed else len(sizes), len(counts)), dtype=code_type(sizes))
+    refusals = []
+    for axis, (attribute, code) in enumerate(zip(schema.attributes, codes, strict=True)):
         positions, refused = _apply_rules(attribute, code, counts)
-        categories.append(positions)
+        if listed:
+            cells = cells * attribute.size + positions
+        else:
+            records[axis] = positions
         if refused:
             refusals.append(f"attribute {attribute.name}: {', '.join(refused)}")
     if refusals:
         raise InvalidArgument("table", "; ".join(refusals))
-    if not is_enumerable(schema.sizes, schema.universe_size):
-        return CodedCounts.of(schema.sizes, categories, counts)
+    if not listed:
+        return CodedCounts.of(sizes, records, counts)
     histogram = np.zeros(schema.universe_size, dtype=np.int64)
-    np.add.at(histogram, np.ravel_multi_index(tuple(categories), schema.sizes), counts)
-    return DenseCounts(histogram, schema.sizes)
+    np.add.at(histogram, cells, counts)
+    return DenseCounts(histogram, sizes)
 
 
 def _apply_rules(

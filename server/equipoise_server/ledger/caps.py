@@ -195,7 +195,7 @@ def no_room_in_words(cap: Cap, committed: Cost, cost: Cost) -> str:
             "no budget for this round: only the worst round counts, and by itself this one costs epsilon "
             f"{reached} at delta {cap.delta:g}, beyond {held_to}. Plan a round that costs less, or raise the cap"
         )
-    left = _left(cap, committed)
+    left = _remaining(cap, committed)
     divergence, delta = left.divergence / RHO_UNIT, left.delta / DELTA_UNIT
     beyond, advice = [], []
     if cost.divergence > left.divergence:
@@ -218,7 +218,7 @@ def no_room_in_words(cap: Cap, committed: Cost, cost: Cost) -> str:
     )
 
 
-def _left(cap: Cap, committed: Cost) -> Cost:
+def _remaining(cap: Cap, committed: Cost) -> Cost:
     """Return what is left of both limits; zero where a write-off exceeded a limit."""
     limit = limits(cap)
     return Cost(

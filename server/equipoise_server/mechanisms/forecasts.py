@@ -35,12 +35,12 @@ def forecast(plan: MechanismPlan, setting: PublicParameters) -> Forecast:
     )
 
 
-def shown_candidates(comparison: Comparison) -> tuple[PlanCandidate, ...]:
+def plan_candidates(comparison: Comparison) -> tuple[PlanCandidate, ...]:
     """Return every candidate of a comparison as it is shown, in the order in which they were asked."""
-    return tuple(_shown(candidate, comparison.setting) for candidate in comparison.candidates)
+    return tuple(_plan_candidate(candidate, comparison.setting) for candidate in comparison.candidates)
 
 
-def _shown(candidate: Candidate, setting: PublicParameters) -> PlanCandidate:
+def _plan_candidate(candidate: Candidate, setting: PublicParameters) -> PlanCandidate:
     return PlanCandidate(
         mechanism=candidate.mechanism,
         refusal="" if candidate.refusal is None else candidate.refusal.message,

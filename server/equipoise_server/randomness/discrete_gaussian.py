@@ -75,13 +75,15 @@ class DiscreteGaussian:
             sizes = blocks * self.width + within
             negative = words & np.uint64(1) == 1
             # Zero has one sign only: proposed with the other one, it is refused.
-            kept = self._kept(blocks, sizes, stream) & ~(negative & (sizes == 0))
+            kept = self._accepted(blocks, sizes, stream) & ~(negative & (sizes == 0))
             values = np.where(negative, -sizes, sizes)[kept]
             drawn.append(values)
             missing -= values.size
         return np.concatenate(drawn)
 
-    def _kept(self, blocks: NDArray[np.int64], sizes: NDArray[np.int64], stream: KeyedStream) -> NDArray[np.bool_]:
+    def _accepted(
+        self, blocks: NDArray[np.int64], sizes: NDArray[np.int64], stream: KeyedStream
+    ) -> NDArray[np.bool_]:
         """For each proposal, true with probability exactly 2^block exp(-size^2 / 2 variance), independently.
 
         Doubles settle only what is certain. The exponent is wrong by less than 5 * 2^-53 of itself and 2^-48

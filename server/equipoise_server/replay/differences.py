@@ -49,10 +49,10 @@ def same(what: str, recorded: object, expected: object, analyst: str = "") -> No
         for name in sorted({*recorded, *expected}):
             same(f"{what}.{name}", recorded.get(name), expected.get(name), analyst)
     elif recorded != expected:
-        raise Differs(Difference(what, shown(recorded), shown(expected), analyst))
+        raise Differs(Difference(what, as_text(recorded), as_text(expected), analyst))
 
 
-def shown(value: Any) -> str:
+def as_text(value: Any) -> str:
     """Return a value as the reader of a difference sees it."""
     if value is None:
         return "nothing"

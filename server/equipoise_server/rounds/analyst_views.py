@@ -42,7 +42,7 @@ class AnalystViews:
     def get(self, analyst: str, round_id: str) -> RoundRecord:
         """Return a round as the analyst may see it. Raises `NotFound` where the analyst has no share in it."""
         with self.store.read() as connection:
-            return self._shown(read_own_round(connection, round_id, analyst))
+            return self._for_analysts(read_own_round(connection, round_id, analyst))
 
     def shares_in(self, analyst: str, dataset: str) -> bool:
         """Return whether the analyst has a share in any round on a dataset."""
@@ -71,7 +71,7 @@ class AnalystViews:
                 true() if among is None else among,
             )
             records = round_records(connection, query, analyst)
-        return cut_page(list(map(self._shown, records)), limit, lambda record: record.id)
+        return cut_page(list(map(self._for_analysts, records)), limit, lambda record: record.id)
 
     def results(self, analyst: str, round_id: str, after_sequence: int, limit: int) -> list[bytes]:
         """Return at most `limit` stored chunks after a sequence number; none at the end of the stream.
@@ -130,7 +130,7 @@ class AnalystViews:
         with self.store.read() as connection:
             return workload_check(connection, round_id, analyst)
 
-    def _shown(self, record: RoundRecord) -> RoundRecord:
+    def _for_analysts(self, record: RoundRecord) -> RoundRecord:
         state = shown_to_analysts(record.state, record.terms.close_time, record.release_time, self.clock())
         return replace(
             record, state=state, release_time=record.release_time if state is RoundState.RELEASED else None

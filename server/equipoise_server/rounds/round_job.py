@@ -42,7 +42,7 @@ def read_job(connection: Connection, context: Context, round_id: str) -> Job | N
         seed=read_seed(connection, record, context.storage_key),
         audit_nonce=read_audit_nonce(connection, round_id),
         data_digest=registered_digest(connection, dataset.name),
-        told=read_answer_chains(connection, context.deployment, round_id),
+        answer_chains=read_answer_chains(connection, context.deployment, round_id),
     )
 
 

@@ -11,7 +11,7 @@ from equipoise.model.plan_choices import PlanChoice
 from equipoise.model.rounds import MechanismPlan, Plan, PlanNumbers, Progress, Round, RoundDetail, Terms
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.explanation import why
-from equipoise_server.mechanisms.forecasts import shown_candidates
+from equipoise_server.mechanisms.forecasts import plan_candidates
 from equipoise_server.mechanisms.planner import Comparison
 from equipoise_server.rounds.records import RoundRecord
 
@@ -38,7 +38,7 @@ def shown_choice(comparison: Comparison, terms: Terms, charges: tuple[AccountCha
     return PlanChoice(
         plan=shown_plan(comparison.plan, terms, charges),
         because=why(comparison),
-        candidates=shown_candidates(comparison) if len(comparison.candidates) > 1 else (),
+        candidates=plan_candidates(comparison) if len(comparison.candidates) > 1 else (),
     )
 
 

@@ -14,7 +14,7 @@ from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.lifecycle import Lifecycle
 from equipoise_server.rounds.opening import Opening
 from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.rounds.store.results import kept
+from equipoise_server.rounds.store.results import has_results
 from equipoise_server.rounds.store.rounds import IS_SESSION, NO_ROUND, read_own_round, read_round
 from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.attachments import Attachment
@@ -128,7 +128,7 @@ class Sessions:
         with self._context.store.read() as connection:
             # The other shares would make an attachment take longer the more analysts there are.
             record = _session(read_own_round(connection, session_id, analyst))
-            expired = record.state is RoundState.RELEASED and not kept(connection, session_id)
+            expired = record.state is RoundState.RELEASED and not has_results(connection, session_id)
         if len(salt) != SALT_BYTES:
             raise InvalidArgument("commitment_salt", f"must have {SALT_BYTES} random bytes")
         if record.terms.analyst_budget is None and not accept_unprotected:

@@ -229,9 +229,9 @@ class SessionLoop:
     def _deliver(self) -> None:
         """Deliver all due answers at once."""
         now = self._clock()
-        told = [each for each in self._due if each[0] <= now]
+        due = [each for each in self._due if each[0] <= now]
         self._due = [each for each in self._due if each[0] > now]
-        for _, pending, answer in told:
+        for _, pending, answer in due:
             if isinstance(answer, EquipoiseError):
                 for forgotten in self._pending.forget_from(pending):
                     forgotten.tell(answer)

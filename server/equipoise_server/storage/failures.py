@@ -38,7 +38,7 @@ def translated() -> Iterator[None]:
 
 
 @contextmanager
-def damage_is_told() -> Iterator[None]:
+def damage_as_data_loss() -> Iterator[None]:
     """Turn all foreign errors of reading a store into `DataLoss`, for commands that check a store.
 
     A damaged page can contain anything, such as invalid text, invalid JSON, or numbers that are too large.

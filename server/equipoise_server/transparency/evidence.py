@@ -98,7 +98,7 @@ class _Step:
 
 def _steps(connection: Connection, round_id: str) -> list[_Step]:
     """Return the record of the round's dataset, then the records of the round's steps in their order."""
-    steps = _found(
+    steps = _steps_where(
         connection, (records.c.round_id == round_id) & records.c.kind.in_([step.value for step in STEPS])
     )
     if not steps:
@@ -109,10 +109,10 @@ def _steps(connection: Connection, round_id: str) -> list[_Step]:
     opening = read_item(connection.execute(opened).scalar_one(), RoundItem)
     # The name is in the condition because it is indexed, and there may be very many records.
     dataset = (records.c.dataset == opening.dataset) & (records.c.kind == Kind.DATASET_REGISTERED.value)
-    return [*_found(connection, dataset & (records.c.root == opening.dataset_root)), *steps]
+    return [*_steps_where(connection, dataset & (records.c.root == opening.dataset_root)), *steps]
 
 
-def _found(connection: Connection, which: ColumnElement[bool]) -> list[_Step]:
+def _steps_where(connection: Connection, which: ColumnElement[bool]) -> list[_Step]:
     columns = (records.c.position, records.c.kind, records.c.log_index, records.c.leaf)
     rows = connection.execute(select(*columns).where(which).order_by(records.c.position))
     return [_Step(*row) for row in rows]

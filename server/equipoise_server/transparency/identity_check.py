@@ -31,16 +31,16 @@ def check_identities(connection: Connection) -> int:
     """Return the number of certificates. Raises `DataLoss` naming whose differ from what is on record, and how."""
     recorded, stored = _recorded(connection), _stored(connection)
     for name in sorted(recorded.keys() | stored.keys()):
-        there, told = stored.get(name), recorded.get(name)
-        if told is None or there is None:
-            where = "in the store, and its admission is not on record" if told is None else "on record alone"
+        in_store, on_record = stored.get(name), recorded.get(name)
+        if on_record is None or in_store is None:
+            where = "in the store, and its admission is not on record" if on_record is None else "on record alone"
             raise DataLoss(f"identities: {name!a} is {where}")
-        if (there.role, there.deleted) != (told.role, told.deleted):
+        if (in_store.role, in_store.deleted) != (on_record.role, on_record.deleted):
             raise DataLoss(
-                f"identities: {name!a} is {_standing(there)} in the store, and {_standing(told)} on record"
+                f"identities: {name!a} is {_standing(in_store)} in the store, and {_standing(on_record)} on record"
             )
-        for digest in sorted(there.in_force.keys() | told.in_force.keys()):
-            states = _state(there.in_force.get(digest)), _state(told.in_force.get(digest))
+        for digest in sorted(in_store.in_force.keys() | on_record.in_force.keys()):
+            states = _state(in_store.in_force.get(digest)), _state(on_record.in_force.get(digest))
             if states[0] != states[1]:
                 raise DataLoss(
                     f"certificates: the one of {name!a} with the SHA-256 {digest.hex()[:16]}... is {states[0]} in "
@@ -53,10 +53,10 @@ def _recorded(connection: Connection) -> dict[str, _Known]:
     known: dict[str, _Known] = {}
     for item in _changes(connection):
         if isinstance(item, IdentityItem):
-            there = known.setdefault(item.name, _Known(item.role.value))
+            entry = known.setdefault(item.name, _Known(item.role.value))
             issued = item.event in (IdentityEvent.ADDED, IdentityEvent.RENEWED)
-            there.in_force.update((each.digest, issued) for each in item.certificates)
-            there.deleted |= item.event is IdentityEvent.DELETED
+            entry.in_force.update((each.digest, issued) for each in item.certificates)
+            entry.deleted |= item.event is IdentityEvent.DELETED
             continue
         for each in item.certificates:
             if each.name not in known:

@@ -86,7 +86,7 @@ def inclusion(connection: Connection, index: int, size: int) -> list[bytes]:
     Raises:
         OutOfRange: the tree has no such leaf, or no signed checkpoint covers the size yet.
     """
-    if not 0 <= index < size or size > _shown(connection):
+    if not 0 <= index < size or size > _signed_size(connection):
         raise OutOfRange("the log has no such leaf, or has not come to that size")
     return tiles.inclusion(stored_tiles(connection), index, size)
 
@@ -97,14 +97,14 @@ def consistency(connection: Connection, old_size: int, new_size: int) -> list[by
     Raises:
         OutOfRange: the sizes are in the wrong order, or no signed checkpoint covers the new one yet.
     """
-    if not 0 <= old_size <= new_size or new_size > _shown(connection):
+    if not 0 <= old_size <= new_size or new_size > _signed_size(connection):
         raise OutOfRange("the log has not come to that size, or the sizes are in the wrong order")
     return tiles.consistency(stored_tiles(connection), old_size, new_size)
 
 
 def entries(connection: Connection, after: int, limit: int) -> list[Entry]:
     """Return at most `limit` leaves from index `after` on, as far as the newest signed checkpoint goes."""
-    wanted = (records.c.log_index >= after) & (records.c.log_index < _shown(connection))
+    wanted = (records.c.log_index >= after) & (records.c.log_index < _signed_size(connection))
     query = select(records.c.log_index, records.c.leaf).where(wanted).order_by(records.c.log_index).limit(limit)
     return [Entry(row.log_index, row.leaf) for row in connection.execute(query)]
 
@@ -147,12 +147,12 @@ def check_log(connection: Connection) -> TreeHead:
     for row in connection.execute(select(checkpoints)):
         if tiles.root(computed.__getitem__, row.size) != row.root:
             raise DataLoss(f"the log is damaged: its leaves do not give its root at size {row.size}")
-        if row.note is not None and not _says(row.note, row.size, row.root):
+        if row.note is not None and not _states(row.note, row.size, row.root):
             raise DataLoss(f"the log is damaged: its checkpoint of size {row.size} says something else")
     return head
 
 
-def _says(note: bytes, size: int, root: bytes) -> bool:
+def _states(note: bytes, size: int, root: bytes) -> bool:
     """Return whether a note states this size and root; signatures are not verified."""
     try:
         claim = claimed(note)
@@ -170,6 +170,6 @@ def _pages(connection: Connection) -> Iterable[list[Entry]]:
         after = leaves[-1].log_index + 1
 
 
-def _shown(connection: Connection) -> int:
+def _signed_size(connection: Connection) -> int:
     head = signed_head(connection)
     return 0 if head is None else head.size

@@ -199,5 +199,5 @@ def _job(deployment: Deployment, connection: Connection, row: Row[tuple[object, 
         seed=open_sealed(private, row.id, sealed, record.seed_commitment),
         audit_nonce=read_audit_nonce(connection, row.id),
         data_digest=registered_digest(connection, dataset.name),
-        told=read_answer_chains(connection, deployment.config.deployment, row.id),
+        answer_chains=read_answer_chains(connection, deployment.config.deployment, row.id),
     )

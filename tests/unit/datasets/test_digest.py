@@ -28,7 +28,7 @@ def test_the_bytes_are_those_of_the_documentation() -> None:
     histogram = np.zeros((2, 3, 500), dtype=np.int64)
     histogram[0, 1, 0], histogram[1, 2, 300] = records.values()
     assert data_digest(DenseCounts(histogram.reshape(-1), (2, 3, 500))) == expected
-    codes = [np.array(column) for column in zip(*reversed(records), strict=True)]
+    codes = np.array([*reversed(records)], dtype=np.uint16).T
     coded = CodedCounts.of((2, 3, 500), codes, np.array([*reversed(records.values())]))
     assert data_digest(coded) == expected
 

@@ -21,7 +21,7 @@ from equipoise.accounting import (
     charge_of,
     events_to_json,
 )
-from equipoise.auditing.accounts import Accounts, comes_to, made_of
+from equipoise.auditing.accounts import Accounts, is_cost_of, is_cost_of_events
 from equipoise.auditing.plan_checks import check_budgets
 from equipoise.auditing.rounds import read_rounds
 from equipoise.auditing.steps import open_steps
@@ -114,7 +114,7 @@ def test_verify_passes_a_pair_that_follows() -> None:
 def test_a_charge_with_such_a_part_is_not_made_of_it_however_the_account_counts(order: float | None) -> None:
     for part in (TRUTH, LIE):
         cost = charge_of([part]) if order is None else charge_at([part], order)
-        assert made_of((part,), cost, order) is (part is TRUTH)
+        assert is_cost_of((part,), cost, order) is (part is TRUTH)
 
 
 @pytest.mark.parametrize(
@@ -162,5 +162,5 @@ def test_what_is_left_out_of_the_sum_is_not_free() -> None:
 
 @pytest.mark.parametrize("events", ["", "[]", "{}", '{"events":[{"event":"pair"}]}', '{"events":[{"event":1}]}'])
 def test_what_are_no_parts_come_to_nothing(events: str) -> None:
-    assert not comes_to(events, charge_of([]), None)
-    assert comes_to(events_to_json("equilibrium", []), charge_of([]), None)
+    assert not is_cost_of_events(events, charge_of([]), None)
+    assert is_cost_of_events(events_to_json("equilibrium", []), charge_of([]), None)

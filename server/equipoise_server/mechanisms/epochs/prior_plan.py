@@ -35,7 +35,7 @@ from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.prior.choice import STANDING
-from equipoise_server.mechanisms.prior.known_answers import told_half_width
+from equipoise_server.mechanisms.prior.known_answers import measured_half_width
 from equipoise_server.mechanisms.prior.plan import PriorParameters, plan_prior, standing_prior
 
 PRIOR_PART = 3 / 5  # of epsilon, for a measurement of its own; delta is halved
@@ -46,19 +46,19 @@ EXPECTED_POSITIVES = 16  # of statements that the prior serves badly
 class PriorEpochParameters(Parameters):
     """Public parameters of a session that starts from a prior.
 
-    `prior`: what is measured. `chance`: that any interval of the measurement misses its truth. `told_half_width`:
-    of the single cells that it tells, at most, in units of 2^-40. `epochs`: the one epoch.
+    `prior`: what is measured. `chance`: that any interval of the measurement misses its truth.
+    `measured_half_width`: of the single cells that it holds, at most, in units of 2^-40. `epochs`: the one epoch.
     """
 
     prior: PriorParameters = key("prior", codec_of(PriorParameters))
     chance: Fraction = key("chance", FRACTION)
-    told_half_width: int = key("told_half_width", COUNT)
+    measured_half_width: int = key("told_half_width", COUNT)
     epochs: EpochParameters = key("epochs", codec_of(EpochParameters))
 
     @property
     def promise(self) -> int:
         """The largest half-width of a certified answer, in units of 2^-40."""
-        return max(self.told_half_width, int(promised(self.epochs) * 2.0**GRID_BITS))
+        return max(self.measured_half_width, int(promised(self.epochs) * 2.0**GRID_BITS))
 
 
 def plan_from_prior(setting: PublicParameters, session: Session, prior: str) -> PriorEpochParameters:
@@ -86,7 +86,7 @@ def plan_from_prior(setting: PublicParameters, session: Session, prior: str) -> 
     usual = min(session.statements + early, EXPECTED_POSITIVES + early)
     target = int(forced(setting, "target", (usual,))[0])
     epochs = filled_in(rest, session, ending, Learning(1, target, beyond, 0, 1.0))
-    return PriorEpochParameters(measured, chance, told_half_width(measured, chance, setting.records), epochs)
+    return PriorEpochParameters(measured, chance, measured_half_width(measured, chance, setting.records), epochs)
 
 
 def _measured(setting: PublicParameters, prior: str) -> PriorParameters:

@@ -100,11 +100,11 @@ class Equilibrium:
         if begun is not None:
             cells = np.concatenate([cells, begun.prior_records])
         synopsis = Synopsis(cells)
-        held = SynopsisCounts(synopsis.counts(together), len(synopsis))
+        synopsis_counts = SynopsisCounts(synopsis.counts(together), len(synopsis))
         if begun is not None:
-            return Outcome(certify_all(begun, present, counts, held, seed, progress), synopsis)
+            return Outcome(certify_all(begun, present, counts, synopsis_counts, seed, progress), synopsis)
         start = starting_weights(synopsis, setting.universe_size)
-        answers = repair_all(setting, parameters, present, counts, held, start, seed, progress)
+        answers = repair_all(setting, parameters, present, counts, synopsis_counts, start, seed, progress)
         return Outcome(answers, synopsis)
 
 

@@ -132,10 +132,9 @@ class LowSensitivity:
             return LowSensitivitySession(lambda _: candidates, table, parameters.epochs.scale, epochs)
         start = parameters.start
         known = MeasuredPrior.of(start.prior, start.chance, setting, data, seed)
-        held = PriorDatabases.of(known.prior, setting.attributes, setting.records)
+        databases = PriorDatabases.of(known.prior, setting.attributes, setting.records)
         epochs = Epochs(start.epochs, 1, sizes(setting, setting.universe_size).slots, seed)
-        told = known, start.promise
-        return LowSensitivitySession(held.database, table, start.epochs.scale, epochs, told)
+        return LowSensitivitySession(databases.database, table, start.epochs.scale, epochs, (known, start.promise))
 
 
 @dataclass(frozen=True, eq=False)

@@ -71,11 +71,11 @@ def expected_error(setting: PublicParameters, session: Session, parameters: Prio
     Statistics are expected to err as predicates do. One record in a window moves a quantile by far more than a
     fraction, so a false alarm costs much: its answer has the noise of the largest Delta.
     """
-    told, epochs = expected_of_session(parameters.prior, setting), parameters.epochs
+    prior_error, epochs = expected_of_session(parameters.prior, setting), parameters.epochs
     alarms = epochs.test_noise.tail(epochs.threshold) / 2 if epochs.threshold > 0 else 1.0
     part = min(alarms, epochs.cap / session.statements)
-    afresh = noisy_answers_error(epochs.answer_noise(1), epochs.scale.units)
-    return (1 - part) * told + part * afresh
+    fresh_error = noisy_answers_error(epochs.answer_noise(1), epochs.scale.units)
+    return (1 - part) * prior_error + part * fresh_error
 
 
 def declared_sensitivity(setting: PublicParameters) -> Fraction:

@@ -52,10 +52,10 @@ class PriorDatabases:
         # Elementwise divisions, products and roundings of doubles alone, which are the same on every machine.
         bounds = np.rint(ends / float(ends[-1]) * float(self.records)).astype(np.int64)
         counts = np.diff(bounds, prepend=0)
-        held = np.flatnonzero(counts)
+        occupied = np.flatnonzero(counts)
         strides = [math.prod(self.sizes[axis + 1 :]) for axis in axes]
-        categories = np.unravel_index(held, table.shape)
-        cells = np.zeros(len(held), dtype=np.int64)
+        categories = np.unravel_index(occupied, table.shape)
+        cells = np.zeros(len(occupied), dtype=np.int64)
         for stride, category in zip(strides, categories, strict=True):
             cells += stride * category
-        return Databases.of(self.sizes, cells, counts[held])
+        return Databases.of(self.sizes, cells, counts[occupied])

@@ -69,11 +69,11 @@ def expected_from_prior(setting: PublicParameters, turns: Measuring, prior: Prio
     """Return the mean error from a prior: what the prior alone errs by, but for tables that turns measure."""
 
     def of_share(share: Share) -> float:
-        told = expected_mean(prior, replace(setting, shares=(share,)))
+        prior_error = expected_mean(prior, replace(setting, shares=(share,)))
         if only_predicates(share) or setting.universe_size >= SMALL_UNIVERSE:
-            return told
+            return prior_error
         part = learnt_share(turns, share)
-        return part * learnt_error(setting, turns, share) + (1 - part) * told
+        return part * learnt_error(setting, turns, share) + (1 - part) * prior_error
 
     return min(1.0, mean_over_queries(setting, of_share))
 

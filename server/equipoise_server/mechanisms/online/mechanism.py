@@ -182,9 +182,9 @@ class OnlineSession:
         asked = linear(statement)
         expected = self._hypothesis.answers(asked)
         stage = None if self.used_up_at(slot) else self._stages[self._tests.positives]
-        told = self._told(asked, expected, stage)
-        if told is not None:
-            return told
+        measured = self._measured_answers(asked, expected, stage)
+        if measured is not None:
+            return measured
         if stage is None:
             return uncertified(expected)
         counts = self._data.count(asked)
@@ -200,13 +200,16 @@ class OnlineSession:
         self._hypothesis.measured(asked, 0, fractions, stage.reach / 2.0**GRID_BITS)
         return published
 
-    def _told(self, asked: CompiledWorkload, expected: NDArray[np.int64], stage: Stage | None) -> Answers | None:
+    def _measured_answers(
+        self, asked: CompiledWorkload, expected: NDArray[np.int64], stage: Stage | None
+    ) -> Answers | None:
         """Answer a statement from the measurement, unless that says less than a test would."""
         if self._known is None or not self._known[0].holds(asked):
             return None
         known, parameters = self._known
-        told = known.answers(asked, expected)
-        return told if int((told.highs - told.lows).max()) <= 2 * parameters.widest_told(stage) else None
+        answers = known.answers(asked, expected)
+        width = int((answers.highs - answers.lows).max())
+        return answers if width <= 2 * parameters.widest_measured(stage) else None
 
     def finish(self) -> Synopsis:
         """Return an empty synopsis: only the hypothesis's answers are released."""

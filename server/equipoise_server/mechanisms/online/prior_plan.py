@@ -24,7 +24,7 @@ from equipoise_server.mechanisms.online.stages import Stage, stage_events, stage
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.prior.choice import STANDING
 from equipoise_server.mechanisms.prior.forecast import expected_largest, expected_of_session
-from equipoise_server.mechanisms.prior.known_answers import told_half_width
+from equipoise_server.mechanisms.prior.known_answers import measured_half_width
 from equipoise_server.mechanisms.prior.plan import PriorParameters, plan_prior, standing_prior
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, rounding_error
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, half_width_on_grid
@@ -44,26 +44,27 @@ TEST_SHARES = tuple(1 - Fraction(1, 2**power) for power in range(2, 7))  # of a 
 class PriorOnlineParameters(Parameters):
     """Public parameters of a session that starts from a prior.
 
-    `prior`: what is measured. `chance`: that any interval of the measurement misses its truth. `told_half_width`:
-    of the single cells that it tells, at most, in units of 2^-40. `stages`: one for each update.
+    `prior`: what is measured. `chance`: that any interval of the measurement misses its truth.
+    `measured_half_width`: of the single cells that it holds, at most, in units of 2^-40.
+    `stages`: one for each update.
     """
 
     prior: PriorParameters = key("prior", codec_of(PriorParameters))
     chance: Fraction = key("chance", FRACTION)
-    told_half_width: int = key("told_half_width", COUNT)
+    measured_half_width: int = key("told_half_width", COUNT)
     stages: tuple[Stage, ...] = key("stages", list_of(codec_of(Stage)))
 
     @property
     def promise(self) -> int:
         """The largest half-width of a certified answer, in units of 2^-40."""
-        return max(self.told_half_width, *(stage.promise for stage in self.stages))
+        return max(self.measured_half_width, *(stage.promise for stage in self.stages))
 
-    def widest_told(self, stage: Stage | None) -> int:
+    def widest_measured(self, stage: Stage | None) -> int:
         """Return up to which half-width the measurement answers: what a test would say, after all updates anything.
 
         `stage`: the one in force; None after the last update.
         """
-        return self.promise if stage is None else max(self.told_half_width, stage.certified_half_width)
+        return self.promise if stage is None else max(self.measured_half_width, stage.certified_half_width)
 
 
 def plan_from_prior(setting: PublicParameters, prior: str) -> PriorOnlineParameters:
@@ -90,7 +91,7 @@ def plan_from_prior(setting: PublicParameters, prior: str) -> PriorOnlineParamet
         best = stages
     if not best:
         raise BudgetExhausted("data_budget: is too small for a prior and so many updates; raise it")
-    return PriorOnlineParameters(measured, chance, told_half_width(measured, chance, setting.records), best)
+    return PriorOnlineParameters(measured, chance, measured_half_width(measured, chance, setting.records), best)
 
 
 def prior_events(setting: PublicParameters, parameters: PriorOnlineParameters) -> list[PrivacyEvent]:
@@ -109,11 +110,11 @@ def expected_error(setting: PublicParameters, parameters: PriorOnlineParameters)
     and 0.0003.
     """
     length = session_length(setting, slotted=False)
-    told = expected_of_session(parameters.prior, setting)
+    prior_error = expected_of_session(parameters.prior, setting)
     tested = PASSED * expected_largest(parameters.prior, setting) * (setting.records << SCORE_BITS)
     passed = [stage for stage in parameters.stages if stage.threshold < tested][:length]
-    afresh = [fresh_error(setting, stage.noise) for stage in passed]
-    return math.fsum([*afresh, (length - len(afresh)) * told]) / length
+    fresh_errors = [fresh_error(setting, stage.noise) for stage in passed]
+    return math.fsum([*fresh_errors, (length - len(fresh_errors)) * prior_error]) / length
 
 
 def _stages(setting: PublicParameters, length: int, rho: Fraction, count: int) -> tuple[Stage, ...]:

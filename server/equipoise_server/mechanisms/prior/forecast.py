@@ -30,9 +30,9 @@ from equipoise_server.mechanisms.residuals.variances import product_variances
 
 FITTED_PART = 0.9  # of the noise that a predicate has in the measured tables, which the fit leaves
 INDEPENDENT = 0.018  # of predicates on Adult, where the measurement holds single attributes alone
-UNTOLD = 6e-4  # of predicates, by what pairs do not tell
+UNMEASURED = 6e-4  # of predicates, by what tables of pairs do not hold
 COVERED = 0.25  # of the universe: a dense predicate on two attributes
-CELL_PART, UNTOLD_OF_CELL, UNIFORM_OF_CELL = 1.1, 0.04, 1.4  # of tables, the last two in mean cells
+CELL_PART, UNMEASURED_OF_CELL, UNIFORM_OF_CELL = 1.1, 0.04, 1.4  # of tables, the last two in mean cells
 MAX_ERROR_FACTOR = 1.25  # times `sqrt(2 log 2k)` mean errors: the largest of k
 
 
@@ -45,50 +45,50 @@ def expected_mean(parameters: PriorParameters, setting: PublicParameters) -> flo
 def expected_of_session(parameters: PriorParameters, setting: PublicParameters) -> float:
     """Return the mean error of the prior's answers to a session's statements, as a fraction of the records.
 
-    No more is untold of a cell than of a predicate: statements of a session are of one or two attributes more often
-    than those of a round, whose cells of triples the constants are of.
+    No more is unmeasured of a cell than of a predicate. Statements of a session are of one or two attributes more
+    often than those of a round, and the constants are of a round's cells of triples.
     """
     noise = gaussian_mean(dense_variance(parameters)) / setting.records
-    return mean_over_queries(setting, lambda share: _mean_of(parameters, noise, share, UNTOLD))
+    return mean_over_queries(setting, lambda share: _mean_of(parameters, noise, share, UNMEASURED))
 
 
 def expected_largest(parameters: PriorParameters, setting: PublicParameters) -> float:
     """Return the largest error over all declared queries, as a fraction of the records, as of predicates."""
     noise = gaussian_mean(dense_variance(parameters)) / setting.records
-    mean = with_untold(parameters, of_predicates(noise), UNIFORM)
+    mean = over_all_pairs(parameters, of_predicates(noise), UNIFORM)
     return min(1.0, mean * MAX_ERROR_FACTOR * math.sqrt(2 * math.log(2 * setting.queries)))
 
 
 def _mean_of(parameters: PriorParameters, noise: float, share: Share, most: float) -> float:
     if only_predicates(share):
-        return with_untold(parameters, of_predicates(noise), UNIFORM)
+        return over_all_pairs(parameters, of_predicates(noise), UNIFORM)
     cells = share.queries / share.statements
     left = CELL_PART * noise * math.sqrt(1 / (COVERED * cells))
-    told = math.hypot(at_most(left, UNIFORM_OF_CELL / cells), min(most, UNTOLD_OF_CELL / cells))
-    return with_untold(parameters, told, UNIFORM_OF_CELL / cells)
+    measured_error = math.hypot(at_most(left, UNIFORM_OF_CELL / cells), min(most, UNMEASURED_OF_CELL / cells))
+    return over_all_pairs(parameters, measured_error, UNIFORM_OF_CELL / cells)
 
 
-def with_untold(parameters: PriorParameters, told: float, uniform: float) -> float:
+def over_all_pairs(parameters: PriorParameters, measured_error: float, uniform: float) -> float:
     """Return the mean error over all pairs of attributes, of which the measurement holds some.
 
     Args:
         parameters: the measurement. An attribute of one category tells nothing.
-        told: the mean error on a pair that it holds.
+        measured_error: the mean error on a pair that it holds.
         uniform: what the uniform distribution errs by, where it does not hold both attributes.
     """
     family = parameters.noise.family
     axes = [axis for axis, size in enumerate(family.sizes) if size > 1]
     pairs = list(itertools.combinations(axes, min(2, len(axes))))
-    held = sum(family.holds(pair) for pair in pairs)
-    single = sum(all(family.holds((axis,)) for axis in pair) for pair in pairs) - held
-    independent = max(told, uniform * INDEPENDENT / UNIFORM)
-    rest = (len(pairs) - held - single) * max(told, uniform)
-    return (held * told + single * independent + rest) / len(pairs)
+    measured = sum(family.holds(pair) for pair in pairs)
+    single = sum(all(family.holds((axis,)) for axis in pair) for pair in pairs) - measured
+    independent = max(measured_error, uniform * INDEPENDENT / UNIFORM)
+    rest = (len(pairs) - measured - single) * max(measured_error, uniform)
+    return (measured * measured_error + single * independent + rest) / len(pairs)
 
 
 def of_predicates(noise: float) -> float:
     """Return the mean error of predicates whose answers in the measured tables err by `noise` in the mean."""
-    return math.hypot(at_most(FITTED_PART * noise, UNIFORM), UNTOLD)
+    return math.hypot(at_most(FITTED_PART * noise, UNIFORM), UNMEASURED)
 
 
 def dense_variance(parameters: PriorParameters) -> float:

@@ -72,18 +72,18 @@ class MeasuredPrior:
             statement: one statement of k queries.
             expected: int64[k], in units of 2^-40, what a distribution says: each is moved into its interval.
         """
-        told = direct_answers(self.measured, self.reach, statement)
+        direct = direct_answers(self.measured, self.reach, statement)
         scale = 2.0**GRID_BITS / self.measured.records
-        values = np.rint(told.counts * scale).astype(np.int64)
+        values = np.rint(direct.counts * scale).astype(np.int64)
         # Rounded up, and two units for the rounding of the value and of this product.
         half_widths, errors = (
             np.minimum(np.ceil(each * scale) + 2, 2.0**GRID_BITS).astype(np.int64)
-            for each in (told.reach, told.deviation)
+            for each in (direct.reach, direct.deviation)
         )
         return moved_into(answers_within(values, MEASURED, half_widths, errors), expected, MEASURED)
 
 
-def told_half_width(prior: PriorParameters, chance: Fraction, records: int) -> int:
+def measured_half_width(prior: PriorParameters, chance: Fraction, records: int) -> int:
     """Return the largest half-width of a single cell that is measured, in units of 2^-40.
 
     Args:

@@ -167,7 +167,7 @@ def known_law(parameters: FinalTestParameters, workload: CompiledWorkload, measu
     inside = np.ones(workload.statement_count, dtype=np.bool_)
     inside[outside_of(workload, measured.noise.family)] = False
     if inside.any():
-        told = np.repeat(inside, np.diff(workload.statement_offsets))
+        answerable = np.repeat(inside, np.diff(workload.statement_offsets))
         asked = some_statements(workload, np.flatnonzero(inside).tolist())
         estimates = estimates_of(asked, measured)
         unit = 2.0**GRID_BITS / measured.records
@@ -175,6 +175,6 @@ def known_law(parameters: FinalTestParameters, workload: CompiledWorkload, measu
         if parameters.log is not None:
             deviations = reaches(parameters.log, code_lengths(asked, measured.noise.family))
         reached = estimates.slack + np.sqrt(estimates.variances) * deviations
-        values[told] = np.rint(np.clip(estimates.counts * unit, -(2.0**60), 2.0**60)).astype(np.int64)
-        half_widths[told] = np.ceil(np.minimum(reached * unit, 2.0 ** (GRID_BITS + 1))).astype(np.int64) + 2
+        values[answerable] = np.rint(np.clip(estimates.counts * unit, -(2.0**60), 2.0**60)).astype(np.int64)
+        half_widths[answerable] = np.ceil(np.minimum(reached * unit, 2.0 ** (GRID_BITS + 1))).astype(np.int64) + 2
     return KnownLaw(values, half_widths)

@@ -33,13 +33,13 @@ class ResidualNoise:
 
     def __post_init__(self) -> None:
         try:
-            told = ResidualFamily.closed(self.sizes, self.largest, self.ordered)
+            family = ResidualFamily.closed(self.sizes, self.largest, self.ordered)
         except InvalidArgument as problem:
             raise ValueError(str(problem)) from None
-        if (told.largest, told.ordered) != (self.largest, self.ordered):
+        if (family.largest, family.ordered) != (self.largest, self.ordered):
             raise ValueError("largest and ordered must be those of a family, in its order")
-        if len(told.residuals) != len(self.parameters):
-            raise ValueError(f"{len(self.parameters)} parameters for {len(told.residuals)} residuals")
+        if len(family.residuals) != len(self.parameters):
+            raise ValueError(f"{len(self.parameters)} parameters for {len(family.residuals)} residuals")
 
     @classmethod
     def of(cls, family: ResidualFamily, parameters: Sequence[int]) -> ResidualNoise:

@@ -170,7 +170,7 @@ def kept_since_before(connection: Connection, time: datetime) -> list[str]:
     return list(connection.execute(expired).scalars())
 
 
-def kept(connection: Connection, round_id: str) -> bool:
+def has_results(connection: Connection, round_id: str) -> bool:
     """Return whether a released round's results are still there."""
     return connection.execute(select(rounds.c.run_id).where(rounds.c.id == round_id)).scalar_one() is not None
 

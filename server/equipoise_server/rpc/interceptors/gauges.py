@@ -35,7 +35,7 @@ class StoreGauges(Collector):
             with self._store.read() as connection:
                 states = {str(state): int(count) for state, count in connection.execute(counts)}
                 names = connection.execute(active).scalars().all()
-                left = [part_left(account(connection, data_account(name))) for name in names]
+                left = [free_part(account(connection, data_account(name))) for name in names]
         except EquipoiseError:
             return
         yield _gauge(
@@ -80,7 +80,7 @@ class FailedRuns(Collector):
         )
 
 
-def part_left(shown: Account) -> float:
+def free_part(shown: Account) -> float:
     """Return the free part of an account's limits, from 1 to 0: the smallest one of all limited amounts."""
     amounts = zip(astuple(shown.committed), astuple(shown.limit), strict=True)
     return min((1 - committed / limit for committed, limit in amounts if limit), default=0.0)

@@ -19,7 +19,7 @@ from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument, NotFound
 from equipoise_server.ledger.accounts import Account
 from equipoise_server.ledger.caps import Cap, Composition, at_order, limits
-from equipoise_server.rpc.interceptors.gauges import CertificateGauge, FailedRuns, StoreGauges, part_left
+from equipoise_server.rpc.interceptors.gauges import CertificateGauge, FailedRuns, StoreGauges, free_part
 from equipoise_server.rpc.interceptors.interceptor import Call, Context
 from equipoise_server.rpc.interceptors.metrics import Metrics
 from equipoise_server.storage.store import Store, open_store
@@ -84,10 +84,10 @@ async def test_labels_are_methods_statuses_states_and_sizes_of_buckets_only(stor
 
 def test_what_is_left_of_budgets_certificates_and_failed_runs_is_offered(store: Store) -> None:
     half = Account("data/t", "t", Composition.SEQUENTIAL, CAP, limits(CAP), Cost(), Cost())
-    assert part_left(half) == 1.0
+    assert free_part(half) == 1.0
     limit = limits(CAP)
     spent = Cost(divergence=limit.divergence // 4, delta=limit.delta // 2)
-    assert part_left(replace(half, committed=spent)) == pytest.approx(0.5)
+    assert free_part(replace(half, committed=spent)) == pytest.approx(0.5)
     now = datetime(2026, 1, 1, tzinfo=UTC)
     ends = {"server": now + timedelta(days=2), "authority": now - timedelta(seconds=5)}
     failed = iter((0, 3))

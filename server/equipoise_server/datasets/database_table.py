@@ -1,0 +1,144 @@
+"""Counts the equal rows of a database's table, by one statement that SQLAlchemy writes in the database's dialect.
+
+Every label and edge is a bound parameter. The statement is one GROUP BY over all attributes of the public schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ColumnElement,
+    Connection,
+    Date,
+    DateTime,
+    Double,
+    Float,
+    Integer,
+    MetaData,
+    Numeric,
+    Select,
+    Table,
+    Text,
+    case,
+    cast,
+    func,
+    literal,
+    select,
+)
+
+from equipoise.errors import InvalidArgument
+from equipoise.queries.schema import Attribute, Schema
+from equipoise_server.datasets.label_codes import label_codes
+from equipoise_server.datasets.packed_codes import words_of
+from equipoise_server.datasets.universe import BELOW, MISSING, UNKNOWN
+
+BATCH = 100_000  # groups that are fetched at once
+Expression = ColumnElement[object]
+
+
+def grouped(
+    connection: Connection, name: str, namespace: str | None, schema: Schema
+) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+    """Return the words (`packed_codes`) of each group of equal rows, and the number of rows of each group.
+
+    Args:
+        connection: A connection in a transaction that sees one state of the database.
+        name: The table or view.
+        namespace: The database's schema that it is in; None for the usual one.
+        schema: Its public attributes. Other columns are ignored.
+
+    Raises:
+        InvalidArgument: An attribute's column is missing, or its type does not fit the attribute.
+        NoSuchTableError: There is no such table.
+    """
+    table = Table(name, MetaData(), schema=namespace, autoload_with=connection, resolve_fks=False)
+    result = connection.execution_options(stream_results=True, yield_per=BATCH).execute(_question(table, schema))
+    parts = [np.array([tuple(row) for row in rows], dtype=np.int64) for rows in result.partitions()]
+    together = np.concatenate(parts) if parts else np.empty((0, len(words_of(schema)) + 1), dtype=np.int64)
+    *packed, counts = together.T
+    return packed, counts
+
+
+def _question(table: Table, schema: Schema) -> Select[tuple[int, ...]]:
+    codes = select(
+        *(_code(table, attribute).label(f"code{axis}") for axis, attribute in enumerate(schema.attributes))
+    ).subquery()
+    words = select(
+        *(
+            sum(
+                ((cast(codes.c[f"code{axis}"], BigInteger) - BELOW) * factor for axis, factor in word),
+                start=literal(0, BigInteger),
+            ).label(f"word{place}")
+            for place, word in enumerate(words_of(schema))
+        )
+    ).subquery()
+    return select(*words.c, func.count()).group_by(*words.c)
+
+
+def _code(table: Table, attribute: Attribute) -> Expression:
+    """Return the expression of an attribute's code, as `universe` has them."""
+    columns = [column for column in table.columns if column.name == attribute.name]
+    if not columns:
+        raise InvalidArgument("table", f"has no column named {attribute.name!r}")
+    column: Column[object] = columns[0]
+    if not attribute.edges:
+        return _category(column, attribute)
+    edges = _dates(column, attribute) if attribute.dates else _numbers(column, attribute)
+    above = attribute.bins
+    if isinstance(column.type, Float):
+        # Some databases have NaN, as the largest number. In the others nothing is called so.
+        nan = func.lower(cast(column, Text)) == "nan"
+        top: Expression = case((nan, MISSING), else_=above)
+    else:
+        top = literal(above)
+    bins: list[Expression] = [literal(place) for place in (BELOW, *range(above))]
+    return case((column.is_(None), MISSING), else_=_halved(column, edges, [*bins, top], 0, len(edges)))
+
+
+def _halved(
+    column: Column[object], edges: Sequence[Expression], bins: Sequence[Expression], low: int, high: int
+) -> Expression:
+    """Return the bin of a value that is at or above `low` edges, and below all from `high` on."""
+    if low == high:
+        return bins[low]
+    middle = (low + high) // 2
+    return case(
+        (column < edges[middle], _halved(column, edges, bins, low, middle)),
+        else_=_halved(column, edges, bins, middle + 1, high),
+    )
+
+
+def _category(column: Column[object], attribute: Attribute) -> Expression:
+    if isinstance(column.type, Float):
+        problem = (
+            "floating-point numbers, which databases write as text in different ways; give the attribute edges"
+        )
+        raise _unfit(column, attribute, problem)
+    spellings = label_codes(attribute.categories)
+    text = case((column, "true"), else_="false") if isinstance(column.type, Boolean) else cast(column, Text)
+    return case((column.is_(None), MISSING), else_=case(spellings, value=text, else_=UNKNOWN))
+
+
+def _numbers(column: Column[object], attribute: Attribute) -> list[Expression]:
+    if not isinstance(column.type, Integer | Numeric | Float):
+        raise _unfit(column, attribute, "no numbers; register a view that makes numbers of it")
+    return [literal(edge, Double) for edge in attribute.edges]
+
+
+def _dates(column: Column[object], attribute: Attribute) -> list[Expression]:
+    if not isinstance(column.type, Date | DateTime):
+        raise _unfit(column, attribute, "no dates; register a view that makes dates of it")
+    aware = bool(getattr(column.type, "timezone", False))
+    epoch = datetime(1970, 1, 1, tzinfo=UTC if aware else None)
+    return [literal(epoch + timedelta(seconds=edge), DateTime(timezone=aware)) for edge in attribute.edges]
+
+
+def _unfit(column: Column[object], attribute: Attribute, problem: str) -> InvalidArgument:
+    return InvalidArgument("table", f"column {attribute.name!r} is of type {column.type}, which has {problem}")

@@ -1,0 +1,82 @@
+"""Rounds on a table in a database: the answers of a file with its rows, and none where the table has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from harness.answers import flat_chunks
+from harness.rounds_bench import CAP, SCHEMA, TERMS, Bench
+from harness.stores import Cluster
+from sqlalchemy import create_engine, text
+from sqlalchemy.pool import NullPool
+
+from equipoise.errors import InvalidArgument
+from equipoise.model.results import ResultColumns
+from equipoise.wire.results import chunk_from_bytes
+
+pytestmark = pytest.mark.both_stores
+ON_TABLE = replace(TERMS, dataset="orders")
+
+
+@pytest.fixture
+def database(postgresql: Cluster, tmp_path: Path, on_sqlite: Bench) -> Iterator[str]:
+    """The URL of a database whose table "orders" has the rows of shop.csv, which is registered as "orders"."""
+    header, *rows = (on_sqlite.directory / "data" / "shop.csv").read_text().split()
+    values = ", ".join("('{}', '{}')".format(*row.split(",")) for row in rows)
+    with postgresql.database(tmp_path) as url:
+        run(url, f"CREATE TABLE orders ({header.replace(',', ' text, ')} text); INSERT INTO orders VALUES {values}")
+        description = f'url = "{url}"\ntable = "orders"\n'
+        (on_sqlite.directory / "data" / "orders.database.toml").write_text(description)
+        on_sqlite.rounds.datasets.register(
+            "orders", "orders.database.toml", SCHEMA, None, None, "orders", people="same-as:shop"
+        )
+        yield url
+
+
+def run(url: str, statement: str) -> None:
+    with create_engine(url, poolclass=NullPool).begin() as connection:
+        connection.execute(text(statement))
+
+
+def test_a_round_on_a_database_gives_the_answers_of_one_on_its_rows_in_a_file(
+    on_sqlite: Bench, database: str
+) -> None:
+    assert database
+    of_file, of_table = (on_sqlite.released(terms).id for terms in (TERMS, ON_TABLE))
+    for analyst in ("ann", "bob"):
+        assert flat_chunks(chunks(on_sqlite, analyst, of_table)) == flat_chunks(chunks(on_sqlite, analyst, of_file))
+
+
+def chunks(bench: Bench, analyst: str, round_id: str) -> list[ResultColumns]:
+    return [chunk_from_bytes(chunk) for chunk in bench.rounds.analyst_views.results(analyst, round_id, 0, 100)]
+
+
+def test_new_people_of_a_table_that_is_registered_already_are_refused(on_sqlite: Bench, database: str) -> None:
+    assert database
+    with pytest.raises(InvalidArgument, match="people: must be 'same-as:"):
+        on_sqlite.rounds.datasets.register("again", "orders.database.toml", SCHEMA, CAP, CAP, "x", people="new")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("INSERT INTO orders VALUES ('red', 's')", "has 401 records, but had 400 when it was registered"),
+        ("UPDATE orders SET size = 's'", "the table's records are not those that were registered"),
+        ("DROP TABLE orders", "there is no such table or view"),
+        ("ALTER TABLE orders RENAME size TO width", "has no column named 'size'"),
+    ],
+)
+def test_a_table_that_has_changed_fails_the_run_which_can_be_repeated(
+    on_sqlite: Bench, database: str, change: str, problem: str
+) -> None:
+    run(database, "CREATE TABLE kept AS TABLE orders")
+    round_id = on_sqlite.sealed(ON_TABLE)
+    run(database, change)
+    on_sqlite.rounds.lifecycle.run(round_id, "run")
+    assert problem in on_sqlite.wait(round_id).phase
+    run(database, "DROP TABLE IF EXISTS orders; ALTER TABLE kept RENAME TO orders")
+    on_sqlite.rounds.lifecycle.run(round_id, "again")
+    assert on_sqlite.wait(round_id).complete
