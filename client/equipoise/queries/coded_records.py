@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from equipoise.queries.compiled_workload import WORD, CompiledWorkload
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.restricted_tables import RestrictedTables
 
-Codes = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.int32]
+Codes = NDArray[Any]  # uint8, uint16 or int32
 
 FEW_CELLS = 1 << 12  # a table of so many cells is always cheaper than all records
 CELLS_A_RECORD = 8  # and so is one of as many cells as there are records, divided by this
