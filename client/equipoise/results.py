@@ -109,6 +109,11 @@ class Results:
     def collect(cls, round_id: str, columns: Iterable[ResultColumns], labels: Labels | None = None) -> Results:
         """Joins the messages of a whole stream.
 
+        Args:
+            round_id: The round that every message must be of.
+            columns: The messages, in order.
+            labels: What each query asks, one label a query; None leaves the answers without labels.
+
         Raises:
             DataLoss: a message is missing, or not of this round.
             InvalidArgument: the labels are for another number of queries.

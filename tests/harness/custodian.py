@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any
-
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from equipoise.accounting import (
     ApproximateDpEvent,
@@ -21,22 +17,18 @@ from equipoise.accounting import (
     charge_of,
     events_to_json,
 )
-from equipoise.auditing.archive import Archive, AuditorLog, ListedRound
-from equipoise.model.accounts import JournalEntry
-from equipoise.model.journal import START, entry_digest
-from equipoise.model.log import ItemOpening, RecordOpening
+from equipoise.auditing.archive import ListedRound
 from equipoise.model.times import to_microseconds
 from equipoise.records import envelopes
 from equipoise.records.items import RoundItem
-from equipoise.records.merkle import leaf_hash, root_of
 from equipoise.records.promises import Promise, promise_of
 from equipoise.records.receipts import RECEIPT_TYPE, SESSION_RECEIPT_TYPE, ReceiptPayload, SessionReceiptPayload
-from equipoise.records.record import Audience, Kind, Record, make_record
+from equipoise.records.record import Kind
 from equipoise.records.record_layouts import read_item
-from equipoise.records.signed_notes import Checkpoint, SigningKey, VerifierKey, sign_note
-from harness.record_items import forge_item
+from equipoise.records.signed_notes import SigningKey
+from harness.admitting_custodian import AdmittingCustodian
+from harness.record_book import digest_of
 
-ORIGIN = "equipoise/test"
 DATA_PARTS: tuple[PrivacyEvent, ...] = (
     ZcdpEvent("game", Fraction(1, 1000)),
     ApproximateDpEvent("samplers", Fraction(0), Fraction(1, 10**12)),
@@ -45,110 +37,20 @@ ANALYST_PARTS: tuple[PrivacyEvent, ...] = (ZcdpEvent("game", Fraction(1, 2000)),
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 SHARE = {"statements": 4, "queries": 12, "sensitivity": 0, "support": 0}
 ORDER = 9.0  # at which the data's accounts count
-BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 GRID_SECONDS = 60
 SESSION = {"ending": "stop", "length": 8}
 
 
-class Custodian:
+class Custodian(AdmittingCustodian):
     """Each method is a step of a deployment. What it lists, journals and records can be changed in between."""
 
     def __init__(self, keys: Sequence[SigningKey] = ()) -> None:
-        self.keys = list(keys) or [SigningKey(ORIGIN, Ed25519PrivateKey.generate())]
-        self.time = BEGIN
-        self.records: list[Record] = []
-        self.journal: list[JournalEntry] = []
-        self.listed: dict[str, ListedRound] = {}
+        super().__init__(keys)
         self.shares: dict[str, list[str]] = {}
-        self.own = AuditorLog("auditor")
         self.silent: set[str] = set()  # analysts who submit nothing
         self.promised: dict[str, Any] = {}  # what receipts promise instead of what is on record
-        self.orders: dict[str, float] = {}  # of accounts to which rounds add
         self.unprotected: set[str] = set()  # sessions without an analyst budget
         self.dataset = self.account = "shop"  # of the next rounds, and which account they are charged to
-        start = {"journal": self.head(), "time": to_microseconds(self.time)}
-        self._record(Kind.LOG_STARTED, [("start", start), ("key", self.key_fields(self.keys[0], "log"))])
-        self.certificates: dict[str, list[dict[str, object]]] = {}  # in force
-        self.old: dict[str, list[dict[str, object]]] = {}  # by the authority before
-        self.authorities = 0  # how many have come after the first
-        self.admit("auditor", "auditor")
-        for analyst in ("ann", "bob"):
-            self.admit(analyst)
-
-    @property
-    def trusted(self) -> list[VerifierKey]:
-        return [self.keys[0].verifier]
-
-    def key_fields(self, key: SigningKey, purpose: str) -> dict[str, object]:
-        public = key.verifier.public
-        key_id = hashlib.sha256(public).hexdigest()[:16]
-        return {"purpose": purpose, "public": public.hex(), "id": key_id, "time": to_microseconds(self.time)}
-
-    def admit(self, name: str, role: str = "analyst", event: str = "added") -> None:
-        """Also "renewed"."""
-        held = self.certificates.setdefault(name, [])
-        expire_time = to_microseconds(self.time + timedelta(days=397))
-        issued = {"digest": _hash(f"certificate {name} {self.time}"), "expire_time": expire_time}
-        self.change(name, event, [issued], role)
-        held.append(issued)
-
-    def revoke(self, name: str, event: str = "revoked") -> None:
-        """Also "deleted"."""
-        self.change(name, event, self.certificates.pop(name))
-
-    def change(
-        self, name: str, event: str, certificates: Sequence[Mapping[str, object]], role: str = "analyst"
-    ) -> None:
-        told = {
-            "event": event,
-            "name": name,
-            "role": role,
-            "certificates": list(certificates),
-            "by": "operator/olga",
-        }
-        self._record(Kind.IDENTITY_CHANGED, [("identity", told | {"time": to_microseconds(self.time)})])
-
-    def rotate(self) -> None:
-        """A new authority signs what is in force anew."""
-        self.old = {name: list(held) for name, held in self.certificates.items()}
-        self.exchange("rotated", self.successors(self.old))
-        self.authorities += 1
-
-    def retire(self) -> None:
-        """The old authority's certificates end."""
-        self.exchange("retired", [{"name": name, **each} for name, held in self.old.items() for each in held])
-        for name, held in self.old.items():
-            self.certificates[name] = [each for each in self.certificates[name] if each not in held]
-
-    def successors(self, held: Mapping[str, Sequence[Mapping[str, object]]]) -> list[dict[str, object]]:
-        """The certificates that a new authority signs in the place of others."""
-        made: list[dict[str, object]] = []
-        for name, each in [(name, each) for name, several in held.items() for each in several]:
-            issued = {**each, "digest": _hash(f"{each['digest']} by {self.authorities + 1}")}
-            self.certificates[name].append(issued)
-            made.append({"name": name, **issued})
-        return made
-
-    def exchange(self, event: str, certificates: Sequence[Mapping[str, object]], **told: object) -> None:
-        """An exchange of the authority, with the fields of its record that are not as they should be."""
-        number = self.authorities + (event == "rotated")
-        fields = {
-            "authority": _hash(f"authority {number}"),
-            "predecessor": _hash(f"authority {number - 1}"),
-            **told,
-        }
-        fields |= {"event": event, "certificates": list(certificates), "time": to_microseconds(self.time)}
-        self._record(Kind.AUTHORITY_CHANGED, [("authority", fields)])
-
-    def add_key(self) -> SigningKey:
-        key = SigningKey(ORIGIN, Ed25519PrivateKey.generate())
-        self._record(Kind.KEY_ADDED, [("key", self.key_fields(key, "log"))])
-        self.keys.append(key)
-        return key
-
-    def retire_key(self, key: SigningKey) -> None:
-        self._record(Kind.KEY_RETIRED, [("key", self.key_fields(key, "log"))])
-        self.keys.remove(key)
 
     def register(
         self,
@@ -166,7 +68,7 @@ class Custodian:
         public = {"dataset": name, "schema": {}, "records": 400, "create_time": created}
         cap = {"epsilon": 3.0, "delta": 1e-6} if people == "new" else None
         answered = {"people": people, "account": account or name, "analyst_cap": cap, "analyst_order": None}
-        data = {"dataset": name, "digest": _hash("data"), **answered, "journal": self.head()}
+        data = {"dataset": name, "digest": digest_of("data"), **answered, "journal": self.head()}
         self._record(Kind.DATASET_REGISTERED, [("dataset", public), ("data", data)])
 
     def open(
@@ -204,8 +106,8 @@ class Custodian:
             "analyst_cost": analyst_cost,
             "analyst_events": json.loads(analyst_events),
             "analyst_order": None,
-            "seed_commitment": _hash(f"seed {round_id}"),
-            "seed_fingerprint": _hash(f"fingerprint {round_id}"),
+            "seed_commitment": digest_of(f"seed {round_id}"),
+            "seed_fingerprint": digest_of(f"fingerprint {round_id}"),
             "open_time": to_microseconds(self.time),
             "close_time": None,
             "release_grid_seconds": GRID_SECONDS,
@@ -319,7 +221,7 @@ class Custodian:
             "round": round_id,
             "sealed_root": self.root("round-sealed", round_id),
             "release_time": release_time,
-            "synopsis": {"digest": _hash("synopsis"), "records": 50},
+            "synopsis": {"digest": digest_of("synopsis"), "records": 50},
             "measurement": None,
         }
         spending = {
@@ -327,9 +229,9 @@ class Custodian:
             "charges": [{"account": each.account, "cost": asdict(each.cost)} for each in spent],
             "journal": self.head(),
             "commit_time": now,
-            "data_digest": _hash("data"),
+            "data_digest": digest_of("data"),
         }
-        stream = {"digest": _hash("stream"), "messages": 1, "queries": 12}
+        stream = {"digest": digest_of("stream"), "messages": 1, "queries": 12}
         cost = asdict(Cost() if round_id in self.unprotected else charge_of(ANALYST_PARTS))
         items = [
             (
@@ -404,74 +306,7 @@ class Custodian:
         return envelopes.sign(SESSION_RECEIPT_TYPE, payload.to_bytes(), self.keys)
 
     def commitment(self, round_id: str, analyst: str) -> bytes:
-        return bytes.fromhex(_hash(f"{round_id} {analyst}"))
-
-    def open_account(self, name: str, composition: str, epsilon: float, order: float | None = None) -> None:
-        events = {"cap": {"epsilon": epsilon, "delta": 1e-6}, "composition": composition}
-        counted = {} if order is None else {"order": order}
-        self.orders |= {} if order is None else {name: order}
-        self.append("open-account", name, "", Cost(), json.dumps(events | counted))
-
-    def append(self, action: str, account: str, round_id: str, cost: Cost, events: str) -> None:
-        self.time += timedelta(seconds=1)
-        entry = JournalEntry(len(self.journal) + 1, self.time, action, account, round_id, cost, events, b"")
-        self.journal.append(chained(self.journal[-1].digest if self.journal else START, entry))
-
-    def remove(self, round_id: str) -> None:
-        """Takes all records of a round out of the log."""
-        self.records = [record for record in self.records if not self._about(record, round_id)]
-
-    def change_last(self, name: str, **fields: object) -> None:
-        """Writes an item of the newest record anew, with some fields replaced, those of objects one by one."""
-        record = self.records[-1]
-        items = []
-        for item in record.items:
-            told = json.loads(item.content)
-            if told["item"] == name:
-                for field, value in fields.items():
-                    told[field] = {**told[field], **value} if isinstance(value, dict) else value
-                told.pop("item")
-                item = forge_item(name, item.audience, told)  # noqa: PLW2901
-            items.append(item)
-        self.records[-1] = make_record(record.kind, items)
-
-    def head(self) -> dict[str, object]:
-        return {"sequence": len(self.journal), "digest": (self.journal[-1].digest if self.journal else START).hex()}
-
-    def root(self, kind: str, about: str) -> str:
-        """Of the newest record of a kind, of a dataset or a round."""
-        for record in reversed(self.records):
-            if record.kind == kind and about in json.loads(record.items[0].content).values():
-                return record.root.hex()
-        return _hash("nothing")
-
-    def checkpoint(self) -> bytes:
-        leaves = [leaf_hash(record.leaf) for record in self.records]
-        return sign_note(Checkpoint(ORIGIN, len(leaves), root_of(leaves)).to_text(), self.keys)
-
-    def archive(self, earlier: bytes | None = None) -> Archive:
-        records = [
-            RecordOpening(
-                index,
-                record.leaf,
-                tuple(ItemOpening(item.content, item.salt, item.hash) for item in record.items),
-                record.padding,
-            )
-            for index, record in enumerate(self.records)
-        ]
-        return Archive(
-            time=self.time + timedelta(days=1),
-            checkpoint=self.checkpoint(),
-            earlier=earlier,
-            leaves=tuple(record.leaf for record in self.records),
-            records=tuple(records),
-            rounds=tuple(reversed(self.listed.values())),
-            journal=tuple(self.journal),
-            own=self.own,
-        )
-
-    def _about(self, record: Record, round_id: str) -> bool:
-        return f'"round":"{round_id}"'.encode() in record.items[0].content
+        return bytes.fromhex(digest_of(f"{round_id} {analyst}"))
 
     def _charged(self, round_id: str) -> dict[str, tuple[PrivacyEvent, ...]]:
         accounts: dict[str, tuple[PrivacyEvent, ...]] = {
@@ -481,26 +316,5 @@ class Custodian:
         }
         return accounts | {f"data/{self.account}": DATA_PARTS}
 
-    def _record(self, kind: Kind, items: Sequence[tuple[str, Mapping[str, object]]]) -> None:
-        self.time += timedelta(seconds=1)
-        self.records.append(make_record(kind, [forge_item(name, Audience.AUDITOR, told) for name, told in items]))
-
     def _list(self, round_id: str, state: str, release_time: int | None = None) -> None:
         self.listed[round_id] = replace(self.listed[round_id], state=state, release_time=release_time)
-
-
-def chained(previous: bytes, entry: JournalEntry) -> JournalEntry:
-    """The entry with the digest that it has behind another."""
-    return replace(entry, digest=entry_digest(previous, entry))
-
-
-def rechained(journal: list[JournalEntry]) -> list[JournalEntry]:
-    """Entries numbered and hashed anew, as somebody does who has changed one."""
-    chain: list[JournalEntry] = []
-    for number, entry in enumerate(journal, start=1):
-        chain.append(chained(chain[-1].digest if chain else START, replace(entry, sequence=number)))
-    return chain
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 
 from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 
-from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost
+from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, charge_at, events_from_json
+from equipoise.model.rounds import MechanismPlan
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.ledger.caps import Cap
 
@@ -49,6 +50,14 @@ class Account:
         half = self.cap.delta / 2
         counted = replace(total, delta=round(half * DELTA_UNIT))
         return total.delta <= half * DELTA_UNIT and self.epsilon(counted) <= self.cap.epsilon
+
+
+def analyst_charges(plan: MechanismPlan, unit: str, order: float) -> dict[str, Cost]:
+    """What a plan costs each analyst, by the unit that an account counts; `order`: of accounts of analysts."""
+    charges = {"query": plan.charged_analyst_cost}
+    if unit == "analyst":
+        charges["analyst"] = charge_at(events_from_json(plan.analyst_events), order)
+    return charges
 
 
 @dataclass

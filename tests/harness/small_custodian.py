@@ -47,6 +47,7 @@ from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 from equipoise.wire.statements import statement_to_bytes
 from equipoise.wire.workloads import workload_to_bytes
 from harness.answers import some_answers
+from harness.consistency import consistency_path
 from harness.record_items import forge_item
 
 DEPLOYMENT = "0123456789abcdef"
@@ -111,7 +112,7 @@ class Custodian:
 
     def earlier(self, size: int) -> Earlier:
         """The checkpoint of a size, and the proof that the log has only grown since."""
-        return Earlier(self.checkpoint(size), tuple(merkle.consistency_path(self._hashes(), size)))
+        return Earlier(self.checkpoint(size), tuple(consistency_path(self._hashes(), size)))
 
     def receipt(self, payload: ReceiptPayload) -> bytes:
         """Signed."""

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import structlog
 from harness.examples import examples
-from harness.modelled_rounds import Account, Round
+from harness.modelled_rounds import Account, Round, analyst_charges
 from harness.rounds_bench import ANN, CAP, SALT, TERMS, Bench
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -46,17 +46,9 @@ from equipoise_server.rounds.store.results import Runs
 from equipoise_server.storage.crash_points import CrashPoint, install_hook
 
 DATA = "data/shop"
-
-
 CHUNKS = [b"first", b"second"]
-
-
 OPTIONS: dict[str, object] = {"rounds": 2, "play": "mixed"}  # nothing is computed, so planning may be quick
-
-
 EXAMPLES = {"sqlite": 15, "postgresql": 6}
-
-
 EmptyStore = Callable[[Path], AbstractContextManager[str]]
 
 
@@ -115,11 +107,8 @@ class Life(RuleBasedStateMachine):
     )
     def begin(self, unit: str, data_order: float, analyst_order: float) -> None:
         """There is always a round."""
-        self.bench = Bench(
-            self.directory,
-            self.store_url,
-            accounting=AccountingMethod(data_order, analyst_order),
-        )
+        accounting = AccountingMethod(data_order, analyst_order)
+        self.bench = Bench(self.directory, self.store_url, accounting=accounting)
         (self.directory / "data" / "shop.csv").unlink()
         alone = Cap(CAP.epsilon, CAP.delta)
         self.accounts = {DATA: Account(sums=True, cap=at_order("cap", alone, data_order))}
@@ -137,10 +126,7 @@ class Life(RuleBasedStateMachine):
         budget = Budget(epsilon, 1e-4)
         terms = replace(TERMS, unit=unit, data_budget=budget, analyst_budget=budget, options=OPTIONS)
         plan = self.bench.rounds.opening.plan(terms)
-        each = {"query": plan.charged_analyst_cost}
-        if unit == "analyst":
-            order = self.analyst_caps[unit].order or 0
-            each["analyst"] = charge_at(events_from_json(plan.analyst_events), order)
+        each = analyst_charges(plan, unit, self.analyst_caps[unit].order or 0)
         mine = {f"analyst/shop/{counted}/{name}": cost for counted, cost in each.items() for name in ("ann", "bob")}
         on_data = charge_at(events_from_json(plan.data_events), self.accounts[DATA].cap.order or 0)
         costs = {DATA: on_data, **mine}

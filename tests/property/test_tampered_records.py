@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from harness.consistency import consistency_path
 from harness.verifying import flipped
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,6 @@ from equipoise.errors import VerificationFailed
 from equipoise.records.canonical import canonical_json, from_base64, from_hex, parse_canonical_json, to_base64
 from equipoise.records.envelopes import open_envelope, sign
 from equipoise.records.merkle import (
-    consistency_path,
     inclusion_path,
     leaf_hash,
     root_of,

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from harness import page_reader
+from harness.consistency import consistency_path
 
 from equipoise.model.results import Answers
 from equipoise.records.bundle import Bundle
 from equipoise.records.canonical import canonical_json, parse_canonical_json
 from equipoise.records.envelopes import open_envelope, sign
 from equipoise.records.merkle import (
-    consistency_path,
     inclusion_path,
     leaf_hash,
     root_of,

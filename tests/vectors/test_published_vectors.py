@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from harness.consistency import consistency_path
 
 from equipoise.records.canonical import from_base64
 from equipoise.records.envelopes import open_envelope, sign, signed_bytes
 from equipoise.records.merkle import (
-    consistency_path,
     inclusion_path,
     leaf_hash,
     root_of,

@@ -175,9 +175,14 @@ class Accounts:
 
 
 def is_cost_of(parts: tuple[PrivacyEvent, ...], cost: Cost, order: float | None) -> bool:
-    """Whether a charge is what its parts come to at this order; None: as one round's cost, by itself.
+    """Returns whether a charge is what its parts come to.
 
     A pair that stands for what a part is made of must follow from that, too.
+
+    Args:
+        parts: the privacy events of the charge.
+        cost: what was charged.
+        order: the Renyi order at which the account adds; None if the charge is one round's cost by itself.
     """
     if not pairs_hold(parts):
         return False
@@ -189,7 +194,13 @@ def is_cost_of(parts: tuple[PrivacyEvent, ...], cost: Cost, order: float | None)
 
 
 def is_cost_of_events(events: str, cost: Cost, order: float | None) -> bool:
-    """Tell whether a charge is what the parts that were written down come to; what are no parts come to nothing."""
+    """Returns whether a charge is what the events of a journal entry or a plan come to.
+
+    Args:
+        events: the events as JSON; False for what cannot be read.
+        cost: what was charged.
+        order: as of `is_cost_of`.
+    """
     try:
         return is_cost_of(events_from_json(events), cost, order)
     except (ValueError, ArithmeticError):

@@ -54,7 +54,16 @@ def offered_nonce(profile: Path, round_id: str) -> Iterator[bytes]:
 
 
 def note_read(profile: Path, round_id: str, time: str) -> None:
-    """That a round's seed was given to this auditor, at a time."""
+    """Note in the auditor's profile that a seed was given to this auditor.
+
+    Args:
+        profile: the profile's directory.
+        round_id: the round whose seed it is.
+        time: when, in ISO 8601.
+
+    Raises:
+        InvalidArgument: `round_id` is not the identifier of a round.
+    """
     path = _place(profile / READS, round_id)
     before = read_file(path) if path.exists() else b""
     write_whole(path, before + time.encode() + b"\n")

@@ -47,7 +47,14 @@ def check_receipt_times(
 ) -> None:
     """Checks that the analyst of each receipt had a certificate in force at the receipt's time.
 
-    Raises `VerificationFailed` naming the first who had none.
+    Args:
+        known: everybody who was ever admitted, with the times of their certificates.
+        receipts: envelopes of rounds and sessions.
+        trusted: the keys that the auditor trusts.
+        signers: further keys of the log, by its own records.
+
+    Raises:
+        VerificationFailed: naming the first who had none.
     """
     for envelope in receipts:
         if claimed_type(envelope) == SESSION_RECEIPT_TYPE:

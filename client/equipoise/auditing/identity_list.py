@@ -64,7 +64,14 @@ def registry_changes(
 ) -> list[IdentityChange | AuthorityChange]:
     """Returns every change of identities and of the authority in a log, once all of it is verified.
 
-    Raises `VerificationFailed` as checks A1, A2 and A4, and for a change that cannot follow those before it.
+    Args:
+        checkpoint: the signed note of the log's newest checkpoint.
+        leaves: all leaves of the log, in order.
+        records: all records, in the same order, with the items that auditors may see.
+        trusted: the keys that the auditor trusts.
+
+    Raises:
+        VerificationFailed: as checks A1, A2 and A4, or a change cannot follow those before it.
     """
     steps = open_steps(records, leaves)
     verified, _ = check_signatures(checkpoint, trusted, steps)

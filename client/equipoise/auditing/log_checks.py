@@ -14,9 +14,18 @@ from equipoise.records.signed_notes import Checkpoint, VerifierKey, open_checkpo
 def check_signatures(
     note: bytes, trusted: Sequence[VerifierKey], steps: Sequence[Step] | None
 ) -> tuple[Checkpoint, list[VerifierKey]]:
-    """A1: the checkpoint, signed by a trusted key, and every signature of it by a key that was in force.
+    """A1: checks that a trusted key has signed the checkpoint, and every key in force and no other.
 
-    Also every log key that the log names. `steps` None: the records could not be read, so only trusted keys count.
+    Args:
+        note: the signed note of the checkpoint.
+        trusted: the keys that the auditor trusts, at least one.
+        steps: the log's records; None if they could not be read, so that only trusted keys count.
+
+    Returns:
+        The checkpoint, and every log key that the log names.
+
+    Raises:
+        VerificationFailed: a signature is wrong, missing, or by a key that was not in force.
     """
     if steps is None:
         checkpoint = open_checkpoint(note, trusted)
@@ -70,7 +79,18 @@ def check_continuation(
     trusted: Sequence[VerifierKey],
     known: Sequence[VerifierKey],
 ) -> None:
-    """A3: every checkpoint that was seen before is of this log, at an earlier time or the same."""
+    """A3: checks that every checkpoint that was seen before is of this log, at an earlier size or the same.
+
+    Args:
+        checkpoint: the log's newest checkpoint.
+        leaves: all leaves of the log, in order.
+        seen: signed notes of checkpoints seen before.
+        trusted: the keys that the auditor trusts.
+        known: further keys of the log, by its own records.
+
+    Raises:
+        VerificationFailed: the log is another one, was forked, changed afterwards, or shown in an old state.
+    """
     hashes = [leaf_hash(leaf) for leaf in leaves]
     for note in seen:
         before = open_checkpoint(note, trusted, known)

@@ -19,11 +19,21 @@ from equipoise.records.signed_notes import VerifierKey
 def check_receipts(
     recorded: Recorded, receipts: Sequence[bytes], trusted: Sequence[VerifierKey], known: Sequence[VerifierKey]
 ) -> list[str]:
-    """A11: of each analyst's newest receipt, the workload that was used is the one the custodian took.
+    """A11: checks that the workload of each analyst's newest receipt is the one that was used.
 
-    Every receipt promises the terms on record, also one that is not the newest.
+    Every receipt must promise the terms on record, also one that is not the newest.
 
-    Gives what could not be compared, as the analyst was deleted.
+    Args:
+        recorded: all rounds on record.
+        receipts: envelopes that analysts gave to the auditor, of rounds and sessions.
+        trusted: the keys that the auditor trusts.
+        known: further keys of the log, by its own records.
+
+    Returns:
+        What could not be compared because the analyst was deleted.
+
+    Raises:
+        VerificationFailed: a receipt is of another deployment, round, workload or terms than are on record.
     """
     of_sessions = [each for each in receipts if claimed_type(each) == SESSION_RECEIPT_TYPE]
     removed = check_session_receipts(recorded, of_sessions, trusted, known)

@@ -63,7 +63,13 @@ def _check_removed(recorded: Recorded) -> None:
 
 
 def behind(listed: ListedRound, recorded: Recorded, now: datetime) -> str:
-    """How what is recorded of a round falls behind what the server listed before; empty where it does not."""
+    """Returns how the records of a round fall behind what the server listed before; empty if they do not.
+
+    Args:
+        listed: the round as the server listed it when the archive was downloaded.
+        recorded: all rounds on record.
+        now: when the archive was downloaded. A release enters the log at its release time only.
+    """
     history = recorded.rounds.get(listed.id)
     if history is None:
         return f"the round {listed.id} is listed, but its opening is not recorded"

@@ -18,7 +18,18 @@ from equipoise.records.signed_notes import VerifierKey
 
 
 def check_started(history: RecordedRound, reserved: Sequence[JournalEntry], run: Sequence[JournalEntry]) -> None:
-    """A session answers from the table from its opening on: by then all is reserved, and after it that it runs."""
+    """Checks that all of a session's charges were reserved, and that it was begun, before it opened.
+
+    It answers from the table from its opening on.
+
+    Args:
+        history: the session on record.
+        reserved: the journal's entries that reserve its charges.
+        run: the journal's entries that say that it runs.
+
+    Raises:
+        VerificationFailed: the session was open before.
+    """
     head = history.plan.journal.sequence
     begun = min((entry.sequence for entry in run), default=head + 1)
     if not reserved or begun > head or any(entry.sequence > begun for entry in reserved):
@@ -53,7 +64,16 @@ def unprotected(recorded: Recorded) -> list[str]:
 
 
 def check_promise(history: RecordedRound, analyst: str, promise: Promise) -> None:
-    """What a receipt says that the round promises is what the round's opening has put on record."""
+    """Checks that a receipt promises what the round's opening has put on record.
+
+    Args:
+        history: the round on record.
+        analyst: whose receipt it is, for errors.
+        promise: the receipt's promise.
+
+    Raises:
+        VerificationFailed: naming the first term that differs.
+    """
     try:
         check_recorded(promise, history.opened.root, history.terms)
     except VerificationFailed as error:
@@ -63,9 +83,22 @@ def check_promise(history: RecordedRound, analyst: str, promise: Promise) -> Non
 def check_session_receipts(
     recorded: Recorded, envelopes: Iterable[bytes], trusted: Sequence[VerifierKey], known: Sequence[VerifierKey]
 ) -> list[str]:
-    """Of each answer one receipt, of sessions on record, in which what was asked is committed to once sealed.
+    """Checks that there is one receipt an answer, of a session that commits to what was asked once it is sealed.
 
-    Gives what could not be compared, as the analyst was deleted. What is released is compared by each analyst.
+    What is released is compared by each analyst.
+
+    Args:
+        recorded: all rounds on record.
+        envelopes: receipts of sessions that analysts gave to the auditor.
+        trusted: the keys that the auditor trusts.
+        known: further keys of the log, by its own records.
+
+    Returns:
+        What could not be compared because the analyst was deleted.
+
+    Raises:
+        VerificationFailed: an answer has two receipts, or a receipt is of another deployment, session or terms than
+            are on record.
     """
     removed: list[str] = []
     chains: dict[tuple[str, str, int], bytes] = {}

@@ -67,9 +67,17 @@ def sign(payload_type: str, payload: bytes, keys: Iterable[SigningKey]) -> bytes
 def open_envelope(
     envelope: bytes, payload_type: str, trusted: Sequence[VerifierKey], listed_keys: Sequence[VerifierKey] = ()
 ) -> bytes:
-    """The payload of an envelope of this type that is signed as `equipoise.records.signed_notes.open_note` asks.
+    """Returns the payload of a signed envelope.
 
-    Raises `VerificationFailed` for anything else, also for bytes that `sign` does not write.
+    Args:
+        envelope: what `sign` writes.
+        payload_type: the type that it must be of.
+        trusted: one of these keys must have signed.
+        listed_keys: may have signed besides.
+
+    Raises:
+        VerificationFailed: the type or a signature is another (`signed_notes.open_note`), or the bytes are not what
+            `sign` writes.
     """
     payload, signatures = _parts(envelope, payload_type)
     verify_signatures(signed_bytes(payload_type, payload), signatures, trusted, listed_keys, _WHAT)

@@ -84,15 +84,18 @@ def inclusion_path(hashes: Sequence[bytes], index: int) -> list[bytes]:
     return [root_of(hashes[begin:end]) for begin, end in inclusion_ranges(index, len(hashes))]
 
 
-def consistency_path(hashes: Sequence[bytes], old_size: int) -> list[bytes]:
-    """The proof that the tree over these leaf hashes begins with that of `old_size` (RFC 6962 section 2.1.2)."""
-    return [root_of(hashes[begin:end]) for begin, end in consistency_ranges(old_size, len(hashes))]
-
-
 def verify_inclusion(hashed: bytes, index: int, size: int, path: Sequence[bytes], root: bytes) -> None:
-    """Checks that the leaf with hash `hashed` is number `index` of the tree of this size and root.
+    """Checks that a leaf is in a tree (RFC 6962 section 2.1.1).
 
-    `hashed` must be computed from the leaf's content by whoever checks. Raises `VerificationFailed`.
+    Args:
+        hashed: the leaf's hash, which whoever checks must compute from its content.
+        index: the leaf's number, from 0.
+        size: how many leaves the tree has.
+        path: the audit path, 32 bytes each, from the leaf upwards.
+        root: the tree's root.
+
+    Raises:
+        VerificationFailed: the path does not lead to the root, or has another length.
     """
     if not 0 <= index < size:
         raise VerificationFailed(f"the tree of size {size} has no leaf {index}")
@@ -107,7 +110,18 @@ def verify_inclusion(hashed: bytes, index: int, size: int, path: Sequence[bytes]
 def verify_consistency(
     old_size: int, old_root: bytes, new_size: int, new_root: bytes, path: Sequence[bytes]
 ) -> None:
-    """Checks that the tree of the new size and root begins with the tree of the old ones; `VerificationFailed`."""
+    """Checks that a tree begins with an older one (RFC 6962 section 2.1.2).
+
+    Args:
+        old_size: how many leaves the older tree has.
+        old_root: its root.
+        new_size: how many leaves the newer tree has.
+        new_root: its root.
+        path: the proof, 32 bytes each.
+
+    Raises:
+        VerificationFailed: the proof does not lead to both roots, or the newer tree is the smaller one.
+    """
     if not 0 <= old_size <= new_size:
         raise VerificationFailed(f"a tree of size {new_size} cannot follow one of size {old_size}")
     ranges = consistency_ranges(old_size, new_size)

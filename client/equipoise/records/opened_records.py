@@ -45,7 +45,18 @@ class ReadRecord:
 
 
 def open_record(leaf: bytes, items: Sequence[ItemOpening], padding: Sequence[bytes], what: str) -> ReadRecord:
-    """Read a record. Raises `VerificationFailed`, naming `what`, unless all of it is what the leaf commits to."""
+    """Read a record.
+
+    Args:
+        leaf: The record's leaf in the log.
+        items: Its items, each with content and salt or, if it is not shown, with its hash alone.
+        padding: The hashes that hide how many items there are.
+        what: Names the record in errors.
+
+    Raises:
+        VerificationFailed: An item does not open to its hash, the hashes do not lead to the leaf's root, or the
+            items are not those of such a record.
+    """
     read = check_hashes(leaf, items, padding, what)
     layout = LAYOUTS[read.kind]
     if len(items) < len(layout.first) or (layout.each is None and len(items) > len(layout.first)):

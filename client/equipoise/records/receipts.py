@@ -85,7 +85,17 @@ SESSION_RECEIPT: Codec[SessionReceiptPayload] = codec_of(SessionReceiptPayload, 
 
 
 def chain_start(deployment: str, session: str, analyst: str, salt: bytes) -> bytes:
-    """Returns the chain of which nothing was asked yet, 32 bytes; `salt`: the analyst's, 32 bytes."""
+    """Returns the chain of a session in which nothing was asked yet, 32 bytes.
+
+    Args:
+        deployment: the deployment's name.
+        session: the session's id.
+        analyst: the analyst's name.
+        salt: the analyst's own, 32 bytes, without which nobody can guess the statements.
+
+    Raises:
+        ValueError: the salt has another length.
+    """
     if len(salt) != SALT_BYTES:
         raise ValueError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")
     names = canonical_json({"deployment": deployment, "session": session, "analyst": analyst})
@@ -99,9 +109,14 @@ def chain_step(
     statement: bytes,
     answers: Answers,
 ) -> bytes:
-    """Returns the chain after the analyst's next statement, its `sequence`-th from 1, and the answers to its cells.
+    """Returns the chain after the analyst's next statement, 32 bytes.
 
-    `statement`: its exact bytes; `answers`: as `equipoise.wire.results` reads them.
+    Args:
+        chain: the chain before it.
+        sequence: which of the analyst's statements it is, from 1.
+        slot: the session's slot in which it was answered.
+        statement: its exact bytes, as they were sent.
+        answers: the answers to its cells, as `equipoise.wire.results` reads them.
     """
     # All parts but the columns have a fixed length, and the number of cells gives those: so nothing is ambiguous.
     numbers = b"".join(number.to_bytes(8, "little") for number in (sequence, slot, len(answers)))

@@ -50,17 +50,34 @@ def seed_binding(round_id: str) -> bytes:
 
 
 def seal_to(public: bytes, round_id: str, salt: bytes, seed: bytes) -> bytes:
-    """Returns the commitment's salt and the seed, for the holder of an X25519 key (`public`: its 32 bytes) only.
+    """Seals a round's seed to an auditor.
 
-    The encapsulated key, 32 bytes, and the ciphertext; different ones each time.
+    Args:
+        public: the auditor's X25519 key, 32 bytes.
+        round_id: the round, to which the ciphertext is bound.
+        salt: the salt of the seed's commitment, 32 bytes.
+        seed: the seed, 32 bytes.
+
+    Returns:
+        The encapsulated key, 32 bytes, and the ciphertext; different ones each time.
     """
     return _SUITE.encrypt(salt + seed, X25519PublicKey.from_public_bytes(public), seed_binding(round_id))
 
 
 def open_sealed(private: X25519PrivateKey, round_id: str, sealed: bytes, commitment: bytes) -> bytes:
-    """Returns the seed again, 32 bytes.
+    """Opens a sealed seed.
 
-    Raises `VerificationFailed` where it does not open, or another was committed to.
+    Args:
+        private: the auditor's key.
+        round_id: the round whose seed it is.
+        sealed: what `seal_to` returned.
+        commitment: the seed's commitment on record, 32 bytes.
+
+    Returns:
+        The seed, 32 bytes.
+
+    Raises:
+        VerificationFailed: it does not open with this key for this round, or another seed was committed to.
     """
     return open_committed(private, round_id, sealed, commitment)[SALT_BYTES:]
 

@@ -135,25 +135,45 @@ def sign_note(text: str, keys: Iterable[SigningKey]) -> bytes:
     return f"{text}\n{''.join(lines)}".encode()
 
 
-def open_note(note: bytes, trusted: Sequence[VerifierKey], listed_keys: Sequence[VerifierKey] = ()) -> str:
-    """Returns the text of a note signed by a trusted key; other signatures must be by a trusted or listed key.
+def open_note(
+    note: bytes,
+    trusted: Sequence[VerifierKey],
+    listed_keys: Sequence[VerifierKey] = (),
+    what: str = "the signed note",
+) -> str:
+    """Returns the text of a signed note.
 
-    Raises `VerificationFailed` for anything else: no trusted signature, one that does not verify or by an unknown
-    key, two by one key, or bytes that `sign_note` does not write.
+    Args:
+        note: what `sign_note` writes.
+        trusted: one of them must have signed.
+        listed_keys: may have signed besides.
+        what: names the note in errors.
+
+    Raises:
+        VerificationFailed: no trusted key has signed, a signature does not verify or is by another key, one key has
+            signed twice, or the bytes are not what `sign_note` writes.
     """
     text, signatures = _read_note(note)
-    verify_signatures(text.encode(), signatures, trusted, listed_keys, "the signed note")
+    verify_signatures(text.encode(), signatures, trusted, listed_keys, what)
     return text
 
 
 def open_checkpoint(
     note: bytes, trusted: Sequence[VerifierKey], listed_keys: Sequence[VerifierKey] = ()
 ) -> Checkpoint:
-    """The checkpoint in a note as `open_note` takes it; its origin must be the name of every key that signed it."""
-    text, signatures = _read_note(note)
-    verify_signatures(text.encode(), signatures, trusted, listed_keys, "the checkpoint")
-    checkpoint = Checkpoint.from_text(text)
-    if any(each.name != checkpoint.origin for each in signatures):
+    """Returns the checkpoint in a signed note.
+
+    Args:
+        note: a note as `open_note` takes it.
+        trusted: one of them must have signed.
+        listed_keys: may have signed besides.
+
+    Raises:
+        VerificationFailed: as `open_note`, or the note is no checkpoint whose origin is the name of every key that
+            signed it.
+    """
+    checkpoint = Checkpoint.from_text(open_note(note, trusted, listed_keys, "the checkpoint"))
+    if any(each.name != checkpoint.origin for each in _read_note(note)[1]):
         raise VerificationFailed("a checkpoint's origin is not the name of the keys that signed it")
     return checkpoint
 
@@ -173,7 +193,17 @@ def verify_signatures(
     listed_keys: Sequence[VerifierKey],
     what: str,
 ) -> None:
-    """Checks that each signature of the message is by a trusted or a listed key, each by another, one by a trusted.
+    """Checks that every signature of a message is by a known key, each by another, and one by a trusted key.
+
+    Args:
+        message: the exact bytes that were signed.
+        signatures: all signatures.
+        trusted: one of them must have signed.
+        listed_keys: may have signed besides.
+        what: names the message in errors.
+
+    Raises:
+        VerificationFailed: a key has signed twice, is unknown, or no trusted one has; or a signature is wrong.
 
     The id is too short to name one key among hostile ones: whose signature it is, only the signature decides.
     """

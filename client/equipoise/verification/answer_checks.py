@@ -50,7 +50,20 @@ def read_stream(stream: Sequence[bytes], proven: ProvenRound) -> Results | None:
 
 
 def check_intervals(results: Results, queries: int, proven: ProvenRound) -> str:
-    """Raises `VerificationFailed` unless each of the queries has an answer and every answer what was promised."""
+    """Checks that each query has an answer, and every answer what the round promised.
+
+    Args:
+        results: The answers of the bundle.
+        queries: How many queries the analyst asked.
+        proven: The round on record, with the promised half-width and the number of answers without an interval.
+
+    Returns:
+        The largest half-width, as a fraction of the records, and what was promised, for people.
+
+    Raises:
+        VerificationFailed: An answer is missing, lies outside its interval, is wider than promised, or is given in
+            a way that such a round has not; or too many answers have no interval.
+    """
     if len(results) != queries:
         raise VerificationFailed(f"there are {len(results):,} answers to {queries:,} queries")
     foreign = np.flatnonzero(np.isin(results.methods, OF_SESSIONS if proven.round.session is None else OF_ROUNDS))
@@ -95,9 +108,20 @@ def read_synopsis(synopsis: bytes | None, proven: ProvenRound) -> Synopsis | Non
 
 
 def check_recomputed(results: Results, workload: CompiledWorkload | None, synopsis: Synopsis | None) -> str:
-    """Raises `VerificationFailed` unless the synopsis gives exactly the answers said to be its.
+    """Computes again every answer that is said to be the synopsis's.
 
     Of an answer fitted to measured tables the synopsis's value is moved into its interval.
+
+    Args:
+        results: The answers of the bundle.
+        workload: What was asked; None if nothing was.
+        synopsis: The released synopsis; None if the round has none.
+
+    Returns:
+        How many answers were computed again, for people.
+
+    Raises:
+        VerificationFailed: The synopsis gives another answer, or there is none.
     """
     chosen = np.flatnonzero(np.isin(results.methods, (AnswerMethod.SYNOPSIS, AnswerMethod.FITTED)))
     said = f"{len(chosen):,} of {len(results):,} answers"

@@ -49,9 +49,16 @@ def epsilon_of(cost: Cost, delta: float, order: float | None) -> float:
 
 
 def limits_of(epsilon: float, delta: float, order: float) -> tuple[float, float]:
-    """Returns the limits that a cap sets at an order: the largest divergence, and half of the cap's delta.
+    """Returns the limits that a cap sets on an account at a Renyi order.
 
-    The divergence is the largest for which either theorem above gives the cap's epsilon at the other half.
+    Args:
+        epsilon: The cap's epsilon, above 0.
+        delta: The cap's delta.
+        order: The Renyi order at which the account adds, above 1.
+
+    Returns:
+        The largest divergence for which either theorem above gives the cap's epsilon at half of its delta, in nats;
+        and the other half of the delta.
     """
     half = in_units(delta, DELTA_UNIT) // 2
     rest = delta - half / DELTA_UNIT
@@ -60,7 +67,13 @@ def limits_of(epsilon: float, delta: float, order: float) -> tuple[float, float]
 
 
 def fits(total: Cost, epsilon: float, delta: float, order: float | None) -> bool:
-    """Returns whether a total, or without an order what one round costs by itself, stays within a cap.
+    """Returns whether a cost stays within a cap.
+
+    Args:
+        total: The sum of the charges on the account; without an order, what one round costs by itself.
+        epsilon: The cap's epsilon.
+        delta: The cap's delta.
+        order: The Renyi order at which the account adds; None if each of its rounds counts by itself.
 
     At an order both of its limits are held, each for itself, as they were fixed before any round was chosen: half
     of the cap's delta for what is lost in delta, and what the other half converts to the cap's epsilon. One round

@@ -43,9 +43,20 @@ def check_history(
     trusted: Sequence[VerifierKey],
     listed_keys: Sequence[VerifierKey],
 ) -> str:
-    """Says what the evidence's `checkpoint` was compared with. Keys are those of `open_checkpoint`.
+    """Checks that the log has only grown between the checkpoints that the analyst knows.
 
-    Raises `VerificationFailed` where the log did not only grow, and where nothing connects the two.
+    Args:
+        evidence: The bundle's evidence, which may have an earlier checkpoint.
+        checkpoint: The checkpoint of the evidence, opened.
+        seen: A checkpoint that the analyst got at another time, with what leads to it; None without one.
+        trusted: The keys that the analyst trusts.
+        listed_keys: Further keys of the log, as the bundle lists them.
+
+    Returns:
+        What the checkpoint was compared with, for people.
+
+    Raises:
+        VerificationFailed: The log has not only grown, or nothing connects the two checkpoints.
     """
     roots = {checkpoint.size: checkpoint.root}
     compared = []

@@ -56,9 +56,21 @@ def check_session_receipts(
     trusted: Sequence[VerifierKey],
     listed_keys: Sequence[VerifierKey],
 ) -> tuple[SessionReceipts, str]:
-    """Returns the receipts, and what they are, for people. `kept`: the newest envelope that the analyst got itself.
+    """Checks the receipt of a session's last answer against the records and against the analyst's own receipt.
 
-    Raises `VerificationFailed`.
+    Args:
+        evidence: The bundle's evidence.
+        proven: The round, and the analyst's share of it, on record.
+        kept: The newest envelope that the analyst got from the server at the time; None if none was kept.
+        trusted: The keys that the analyst trusts.
+        listed_keys: Further keys of the log, as the bundle lists them.
+
+    Returns:
+        The receipts, and what they are, for people.
+
+    Raises:
+        VerificationFailed: A receipt promises other terms than are on record, does not have every answer that the
+            own one has, has another chain of answers, or is not what was sealed.
     """
     last = None if evidence.receipt is None else _read(evidence.receipt, evidence, trusted, listed_keys)
     own = None if kept is None else _read(kept, evidence, trusted, listed_keys)
@@ -83,10 +95,21 @@ def check_session_receipts(
 def check_asked(
     bundle: Bundle, receipts: SessionReceipts, proven: ProvenRound, own: Sequence[Statement] | None
 ) -> tuple[AskedInSession | None, str]:
-    """Returns what was asked, None where nothing was; and what it is, for people.
+    """Checks that the statements are those that were committed to, and within the analyst's share.
 
-    `own`: what the analyst remembers to have asked. Raises `VerificationFailed`, `InvalidArgument` for what cannot
-    be compiled, `BudgetExhausted` for more than the share.
+    Args:
+        bundle: The statements and their salt.
+        receipts: What `check_session_receipts` returned.
+        proven: The session, and the analyst's share of it, on record.
+        own: The statements that the analyst remembers; None to compare with none.
+
+    Returns:
+        What was asked, None if nothing was; and what it is, for people.
+
+    Raises:
+        VerificationFailed: The statements are missing, or others than those committed to, counted or remembered.
+        InvalidArgument: A statement cannot be compiled.
+        BudgetExhausted: There are more queries than the share allows.
     """
     salt, workload = bundle.evidence.salt, bundle.workload
     if receipts.last is None:
@@ -117,9 +140,21 @@ def check_asked(
 def check_live_answers(
     evidence: Evidence, receipts: SessionReceipts, asked: AskedInSession, results: Results | None
 ) -> str:
-    """Raises `VerificationFailed` unless the receipts are of just what is released. Says what was compared.
+    """Checks that the released answers are those that were given while the session was open.
 
     A released answer that differs from the live one, or has another slot, breaks the chain from there on.
+
+    Args:
+        evidence: Whose session it was.
+        receipts: What `check_session_receipts` returned.
+        asked: What `check_asked` returned.
+        results: The released answers; None where nothing was released.
+
+    Returns:
+        What was compared, for people.
+
+    Raises:
+        VerificationFailed: The receipts are not of these answers.
     """
     if results is None:
         return "not compared with the live answers: nothing was released"

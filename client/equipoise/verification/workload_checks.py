@@ -28,9 +28,21 @@ def check_receipt(
     trusted: Sequence[VerifierKey],
     listed_keys: Sequence[VerifierKey],
 ) -> tuple[ReceiptPayload | None, str]:
-    """Returns the receipt of the workload that was in force, None where none was; and what it is, for people.
+    """Checks the receipt of the workload that was in force against the records and the analyst's own receipt.
 
-    `kept`: the newest envelope that the analyst got itself. Raises `VerificationFailed`.
+    Args:
+        evidence: The bundle's evidence.
+        proven: The round, and the analyst's share of it, on record.
+        kept: The newest envelope that the analyst got from the server at the time; None if none was kept.
+        trusted: The keys that the analyst trusts.
+        listed_keys: Further keys of the log, as the bundle lists them.
+
+    Returns:
+        The receipt, None if no workload was in force; and what it is, for people.
+
+    Raises:
+        VerificationFailed: The receipt promises other terms than are on record, is not the one that the analyst
+            kept, or is not what was sealed.
     """
     receipt = None if evidence.receipt is None else _read(evidence.receipt, evidence, trusted, listed_keys)
     own = None if kept is None else _read(kept, evidence, trusted, listed_keys)
@@ -52,10 +64,21 @@ def check_receipt(
 def check_workload(
     bundle: Bundle, receipt: ReceiptPayload | None, proven: ProvenRound, own: Sequence[Statement] | None
 ) -> tuple[CompiledWorkload | None, str]:
-    """Returns the workload of the receipt, None where there is none; and what it is, for people.
+    """Checks that the workload is the one that the receipt commits to, and within the analyst's share.
 
-    `own`: what the analyst remembers to have asked. Raises `VerificationFailed`, `InvalidArgument` for a workload
-    that cannot be compiled, `BudgetExhausted` for one beyond the share.
+    Args:
+        bundle: The workload and its salt.
+        receipt: What `check_receipt` returned.
+        proven: The round, and the analyst's share of it, on record.
+        own: The statements that the analyst remembers; None to compare with none.
+
+    Returns:
+        The compiled workload, None if the receipt commits to none; and what it is, for people.
+
+    Raises:
+        VerificationFailed: The workload is missing, or another than the one committed to, counted or remembered.
+        InvalidArgument: It cannot be compiled.
+        BudgetExhausted: It asks more than the share allows.
     """
     salt, workload = bundle.evidence.salt, bundle.workload
     if receipt is None or receipt.commitment is None:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from harness.audit_failures import failed_checks, failures
-from harness.custodian import ORDER, Custodian, rechained
+from harness.custodian import ORDER, Custodian
+from harness.record_book import rechained
 
 from equipoise.accounting import Cost
 from equipoise.auditing.archive import Archive, read_archive, write_archive

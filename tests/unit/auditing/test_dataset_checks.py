@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 from harness.audit_failures import failures
-from harness.custodian import ORDER, Custodian, rechained
+from harness.custodian import ORDER, Custodian
+from harness.record_book import rechained
 
 from equipoise.auditing.report import as_json, as_markdown
 from equipoise.auditing.verify import verify

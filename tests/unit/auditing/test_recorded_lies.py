@@ -10,7 +10,8 @@ from fractions import Fraction
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from harness.audit_failures import failures
-from harness.custodian import ANALYST_PARTS, ORDER, ORIGIN, Custodian, rechained
+from harness.custodian import ANALYST_PARTS, ORDER, Custodian
+from harness.record_book import ORIGIN, rechained
 
 from equipoise.accounting import Cost, ZcdpEvent, charge_at, events_to_json
 from equipoise.auditing.archive import AuditorLog

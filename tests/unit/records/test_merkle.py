@@ -6,11 +6,11 @@ from hashlib import sha256
 from itertools import pairwise
 
 import pytest
+from harness.consistency import consistency_path
 
 from equipoise.errors import VerificationFailed
 from equipoise.records.merkle import (
     EMPTY_ROOT,
-    consistency_path,
     inclusion_path,
     leaf_hash,
     node_hash,

@@ -6,9 +6,10 @@ import random
 from itertools import pairwise
 
 import pytest
+from harness.consistency import consistency_path
 
 from equipoise.errors import DataLoss
-from equipoise.records.merkle import EMPTY_ROOT, consistency_path, inclusion_path, leaf_hash, root_of
+from equipoise.records.merkle import EMPTY_ROOT, inclusion_path, leaf_hash, root_of
 from equipoise_server.transparency import tiles
 from equipoise_server.transparency.tiles import Place
 

@@ -26,7 +26,16 @@ from equipoise.queries.statistics import (
 
 @dataclass(frozen=True)
 class CappedSum:
-    """The sum of a binned attribute's values, none counted as more than `cap`, as a fraction of the records."""
+    """The sum of a binned attribute's values, none counted as more than `cap`, as a fraction of the records.
+
+    The largest move by one of 1,000 records, which a session must allow (`options.sensitivity`):
+
+    >>> from equipoise import Attribute, Schema, CappedSum
+    >>> from equipoise.queries.workload_compiler import compile_statistic
+    >>> delay = Attribute("delay", ("[0, 15)", "[15, 60)"), (0.0, 15.0, 60.0))
+    >>> compile_statistic(CappedSum("delay", 15.0), Schema((delay,)), "statement").sensitivity(1000)
+    Fraction(1, 8000)
+    """
 
     attribute: str
     cap: float

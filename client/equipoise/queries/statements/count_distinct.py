@@ -19,7 +19,16 @@ from equipoise.queries.statistics import CompiledStatistic, Databases
 
 @dataclass(frozen=True)
 class CountDistinct:
-    """How many different combinations of the attributes' categories occur, as a fraction of the records."""
+    """How many different combinations of the attributes' categories occur, as a fraction of the records.
+
+    The largest move by one of 1,000 records, which a session must allow (`options.sensitivity`):
+
+    >>> from equipoise import Attribute, Schema, CountDistinct
+    >>> from equipoise.queries.workload_compiler import compile_statistic
+    >>> delay = Attribute("delay", ("[0, 15)", "[15, 60)"), (0.0, 15.0, 60.0))
+    >>> compile_statistic(CountDistinct(("delay",)), Schema((delay,)), "statement").sensitivity(1000)
+    Fraction(1, 1000)
+    """
 
     attributes: tuple[str, ...]
 

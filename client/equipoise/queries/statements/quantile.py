@@ -31,6 +31,14 @@ class Quantile:
 
     The smaller the window, the more one record can move it; without one, a single record moves it from one end of
     the range to the other. Exactly: `CompiledQuantile`.
+
+    The largest move by one of 1,000 records, which a session must allow (`options.sensitivity`):
+
+    >>> from equipoise import Attribute, Schema, Quantile
+    >>> from equipoise.queries.workload_compiler import compile_statistic
+    >>> delay = Attribute("delay", ("[0, 15)", "[15, 60)"), (0.0, 15.0, 60.0))
+    >>> compile_statistic(Quantile("delay", 0.5, 0.1), Schema((delay,)), "statement").sensitivity(1000)
+    Fraction(1, 200)
     """
 
     attribute: str

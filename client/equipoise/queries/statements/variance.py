@@ -24,7 +24,16 @@ from equipoise.queries.statistics import (
 
 @dataclass(frozen=True)
 class Variance:
-    """The variance of a binned attribute's values."""
+    """The variance of a binned attribute's values.
+
+    The largest move by one of 1,000 records, which a session must allow (`options.sensitivity`):
+
+    >>> from equipoise import Attribute, Schema, Variance
+    >>> from equipoise.queries.workload_compiler import compile_statistic
+    >>> delay = Attribute("delay", ("[0, 15)", "[15, 60)"), (0.0, 15.0, 60.0))
+    >>> compile_statistic(Variance("delay"), Schema((delay,)), "statement").sensitivity(1000)
+    Fraction(999, 4000000)
+    """
 
     attribute: str
 

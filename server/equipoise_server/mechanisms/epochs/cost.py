@@ -70,7 +70,14 @@ def places_beyond(setting: PublicParameters, ending_epsilon: Fraction, epochs: i
 
 
 def ends_early(ending_epsilon: Fraction, epochs: int, slots: int, chance: Fraction) -> int:
-    """By how much fewer than the target an epoch ends with, but for `chance`: the noise of all slots and epochs."""
+    """Return by how many positives an epoch ends before its target, at most.
+
+    Args:
+        ending_epsilon: The epsilon of the test that ends an epoch.
+        epochs: How many epochs there are.
+        slots: How many slots the session has.
+        chance: The probability that any epoch ends earlier still.
+    """
     noise = DiscreteLaplace(ending_epsilon)
     return noise.quantile(chance / 2 / slots) + noise.quantile(chance / 2 / epochs)
 
@@ -88,7 +95,19 @@ def drawing_rho(records: int, step: int) -> Fraction:
 def tests_and_answers(
     setting: PublicParameters, session: Session, positives: int
 ) -> tuple[Fraction, GaussianNoise]:
-    """Return the largest epsilon of a test that the data budget allows, and the noise of answers beside it."""
+    """Divide the data budget between tests and answers.
+
+    Args:
+        setting: The public parameters, with the data budget.
+        session: The session's public size.
+        positives: How many statements can be answered afresh, at most.
+
+    Returns:
+        The largest epsilon of one test that the budget allows, and the noise of answers beside it.
+
+    Raises:
+        BudgetExhausted: Tests would have a smaller epsilon than samplers can draw with.
+    """
     rho = Fraction(usable_rho(setting.data_budget), RHO_UNIT)
     alone = epsilon_within(rho / (session.statements + 2 * ANSWER_PART * positives))
     low, high = 0, 1 << (EPSILON_BITS + 6)
@@ -113,9 +132,15 @@ def _affordable(setting: PublicParameters, units: int, positives: int) -> bool:
 
 
 def data_parts(setting: PublicParameters, session: Session, parameters: EpochParameters) -> list[PrivacyEvent]:
-    """At most so many positives as statements, and as all epochs' caps; whichever way of counting tests is cheaper.
+    """Return what a session costs the people in the table, where one record is replaced by another.
 
-    Either every test is counted for itself, or only the positive ones are (`accounting.threshold_tests`).
+    There are at most as many positives as statements, and as all epochs' caps. Either every test is counted for
+    itself, or only the positive ones are (`accounting.threshold_tests`), whichever is cheaper.
+
+    Args:
+        setting: The public parameters, with the data budget.
+        session: The session's public size.
+        parameters: The epochs' parameters. Of them the data pay for tests and answers.
     """
     budget, noise = setting.data_budget, parameters.noise
     positives = min(session.statements, parameters.epochs * parameters.cap)
@@ -135,7 +160,14 @@ def data_parts(setting: PublicParameters, session: Session, parameters: EpochPar
 
 
 def analyst_parts(setting: PublicParameters, session: Session, parameters: EpochParameters) -> list[PrivacyEvent]:
-    """What one statement costs: the end of the one epoch it is in, every later hypothesis, and the hard caps.
+    """Return what a session costs the analysts, where one statement is replaced by another, or by none.
+
+    The analysts pay for the end of the one epoch it is in, every later hypothesis, and the hard caps.
+
+    Args:
+        setting: The public parameters, with the analysts' budget.
+        session: The session's public size.
+        parameters: The epochs' parameters.
 
     Let everything be seen but this statement's own answer. Until its slot nothing differs. The end of its epoch is
     one count test with one count moved (`accounting.repair_places_rho`): earlier epochs ended before it, and later

@@ -25,7 +25,15 @@ from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParam
 
 
 def data_parts(parameters: EquilibriumParameters, size: Size, setting: PublicParameters) -> list[PrivacyEvent]:
-    """What the whole round costs the data, at all caps: every step, and the truncation of every sampler."""
+    """Return what the whole round costs the people in the table, where one record is replaced by another.
+
+    It is charged at all caps: every step that could be taken, and the truncation of every sampler.
+
+    Args:
+        parameters: The plan's parameters.
+        size: The round's public size.
+        setting: The public parameters, with the data budget.
+    """
     repairs, start, game = parameters.repair, parameters.start, parameters.game
     parts: list[PrivacyEvent] = []
     truncated = game_sampling_slack(game)
@@ -49,7 +57,15 @@ def data_parts(parameters: EquilibriumParameters, size: Size, setting: PublicPar
 def analyst_parts(
     parameters: EquilibriumParameters, size: Size, setting: PublicParameters, game_epsilon: float
 ) -> list[PrivacyEvent]:
-    """Return what the whole round costs one unit of the analysts: the game, and hiding who gets a repair place.
+    """Return what the whole round costs the analysts, where one unit is replaced: a statement, or an analyst's all.
+
+    They pay for the game, and for hiding who gets a repair place.
+
+    Args:
+        parameters: The plan's parameters.
+        size: The round's public size.
+        setting: The public parameters, with the unit and the analysts' budget.
+        game_epsilon: The epsilon at which a sampled game is charged; no matter for a mixed one.
 
     The game costs a rho in mixed play, a mixture with its pair in sampled play, which is charged at `game_epsilon`.
     Where a statement is protected, repair costs nothing. A prior and its tests cost nothing for either unit: no

@@ -58,10 +58,20 @@ NO_VOTES = Demand(0, None, 0)
 def plan_demand(
     setting: PublicParameters, sets: int, budget: Budget, only_concentrated: bool, least: float
 ) -> Demand:
-    """The noise that hides one unit's votes within `budget`; `least` in multiples of what noise usually reaches.
+    """Choose the noise that hides one unit's votes for sets of attributes from other analysts.
 
     Laplace noise where it reaches less far and nothing else is charged to the analysts: its pure epsilon adds to
     other costs in full.
+
+    Args:
+        setting: The public parameters.
+        sets: How many sets of attributes are voted for.
+        budget: What the analysts can pay for it.
+        only_concentrated: Whether the analysts are charged for something else, too.
+        least: The votes that a table needs, in multiples of what noise usually reaches.
+
+    Raises:
+        BudgetExhausted: The budget is too small for what one analyst may ask.
     """
     votes = max(share.statements for share in setting.shares) if setting.unit == "analyst" else 1
     l1_sensitivity = accounting.votes_l1_sensitivity(votes, sets)
@@ -80,7 +90,13 @@ def plan_demand(
 
 
 def demand_parts(demand: Demand, sets: int, epsilon: float) -> list[PrivacyEvent]:
-    """What counting the votes costs one unit of the analysts; `epsilon`: of the budget, for the samplers' delta."""
+    """Return what counting the votes costs the analysts, where one unit's votes are replaced.
+
+    Args:
+        demand: The noise on the votes.
+        sets: How many sets of attributes are voted for.
+        epsilon: The analysts' epsilon, at which the samplers' delta is counted.
+    """
     noise = demand.noise
     if noise is None:
         return []
