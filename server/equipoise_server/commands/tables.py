@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from equipoise.queries.universe_size import size_in_words
 from equipoise_server.admin.checks import count_table
 from equipoise_server.commands.printing import OUT, AsJson, print_json
 
@@ -38,4 +39,6 @@ def check_table(
         for category, count in counts.items():
             shown.add_row(attribute, category, f"{count:,}")
     OUT.print(shown)
-    OUT.print(f"{counted.records:,} records in a universe of {counted.universe_size:,}.", highlight=False)
+    OUT.print(
+        f"{counted.records:,} records in a universe of {size_in_words(counted.universe_size)}.", highlight=False
+    )
