@@ -45,7 +45,7 @@ def main() -> None:
     print(f"{data.records:,} records, read in {time.perf_counter() - begun:.1f} s\n")
     print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS))
     triples = list(itertools.combinations(schema.names, 3))
-    drawn = np.random.RandomState(0).choice(len(triples), TRIPLES, replace=False)  # noqa: NPY002  as the aims say
+    drawn = np.random.RandomState(0).choice(len(triples), TRIPLES, replace=False)
     rounds = {
         "all pairs": list(itertools.combinations(schema.names, 2)),
         "64 triples": [triples[place] for place in drawn.tolist()],

@@ -28,6 +28,10 @@ data_app = lazy_app(
             "equipoise_server.commands.tables:check_table",
             "Check that a table fits a schema, and count its records in each category.",
         ),
+        "suggest": LazyCommand(
+            "equipoise_server.commands.tables:suggest",
+            "Suggest a schema for a table, and write it to a file for you to edit.",
+        ),
     },
 )
 identity_app = lazy_app(

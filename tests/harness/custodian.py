@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
@@ -189,7 +190,7 @@ class Custodian(AdmittingCustodian):
             if entry.round_id == round_id and entry.action == "reserve"
         ]
         told = {"round": round_id, "opened_root": self.root("round-opened", round_id), "nonce": nonce}
-        times = {"seal_time": to_microseconds(self.time)}
+        times = {"seal_time": to_microseconds(self._time_of("reserve", round_id))}
         held = {"round": round_id, "charges": charges, "journal": self.head(), **times}
         items = [
             (
@@ -215,7 +216,7 @@ class Custodian(AdmittingCustodian):
 
     def release(self, round_id: str) -> None:
         spent = [each for each in self.journal if each.round_id == round_id and each.action == "spend"]
-        now = to_microseconds(self.time)
+        now = to_microseconds(self._time_of("spend", round_id))
         release_time = now + -now % (GRID_SECONDS * 1_000_000)
         told = {
             "round": round_id,
@@ -261,7 +262,7 @@ class Custodian(AdmittingCustodian):
             "round": round_id,
             "previous_root": self.root(kind, round_id),
             "reason": "no time",
-            "abort_time": to_microseconds(self.time),
+            "abort_time": to_microseconds(self._time_of("release" if state == "released" else "spend", round_id)),
         }
         state = "none" if round_id in self.unprotected else state
         cost = asdict(Cost() if state == "none" else charge_of(ANALYST_PARTS))
@@ -307,6 +308,11 @@ class Custodian(AdmittingCustodian):
 
     def commitment(self, round_id: str, analyst: str) -> bytes:
         return bytes.fromhex(digest_of(f"{round_id} {analyst}"))
+
+    def _time_of(self, action: str, round_id: str) -> datetime:
+        """The time of a round's entries, of whose transaction a step is; of a step without any, now."""
+        times = [each.time for each in self.journal if (each.action, each.round_id) == (action, round_id)]
+        return times[-1] if times else self.time
 
     def _charged(self, round_id: str) -> dict[str, tuple[PrivacyEvent, ...]]:
         accounts: dict[str, tuple[PrivacyEvent, ...]] = {

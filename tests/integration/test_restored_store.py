@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from harness.audited_rounds import audited, problems
 from harness.rounds_bench import TERMS, Bench
 from harness.stores import back_up, restore, sqlite_file
 from sqlalchemy import select
@@ -67,6 +68,23 @@ def test_what_was_spent_since_the_backup_is_written_off(bench: Bench) -> None:
     assert write_off_losses(bench.store, bench.guard, bench.signer, bench.clock()).finding is Finding.CONTAINED
     bench.restart()
     bench.released()
+
+
+def test_an_audit_finds_nothing_wrong_with_a_repair(tmp_path: Path, store_url: str) -> None:
+    """A round was open when the copy was made, one was sealed, one ran, and all three went on afterwards."""
+    bench = Bench(tmp_path, store_url, distinct_seeds=True)
+    waiting = [bench.opened(), bench.sealed(), bench.completed()]
+    copy = backed_up(bench)
+    bench.rounds.lifecycle.run(waiting[1], "run")
+    bench.wait(waiting[1])
+    for round_id in waiting[1:]:
+        bench.rounds.lifecycle.release(round_id, f"release {round_id}")
+    restored(bench, copy)
+    done = write_off_losses(bench.store, bench.guard, bench.signer, bench.clock())
+    assert (done.finding, done.aborted) == (Finding.BEHIND, waiting)
+    bench.rounds.lifecycle.recover()
+    assert problems(audited(bench)) == []
+    bench.stop()
 
 
 def test_without_a_guard_nothing_is_left_on_accounts_that_the_copy_does_not_have(bench: Bench) -> None:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 from harness.rounds_bench import ANN, SALT, TERMS, Bench, HandClock
+from harness.session_terms import ASKED, BY_TURNS, ONLINE, PATIENCE, answered, ask, attached, until
 from sqlalchemy import func, select
 
 from equipoise.errors import Unavailable
 from equipoise.model.rounds import RoundState
+from equipoise.wire.statements import statement_to_bytes
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.rounds import clock_watch
 from equipoise_server.storage.tables.identity import requests
@@ -109,6 +111,74 @@ def test_a_clock_that_steps_by_a_year_and_back_loses_nothing(machine: Machine) -
     after = machine.held()
     assert (after["result_chunks"], after["sealed_seeds"]) == (0, 1)
     assert after["requests"] < before["requests"]
+
+
+def test_no_turn_is_lost_and_no_answer_delayed_by_a_clock_that_steps_and_back(machine: Machine) -> None:
+    bench, begin = machine.bench, machine.bench.clock.now
+    session_id = bench.sessions.open(BY_TURNS, "open").id
+    stream = attached(bench, "ann", session_id)
+    waiting = stream.ask(1, statement_to_bytes(ASKED["ann"][0]))
+    for step in (YEAR, -YEAR):
+        machine.steps(step)
+        for ended in (waiting, stream.ended):
+            with pytest.raises(Unavailable, match="clock is not trusted"):
+                ended.result(PATIENCE)
+        bench.sessions.loops.look_after()
+        assert bench.sessions.loops.process_id(session_id) is None
+        with pytest.raises(Unavailable, match="clock is not trusted"):
+            attached(bench, "ann", session_id)
+        machine.steps(-step)
+        # Its worker is there again before anybody asks.
+        bench.sessions.loops.look_after()
+        assert bench.sessions.loops.process_id(session_id) is not None
+        stream = attached(bench, "ann", session_id)
+        waiting = stream.ask(1, statement_to_bytes(ASKED["ann"][0]))
+    assert answered(bench) == []
+    machine.passes(timedelta(seconds=10))
+    until(lambda: len(answered(bench)) == 1)
+    machine.passes(timedelta(seconds=10))
+    told = waiting.result(PATIENCE)
+    assert (told.slot, told.due) == (0, begin + timedelta(seconds=20))
+
+
+@pytest.mark.parametrize("back", [timedelta(minutes=30), YEAR])
+def test_answers_that_were_told_at_once_are_still_told_when_the_clock_was_set_back(
+    machine: Machine, back: timedelta
+) -> None:
+    """Else the analyst, who has their receipts, would take the custodian for one who forgets answers."""
+    bench = machine.bench
+    session_id = bench.sessions.open(ONLINE, "open").id
+    first = ask(attached(bench, "ann", session_id), 1, ASKED["ann"][0])
+    if back == YEAR:
+        machine.steps(YEAR)
+        with pytest.raises(Unavailable, match="clock is not trusted"):
+            attached(bench, "ann", session_id)
+    machine.steps(-back)
+    stream = attached(bench, "ann", session_id)
+    assert stream.answered == 1
+    assert stream.stored(0, 10) == [first]
+    assert ask(stream, 2, ASKED["ann"][1]).sequence == 2
+
+
+def test_no_receipt_has_the_time_of_a_wrong_clock(machine: Machine) -> None:
+    """All later receipts of the analyst would have later times, by which its certificate has long ended."""
+    bench, workload = machine.bench, workload_to_bytes(ANN)
+    round_id = bench.opened(replace(TERMS, close_time=CLOSE))
+    submissions = bench.rounds.submissions
+    machine.steps(YEAR)
+    for refused in (
+        lambda: submissions.submit("ann", round_id, "1", workload, SALT),
+        lambda: submissions.dry_run("ann", round_id, workload),
+    ):
+        with pytest.raises(Unavailable, match="clock is not trusted"):
+            refused()
+    machine.steps(-YEAR)
+    assert submissions.submit("ann", round_id, "1", workload, SALT).accept_time == bench.clock.now
+    machine.steps(YEAR)
+    with pytest.raises(Unavailable, match="clock is not trusted"):
+        submissions.withdraw("ann", round_id, "2")
+    # What was accepted before is told again.
+    assert submissions.submit("ann", round_id, "1", workload, SALT).accept_time == bench.clock.now - YEAR
 
 
 def test_a_clock_that_is_confirmed_is_believed_and_what_is_due_is_done(machine: Machine) -> None:

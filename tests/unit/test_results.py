@@ -64,14 +64,14 @@ def test_values_are_exact() -> None:
     assert results.counted()[AnswerMethod.SYNOPSIS] == 1
 
 
-@pytest.mark.parametrize("label", ["=1+2", "@sum", "+x", "-x"])
+@pytest.mark.parametrize("label", ["=1+2", "@sum", "+x", "-x", "\uff1d1+2", "\uff20sum"])
 def test_no_label_of_a_csv_file_is_a_formula(label: str) -> None:
     schema = Schema((Attribute("a", (label, "-5", "x")),))
     answers = some_answers(np.zeros(3, dtype=np.int64), AnswerMethod.GAUSSIAN)
     text = io.StringIO()
     Results("r", answers, Labels(schema, (Marginal(("a",)),))).to_csv(text)
     assert [row["cell"] for row in csv.DictReader(io.StringIO(text.getvalue()))] == [f"'{label}", "-5", "x"]
-    assert csv_label(f"\t{label}") == f"'\t{label}"
+    assert all(csv_label(before + label) == f"'{before}{label}" for before in "\t\r\n")
 
 
 def test_csv_and_arrow_hold_the_same() -> None:

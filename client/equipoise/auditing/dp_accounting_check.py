@@ -118,7 +118,21 @@ def _epsilon(library: Library, parts: Iterable[PrivacyEvent], lost: Iterable[Cos
 
 
 def compose(library: Library, accountant: Any, part: PrivacyEvent, times: int, order: float | None) -> Fraction:
-    """Compose a part `times` times. Return the delta that each adds beside the divergence."""
+    """Compose a privacy event with an accountant of `dp_accounting`.
+
+    Args:
+        library: The parts of `dp_accounting` that are used.
+        accountant: The library's accountant, to which the event is added.
+        part: The event.
+        times: How many rounds have it.
+        order: The Renyi order at which the account adds; None if each of its rounds counts by itself.
+
+    Returns:
+        The delta that each time adds beside what the accountant knows.
+
+    Raises:
+        VerificationFailed: The library has no event for it without an order.
+    """
     match part:
         case ZcdpEvent() | PureDpEvent() if not part.times:
             return Fraction(0)  # a session settled it unused; the library refuses to compose 0 times

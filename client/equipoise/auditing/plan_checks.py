@@ -23,7 +23,8 @@ def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
         terms, plan = history.terms, history.plan.plan
         parameters = history.plan.terms
         planned = (parameters.unit, parameters.data_budget, parameters.analyst_budget, parameters.beta)
-        if planned != (terms.unit, terms.data_budget, terms.analyst_budget, terms.beta):
+        same_grid = parameters.release_grid_seconds == terms.release_grid_seconds
+        if planned != (terms.unit, terms.data_budget, terms.analyst_budget, terms.beta) or not same_grid:
             raise VerificationFailed(f"{history.opened}: the terms differ from the public parameters")
         same = (plan.mechanism, plan.max_half_width, plan.max_uncertified, plan.analyst_cost)
         public = (terms.mechanism, terms.max_half_width, terms.max_uncertified, terms.analyst_cost)

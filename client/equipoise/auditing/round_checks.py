@@ -13,7 +13,7 @@ from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import JournalEntry
 from equipoise.model.times import to_microseconds
 from equipoise.records.item_parts import NOTHING_CHARGED
-from equipoise.records.items import ReleaseItem, ReservationItem, SettlementItem, SpendingItem
+from equipoise.records.items import AbortItem, ReleaseItem, ReservationItem, SettlementItem, SpendingItem
 
 ACTIONS = ("reserve", "run", "spend", "release")
 # States of the log that are further than what was listed before it was read.
@@ -107,6 +107,8 @@ def _check_entries(history: RecordedRound, entries: Sequence[JournalEntry]) -> N
     at_seal = sealing.journal.sequence
     if any(each.sequence > at_seal for each in by_action["reserve"]):
         raise VerificationFailed(f"{history.sealed}: comes before its reservation in the budget journal")
+    if history.session is None:
+        _require_time(history.sealed, sealing.seal_time, by_action["reserve"])
     before = ("reserve",) if history.session is None else ("reserve", "run")
     if any(each.sequence <= at_seal for each in entries if each.action not in before):
         raise VerificationFailed(f"{history.sealed}: data were touched, or charges settled, before it")
@@ -121,6 +123,7 @@ def _check_entries(history: RecordedRound, entries: Sequence[JournalEntry]) -> N
         _check_abort(history.ended, settled, "spent" if run is not None else "released")
         ended = by_action["spend" if run is not None else "release"]
         _require_until(history.ended, ended)
+        _require_time(history.ended, history.ended.one(AbortItem).abort_time, ended)
 
 
 def _check_release(history: RecordedRound, ended: Step, spent: Sequence[JournalEntry], settled: Charges) -> None:
@@ -128,6 +131,7 @@ def _check_release(history: RecordedRound, ended: Step, spent: Sequence[JournalE
     if not spent or _charges(spent) != settled or recorded_charges(spending.charges) != settled:
         raise VerificationFailed(f"{ended}: spends something else than the budget journal")
     _require_until(ended, spent)
+    _require_time(ended, spending.commit_time, spent)
     grid = history.terms.release_grid_seconds * 1_000_000
     if release.release_time < spending.commit_time or (grid and release.release_time % grid):
         raise VerificationFailed(f"{ended}: its release time is not a point of the round's grid after its end")
@@ -144,6 +148,12 @@ def _check_abort(ended: Step, settled: Charges, state: str) -> None:
 def _require_until(step: Step, entries: Iterable[JournalEntry]) -> None:
     if step.journal is None or any(entry.sequence > step.journal.sequence for entry in entries):
         raise VerificationFailed(f"{step}: comes before its charges are settled in the budget journal")
+
+
+def _require_time(step: Step, time: int, entries: Iterable[JournalEntry]) -> None:
+    """Its entries are of its own transaction, and so of its time: none can be dated back, or on, by itself."""
+    if any(to_microseconds(entry.time) != time for entry in entries):
+        raise VerificationFailed(f"{step}: has another time than its charges in the budget journal")
 
 
 def _charges(entries: Iterable[JournalEntry]) -> Charges:

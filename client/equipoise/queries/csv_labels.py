@@ -1,12 +1,12 @@
 """Labels in CSV files: a text that a spreadsheet would run as a formula is written so that it is only read.
 
-Spreadsheets take a cell that begins with `=`, `+`, `-`, `@`, a tab or a carriage return for a formula, which can
-read other cells and call programs. Labels come from whoever wrote the schema.
+Spreadsheets take a cell that begins with `=`, `+`, `-`, `@`, one of these in full width, a tab or the end of a line
+for a formula, which can read other cells and call programs. Labels come from whoever wrote the schema.
 """
 
 from __future__ import annotations
 
-BEGIN_FORMULAS = tuple("=+-@\t\r")
+BEGIN_FORMULAS = tuple("=+-@\uff1d\uff0b\uff0d\uff20\t\r\n")
 
 
 def csv_label(label: str) -> str:

@@ -85,10 +85,17 @@ def open_envelope(
 
 
 def open_cosigned(envelope: bytes, payload_type: str, trusted: Sequence[VerifierKey]) -> bytes:
-    """Returns the payload of an envelope of this type that a trusted key has signed, whoever has besides.
+    """Returns the payload of an envelope that a trusted key has signed, whoever has signed it besides.
 
-    For what comes from a custodian who may be exchanging its key: the next one is not known here yet. Raises
-    `VerificationFailed` for anything else.
+    For what comes from a custodian who may be exchanging its key: the next one is not known here yet.
+
+    Args:
+        envelope: what `sign` writes.
+        payload_type: the type that it must be of.
+        trusted: one of these keys must have signed.
+
+    Raises:
+        VerificationFailed: the type is another, or no trusted key has signed, or one of their signatures is wrong.
     """
     payload, signatures = _parts(envelope, payload_type)
     known = {(key.name, key.id) for key in trusted}

@@ -16,7 +16,7 @@ def check_modes(state: Path, database: Path | None) -> None:
     """Refuse a state directory that others may enter or change.
 
     Whoever writes the store can raise budgets, whoever writes the guard can hide that an older store was restored,
-    and whoever may exchange a key file in its directory needs no access to the file itself.
+    and whoever may exchange a file in its directory needs no access to the file itself.
 
     Args:
         state: The state directory.
@@ -30,6 +30,7 @@ def check_modes(state: Path, database: Path | None) -> None:
     files = [state / name for name in GUARD_FILES]
     if database is not None:
         files += [database, database.with_name(f"{database.name}-wal")]
+        _check(database.parent, stat.S_IWGRP | stat.S_IWOTH, "exchange the store in it", "go-w")
     for file in files:
         _check(file, stat.S_IRWXG | stat.S_IRWXO, "open it", "600")
 

@@ -8,19 +8,23 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from equipoise.errors import AlreadyExists
 from equipoise.queries.universe_size import size_in_words
 from equipoise_server.admin.checks import count_table
+from equipoise_server.admin.schema_suggestion import schema_of, suggest_schema
 from equipoise_server.commands.printing import OUT, AsJson, print_json
+
+TableOption = Annotated[
+    Path,
+    typer.Option(
+        help="The table: a .csv, .tsv or .parquet file, a .parquet directory, or a .database.toml file. "
+        "CSV files may have options: flights.csv?delimiter=;&encoding=latin-1."
+    ),
+]
 
 
 def check_table(
-    table: Annotated[
-        Path,
-        typer.Option(
-            help="The table: a .csv, .tsv or .parquet file, a .parquet directory, or a .database.toml file. "
-            "CSV files may have options: flights.csv?delimiter=;&encoding=latin-1."
-        ),
-    ],
+    table: TableOption,
     schema: Annotated[Path, typer.Option(help="The schema: a JSON file of attributes.")],
     as_json: AsJson = False,
 ) -> None:
@@ -39,6 +43,33 @@ def check_table(
         for category, count in counts.items():
             shown.add_row(attribute, category, f"{count:,}")
     OUT.print(shown)
-    OUT.print(
-        f"{counted.records:,} records in a universe of {size_in_words(counted.universe_size)}.", highlight=False
-    )
+    size = size_in_words(counted.universe_size)
+    OUT.print(f"{counted.records:,} records in a universe of {size}.", highlight=False)
+
+
+def suggest(
+    table: TableOption,
+    out: Annotated[Path, typer.Option(help="The file to write the schema to; it must not exist.")],
+    as_json: AsJson = False,
+) -> None:
+    """Suggest a schema for a table, and write it to a file for you to edit.
+
+    Labels, round edges and whether values are missing are looked up in the private table, and a schema is public:
+    remove whatever nobody may learn, such as a rare label. Columns that the file does not name are ignored.
+    """
+    if out.exists():
+        raise AlreadyExists(f"{out} exists already")
+    suggestions = suggest_schema(table)
+    schema = schema_of(suggestions)
+    out.write_text(schema.to_json(), encoding="utf-8")
+    if as_json:
+        left_out = {each.column: each.reason for each in suggestions if each.attribute is None}
+        print_json({"schema": str(out), "universe_size": schema.universe_size, "left_out": left_out})
+        return
+    shown = Table("column", "looked up", "categories")
+    for each in suggestions:
+        size = f"{each.attribute.size:,}" if each.attribute is not None else "left out"
+        shown.add_row(each.column, each.reason, size)
+    OUT.print(shown)
+    size = size_in_words(schema.universe_size)
+    OUT.print(f"Wrote {out}: a universe of {size}. Edit it: it will be public.", highlight=False)

@@ -68,7 +68,15 @@ def start_session(job: SessionJob, schema: Schema) -> Session:
 
 
 def answer(session: Session, schema: Schema, questions: Sequence[Question], stops: bool) -> Iterator[Answers]:
-    """Yield the answers to statements in ascending slots, until the session stops."""
+    """Yield the answers to statements.
+
+    Args:
+        session: A session that has answered nothing in these slots yet.
+        schema: The table's schema.
+        questions: The statements, in ascending slots.
+        stops: Whether the session ends once its mechanism is used up. Else later statements are answered without
+            an interval.
+    """
     for question in questions:
         if stops and session.used_up_at(question.slot):
             return
@@ -77,7 +85,17 @@ def answer(session: Session, schema: Schema, questions: Sequence[Question], stop
 
 
 def check_live_answers(live: AnswerChain, workload: bytes, questions: SessionWorkload, answers: Answers) -> None:
-    """Raise `DataLoss` unless these answers to a workload are those given while the session was open."""
+    """Check that a final run gives one analyst the answers that were given while the session was open.
+
+    Args:
+        live: The chain of the analyst's answers, before the first one and after the last one.
+        workload: What the analyst asked, as it is stored.
+        questions: The same, compiled.
+        answers: What the final run answers, in the same order.
+
+    Raises:
+        DataLoss: An answer, a slot or a statement differs.
+    """
     chain, first = live.start, 0
     statements, slots = asked_from_bytes(workload)
     for sequence, (statement, slot, compiled) in enumerate(

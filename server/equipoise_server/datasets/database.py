@@ -30,7 +30,9 @@ from sqlalchemy.pool import NullPool
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
+from equipoise_server.datasets.columns import Column
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.database_columns import columns_of
 from equipoise_server.datasets.database_table import grouped
 from equipoise_server.datasets.packed_codes import counts_of
 
@@ -68,10 +70,14 @@ class DatabaseTable:
 
     def counts(self, schema: Schema) -> Counts:
         address = self._address()
-        url = self._url(address)
-        with _told(), _connected(url) as connection:
+        with _told(), _connected(self._url(address)) as connection:
             words, counts = grouped(connection, address.table, address.namespace, schema)
         return counts_of(schema, words, counts)
+
+    def columns(self) -> tuple[Column, ...]:
+        address = self._address()
+        with _told(), _connected(self._url(address)) as connection:
+            return tuple(columns_of(connection, address.table, address.namespace))
 
     def same_table(self, other: object) -> bool:
         if not isinstance(other, DatabaseTable) or not other.exists():

@@ -58,12 +58,17 @@ def grouped(
         InvalidArgument: An attribute's column is missing, or its type does not fit the attribute.
         NoSuchTableError: There is no such table.
     """
-    table = Table(name, MetaData(), schema=namespace, autoload_with=connection, resolve_fks=False)
+    table = reflected(connection, name, namespace)
     result = connection.execution_options(stream_results=True, yield_per=BATCH).execute(_question(table, schema))
     parts = [np.array([tuple(row) for row in rows], dtype=np.int64) for rows in result.partitions()]
     together = np.concatenate(parts) if parts else np.empty((0, len(words_of(schema)) + 1), dtype=np.int64)
     *packed, counts = together.T
     return packed, counts
+
+
+def reflected(connection: Connection, name: str, namespace: str | None) -> Table:
+    """Return a table or view with its columns, as the database describes it. Raises `NoSuchTableError`."""
+    return Table(name, MetaData(), schema=namespace, autoload_with=connection, resolve_fks=False)
 
 
 def _question(table: Table, schema: Schema) -> Select[tuple[int, ...]]:

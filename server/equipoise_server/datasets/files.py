@@ -12,7 +12,8 @@ import io
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
@@ -21,7 +22,9 @@ import duckdb
 
 from equipoise.errors import InvalidArgument, Unavailable
 from equipoise.queries.schema import Schema
+from equipoise_server.datasets.columns import Column
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.duckdb_columns import columns_of
 from equipoise_server.datasets.duckdb_table import Relation, connect, count_rows
 
 MAX_HEADER = 1 << 20  # characters; without a limit a small compressed file could fill the memory
@@ -53,6 +56,15 @@ class TableFile(ABC):
         return bool(self.files())
 
     def counts(self, schema: Schema) -> Counts:
+        with self._opened() as (connection, relation):
+            return count_rows(connection, relation, schema)
+
+    def columns(self) -> tuple[Column, ...]:
+        with self._opened() as (connection, relation):
+            return tuple(columns_of(connection, relation))
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[duckdb.DuckDBPyConnection, Relation]]:
         paths = self.files()
         if not paths:
             raise InvalidArgument("table", "there is no such file")
@@ -61,7 +73,7 @@ class TableFile(ABC):
             raise InvalidArgument("table", "has one of the characters * ? [ in its path")
         try:
             with connect(paths) as connection:
-                return count_rows(connection, self.relation(connection, paths), schema)
+                yield connection, self.relation(connection, paths)
         except (duckdb.Error, UnicodeDecodeError, csv.Error, OSError, EOFError) as error:
             raise InvalidArgument("table", _unreadable(error)) from None
 

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
+from equipoise_server.datasets.columns import Column
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.database import DatabaseTable
 from equipoise_server.datasets.files import CsvFile, ParquetFile
@@ -34,6 +35,10 @@ class Source(Protocol):
             InvalidArgument: "table" where the table cannot be read or rows are refused (the message has counts for
                 each attribute, never values).
         """
+        ...
+
+    def columns(self) -> tuple[Column, ...]:
+        """Say what the table's columns hold, which is private. Raises `InvalidArgument`: "table"."""
         ...
 
     def same_table(self, other: object) -> bool:

@@ -57,6 +57,12 @@ def reserve(connection: Connection, round_id: str, asked: Sequence[Charge], time
     After a crash before the commit nothing is reserved, and no data were read. After a crash behind the commit all
     charges are reserved, and count until they are spent or released.
 
+    Args:
+        connection: The transaction in which the round is sealed.
+        round_id: The round.
+        asked: One charge an account: of the data's account, and of every analyst with a share.
+        time: The time of the journal's entries.
+
     Raises:
         BudgetExhausted: a charge does not fit on its account.
         NotFound: there is no such account.

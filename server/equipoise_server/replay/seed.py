@@ -40,6 +40,14 @@ def unsealed(
     As in an auditor's call to a server, the record is written, and the guard knows it, before the seed is opened.
     The record names the key, because no auditor has signed in. A server appends the record to the log later.
 
+    Args:
+        store_url: The store.
+        guard: The store's guard.
+        round_id: The round.
+        private: The X25519 key of an auditor to whom seeds are sealed.
+        commitment: The seed's commitment on record, 32 bytes.
+        now: The time of the record.
+
     Raises:
         WrongState: the round has not ended, or the store has no seed for the key.
         VerificationFailed: the seed does not open the commitment.

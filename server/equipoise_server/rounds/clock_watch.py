@@ -1,10 +1,11 @@
 """Checks whether the clock can be trusted with steps that cannot be undone.
 
-A server with a wrong clock destroys seeds and results too early, and closes and releases rounds too early. So the
-server compares the clock before every such step: with the last time that the store records when the server starts,
-and afterwards with the seconds that have passed since then, which nobody can set. If the readings differ, the
-server still answers calls, but takes no step that cannot be undone until the clock is set right or until the holder
-of the state directory confirms the time (`equipoise-server clock confirm`).
+A server with a wrong clock destroys seeds and results too early, closes and releases rounds too early, ends the
+turns of sessions, and signs receipts with wrong times. So the server compares the clock before every such step:
+with the last time that the store records when the server starts, and afterwards with the seconds that have passed
+since then, which nobody can set. If the readings differ, the server still answers other calls, but takes no step
+that cannot be undone until the clock is set right or until the holder of the state directory confirms the time
+(`equipoise-server clock confirm`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from equipoise_server.storage.tables.transparency import records
 
 MAX_STEP = timedelta(hours=1)  # more than any correction of a maintained clock, or daylight saving
 RECORDING_INTERVAL = timedelta(minutes=10)  # how often the time is recorded
+
+UNTRUSTED = "the server's clock is not trusted now"  # for analysts; operators are told more
 
 log = structlog.get_logger(__name__)
 
@@ -63,10 +66,21 @@ class ClockWatch:
                     self._trusted = now, elapsed
                     self._confirmations = recorded.confirmations if recorded else 0
             else:
-                expected = self._trusted[0] + timedelta(seconds=elapsed - self._trusted[1])
-                problem = None if abs(now - expected) <= MAX_STEP else differing(now, expected)
+                problem = self._compared_with_elapsed(now, elapsed)
             self._tell(problem)
             return problem
+
+    def now(self) -> datetime:
+        """Return the present time. Reads no store, so it may be called often; `problem` must be called before.
+
+        Raises:
+            Unavailable: the clock is not trusted now, or was not compared with the store yet.
+        """
+        with self._lock:
+            now, elapsed = self._clock(), self._elapsed()
+            if self._trusted is None or self._compared_with_elapsed(now, elapsed) is not None:
+                raise Unavailable(UNTRUSTED)
+            return now
 
     def check(self, connection: Connection) -> None:
         """Raise `Unavailable` if the clock is not trusted now."""
@@ -83,6 +97,11 @@ class ClockWatch:
         with store.write() as connection:
             # A clock that is slightly behind another server's clock must not set the recorded time back.
             put(connection, now if recorded is None else max(now, recorded.time), 0)
+
+    def _compared_with_elapsed(self, now: datetime, elapsed: float) -> str | None:
+        assert self._trusted is not None
+        expected = self._trusted[0] + timedelta(seconds=elapsed - self._trusted[1])
+        return None if abs(now - expected) <= MAX_STEP else differing(now, expected)
 
     def _compared_with_store(self, recorded: Recorded | None, now: datetime) -> str | None:
         if recorded is None:

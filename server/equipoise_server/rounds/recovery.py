@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 from equipoise.model.identities import Role
 from equipoise.model.rounds import RoundState
 from equipoise_server.ledger import charges
-from equipoise_server.ledger.accounts import analyst_account, open_account
+from equipoise_server.ledger.accounts import analyst_account, data_account, open_account
 from equipoise_server.ledger.adjustments import WrittenOff, write_off
 from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.ledger.guard_comparison import Finding
@@ -110,6 +110,10 @@ def _end_rounds(connection: Connection, now: datetime) -> list[str]:
     query = select(rounds.c.id).where(rounds.c.state.not_in(ended)).order_by(rounds.c.position)
     ids = list(connection.execute(query).scalars())
     for round_id in ids:
+        record = read_round(connection, round_id)
+        if record.state is RoundState.SEALED and record.terms.session is None:
+            # It may have run in the lost part: without this entry an auditor would find charges spent for nothing.
+            charges.start(connection, round_id, data_account(record.account), now)
         charges.spend(connection, round_id, now)
         discard(connection, round_id)
         changed = {"state": RoundState.ABORTED.value, "abort_reason": RESTORED, "sealed_seed": b""}

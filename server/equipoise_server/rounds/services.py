@@ -99,7 +99,7 @@ def round_services(
         lifecycle=lifecycle,
         runner=runner,
         views=RoundViews(store, runner),
-        submissions=Submissions(operations, signer, deployment),
+        submissions=Submissions(operations, signer, deployment, watch),
         analyst_views=AnalystViews(store, clock, signer, deployment),
         seeds=seeds,
         budgets=Budgets(operations),

@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from equipoise.errors import InvalidArgument, NotFound, WrongState
+from equipoise.errors import InvalidArgument, NotFound, Unavailable, WrongState
 from equipoise.model.rounds import MechanismPlan, RoundState
 from equipoise.model.share_limits import check_allowance
 from equipoise.model.submissions import DryRun, Receipt
@@ -24,6 +24,7 @@ from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
 from equipoise.records.record import SALT_BYTES, workload_commitment
 from equipoise.wire.workloads import workload_from_bytes
 from equipoise_server.mechanisms.registry import check_workload
+from equipoise_server.rounds.clock_watch import UNTRUSTED, ClockWatch
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import closed
 from equipoise_server.rounds.store.rounds import read_dataset, read_own_round
@@ -43,6 +44,7 @@ class Submissions:
     operations: Operations
     signer: Signer
     deployment: str
+    watch: ClockWatch
 
     def submit(self, analyst: str, round_id: str, request_id: str, workload: bytes, salt: bytes) -> Receipt:
         """Accept a workload, or replace the analyst's earlier one, until the round is sealed.
@@ -64,6 +66,7 @@ class Submissions:
             InvalidArgument: a field of the workload is wrong, or the salt has another length.
             BudgetExhausted: the workload exceeds the share.
             AlreadyExists: another request had the same id.
+            Unavailable: the clock is not trusted now, so a receipt could have a wrong time.
         """
         digest = hashlib.sha256(workload).digest()
         request = make_request(f"analyst/{analyst}", request_id, "submit", round_id, digest)
@@ -75,7 +78,7 @@ class Submissions:
         commitment = workload_commitment(salt, workload)
 
         def work(connection: Connection, now: datetime) -> str:
-            self._check_open(read_own_round(connection, round_id, analyst, locked=True))
+            self._check_open(connection, read_own_round(connection, round_id, analyst, locked=True))
             statements, queries = compiled.statement_count, compiled.query_count
             envelope = self._signed(connection, analyst, round_id, commitment, statements, queries, now)
             receipt = Receipt(round_id, digest, statements, queries, now, envelope, salt)
@@ -90,10 +93,11 @@ class Submissions:
         Raises:
             NotFound: the analyst has no share in the round, or submitted no workload.
             WrongState: the round is sealed, or is a session.
+            Unavailable: as `submit` raises.
         """
 
         def work(connection: Connection, now: datetime) -> str:
-            self._check_open(read_own_round(connection, round_id, analyst, locked=True))
+            self._check_open(connection, read_own_round(connection, round_id, analyst, locked=True))
             own = (submissions.c.round_id == round_id) & (submissions.c.analyst == analyst)
             if connection.execute(submissions.delete().where(own)).rowcount == 0:
                 raise NotFound("you have submitted no workload to this round")
@@ -118,7 +122,7 @@ class Submissions:
         """Return the compiled workload and the round's plan. Raises as `submit` does if the round refuses it."""
         with self.operations.store.read() as connection:
             record = read_own_round(connection, round_id, analyst)
-            self._check_open(record)
+            self._check_open(connection, record)
             schema = read_dataset(connection, record.terms.dataset).schema
         (share,) = record.terms.shares
         # Compiling is slow and needs no connection, so nobody waits for it.
@@ -150,9 +154,11 @@ class Submissions:
         )
         return self.signer.receipt(connection, RECEIPT_TYPE, payload.to_bytes())
 
-    def _check_open(self, record: RoundRecord) -> None:
+    def _check_open(self, connection: Connection, record: RoundRecord) -> None:
         if record.terms.session is not None:
             raise WrongState("the round is a session, which takes statements one at a time, not workloads")
+        if self.watch.problem(connection) is not None:
+            raise Unavailable(UNTRUSTED)
         # A workload after the closing time is late, even if the server has not sealed the round yet.
         if record.state is not RoundState.OPEN or closed(record.terms.close_time, self.operations.clock()):
             raise WrongState(CLOSED)

@@ -121,11 +121,12 @@ class AnswerJournal:
 
         Raises:
             WrongState: The session was sealed or aborted.
-            Unavailable: Another server has answered the session, or the guard cannot count the answers.
+            Unavailable: Another server has answered the session, the clock is not trusted, or the guard cannot
+                count the answers.
             NonceChangedError: An auditor has set the nonce since the worker was started.
         """
         with committing(self._context.store, "answers") as connection:
-            due = self._session.schedule.due(self._context.clock())
+            due = self._session.schedule.due(self._context.watch.now())
             self._check_open(connection)
             if read_audit_nonce(connection, self._id) != self._session.job.audit_nonce:
                 raise NonceChangedError

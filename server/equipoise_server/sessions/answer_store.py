@@ -114,13 +114,17 @@ def answer_to(connection: Connection, session_id: str, analyst: str, sequence: i
 
 
 def due_after(
-    connection: Connection, session_id: str, analyst: str, after: int, limit: int, now: datetime
+    connection: Connection, session_id: str, analyst: str, after: int, limit: int, now: datetime | None = None
 ) -> list[StoredAnswer]:
-    """Return at most `limit` of the analyst's due answers after a sequence number, in order."""
+    """Return at most `limit` of the analyst's answers after a sequence number, in order.
+
+    With a time, only answers that are due then are returned.
+    """
     own = (asked.c.round_id == session_id) & (asked.c.analyst == analyst) & (asked.c.sequence > after)
-    due = asked.c.due_time <= to_microseconds(now)
-    rows = connection.execute(select(asked).where(own & due).order_by(asked.c.sequence).limit(limit))
-    return [_answer(row) for row in rows]
+    query = select(asked).where(own)
+    if now is not None:
+        query = query.where(asked.c.due_time <= to_microseconds(now))
+    return [_answer(row) for row in connection.execute(query.order_by(asked.c.sequence).limit(limit))]
 
 
 def from_slot(connection: Connection, session_id: str, slot: int) -> list[StoredAnswer]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from datetime import datetime
 
 from equipoise.errors import WrongState
 from equipoise_server.rounds.context import Context
+from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import closed
 from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.answer_journal import CLOSED
 from equipoise_server.sessions.answer_store import StoredAnswer
+from equipoise_server.sessions.open_session import due_until
 from equipoise_server.sessions.session_loop import SessionLoop
 
 
@@ -28,18 +29,17 @@ class Attachment:
     def __init__(
         self,
         context: Context,
-        session_id: str,
+        record: RoundRecord,
         analyst: str,
         answered: int,
         salt: bytes,
         loop: SessionLoop | None,
-        close_time: datetime | None,
     ) -> None:
         self.answered = answered
         self.salt = salt
-        self.open = loop is not None and not closed(close_time, context.clock())
+        self.open = loop is not None and not closed(record.terms.close_time, context.clock())
         self._context = context
-        self._id = session_id
+        self._record = record
         self._analyst = analyst
         self._loop = loop
         if loop is None:
@@ -51,7 +51,8 @@ class Attachment:
     def stored(self, after: int, limit: int) -> list[StoredAnswer]:
         """Return at most `limit` of the analyst's due answers after a sequence number, in order."""
         with self._context.store.read() as connection:
-            return answer_store.due_after(connection, self._id, self._analyst, after, limit, self._context.clock())
+            due = due_until(self._record, self._context.clock())
+            return answer_store.due_after(connection, self._record.id, self._analyst, after, limit, due)
 
     def ask(self, sequence: int, statement: bytes) -> Future[StoredAnswer]:
         """Check a statement and ask it.

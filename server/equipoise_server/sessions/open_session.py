@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -111,6 +111,15 @@ def read_open_session(context: Context, record: RoundRecord) -> OpenSession:
 def by_turns(record: RoundRecord) -> bool:
     """Return whether a session answers by turns."""
     return record.terms.session is not None and record.terms.session.turn_seconds > 0
+
+
+def due_until(record: RoundRecord, now: datetime) -> datetime | None:
+    """Return the time until which the session's answers must have been due to be told; None: all are told.
+
+    Without turns, answers are told when they are stored. If the clock was set back a little since then, they must
+    not seem to be due later: their receipts say that they were told.
+    """
+    return now if by_turns(record) else None
 
 
 def schedule_of(record: RoundRecord) -> AnswerSchedule:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from equipoise.errors import InvalidArgument, NotFound, OutOfRange, WrongState
+from equipoise.errors import InvalidArgument, NotFound, OutOfRange, Unavailable, WrongState
 from equipoise.model.rounds import Progress, RoundState, Terms
 from equipoise.model.times import to_microseconds
 from equipoise.records.record import SALT_BYTES
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.rounds.analyst_views import AnalystViews
+from equipoise_server.rounds.clock_watch import UNTRUSTED
 from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.lifecycle import Lifecycle
 from equipoise_server.rounds.opening import Opening
@@ -18,6 +19,7 @@ from equipoise_server.rounds.store.results import has_results
 from equipoise_server.rounds.store.rounds import IS_SESSION, NO_ROUND, read_own_round, read_round
 from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.attachments import Attachment
+from equipoise_server.sessions.open_session import due_until
 from equipoise_server.sessions.session_loop import SessionLoop
 from equipoise_server.sessions.session_loops import MAX_WORKERS, SessionLoops
 from equipoise_server.storage.tables.session import asked
@@ -129,23 +131,28 @@ class Sessions:
             # The other shares would make an attachment take longer the more analysts there are.
             record = _session(read_own_round(connection, session_id, analyst))
             expired = record.state is RoundState.RELEASED and not has_results(connection, session_id)
+            # By a wrong clock the session could seem closed, or answers not due that the analyst has already.
+            trusted = record.state is not RoundState.OPEN or self._context.watch.problem(connection) is None
         if len(salt) != SALT_BYTES:
             raise InvalidArgument("commitment_salt", f"must have {SALT_BYTES} random bytes")
         if record.terms.analyst_budget is None and not accept_unprotected:
             raise WrongState(UNPROTECTED)
         if expired:
             raise WrongState(NO_LONGER_KEPT)
+        if not trusted:
+            raise Unavailable(UNTRUSTED)
         loop: SessionLoop | None = None
         if record.state is RoundState.OPEN:
             salt = self._salt(session_id, analyst, salt)
             loop = self.loops.loop(session_id)
         with self._context.store.read() as connection:
             salt = answer_store.salt_in_force(connection, session_id, analyst) or salt
-            last = answer_store.last_of(connection, session_id, analyst, self._context.clock())
+            due = due_until(record, self._context.clock())
+            last = answer_store.last_of(connection, session_id, analyst, due)
         answered = 0 if last is None else last.sequence
         if not 0 <= after_sequence <= answered:
             raise OutOfRange(f"after: the answers end at {answered:,}, {after_sequence:,} is beyond them")
-        return Attachment(self._context, session_id, analyst, answered, salt, loop, record.terms.close_time)
+        return Attachment(self._context, record, analyst, answered, salt, loop)
 
     def _salt(self, session_id: str, analyst: str, salt: bytes) -> bytes:
         """Store the salt if the analyst has none, and return the salt in force."""

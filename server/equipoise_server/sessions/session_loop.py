@@ -3,8 +3,8 @@
 One thread asks the worker and writes to the store; callers' threads only add statements and wait. An answer is
 delivered when it is stored, the guard counts it (`answer_journal`), and it is due.
 
-If the worker, the store or the guard fails, the loop ends, and every waiting caller gets the same error. The next
-attachment starts the session again from the store.
+If the worker, the store or the guard fails, or the clock by which turns end is not trusted, the loop ends, and
+every waiting caller gets the same error. The next attachment starts the session again from the store.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, select
 from equipoise.errors import DataLoss, EquipoiseError, Unavailable
 from equipoise.model.rounds import RoundState
 from equipoise_server.ledger.rollback_guard import Guard
+from equipoise_server.rounds.clock_watch import UNTRUSTED
 from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.store.rounds import IS_SESSION, read_round, session_from_json
 from equipoise_server.sessions.answer_journal import AnswerJournal
@@ -51,7 +52,8 @@ class SessionLoops:
         All shares are read only where a loop starts, so a look-up takes as long for few analysts as for many.
 
         Raises:
-            Unavailable: the server is stopping, has no room, or cannot start the session, or another server has it.
+            Unavailable: the server is stopping, has no room, does not trust its clock, or cannot start the session,
+                or another server has it.
             DataLoss: the session's stored answers or its seed are damaged.
         """
         with self._lock:
@@ -64,6 +66,8 @@ class SessionLoops:
                 raise Unavailable(STOPPING)
             with self._context.store.read() as connection:
                 record = read_round(connection, session_id)
+                if self._context.watch.problem(connection) is not None:
+                    raise Unavailable(UNTRUSTED)
             if not by_turns(record):
                 self._make_room()
             if not self._claims.take(_claim(session_id)):
@@ -72,7 +76,7 @@ class SessionLoops:
             self._guard.advance(self._context.store)
             session = read_open_session(self._context, record)
             journal = AnswerJournal(session, self._context, self._guard.count)
-            started = SessionLoop(session, journal, self._context.clock, self._context.worker_idle_seconds)
+            started = SessionLoop(session, journal, self._context.watch.now, self._context.worker_idle_seconds)
             self._loops[session_id] = started
             return started
 
@@ -85,8 +89,11 @@ class SessionLoops:
         """Start and end workers as the store requires. To be called about twice a second. Raises `Unavailable`."""
         with self._context.store.read() as connection:
             going, nonces = self._open_sessions(connection), _nonces(connection)
+            trusted = self._context.watch.problem(connection) is None
         lost = self._claims.lost()
         with self._lock:
+            if not trusted:
+                self._not_before.clear()  # what ends for the clock begins again with it
             over = [session_id for session_id in self._loops if session_id not in going]
             gone = [session_id for session_id in self._loops if _claim(session_id) in lost]
             stale = [
@@ -103,7 +110,7 @@ class SessionLoops:
             self._end(session_id, Unavailable(NOT_NOW))
             self._not_before.pop(session_id, None)
         for session_id, turn_seconds in going.items():
-            if turn_seconds:
+            if turn_seconds and trusted:
                 self._start_by_turns(session_id)
 
     def stop(self) -> None:

@@ -47,6 +47,17 @@ def test_what_others_may_open_is_refused_by_name(state: Path, name: str, mode: i
     open_deployment(state, system_clock() + timedelta(seconds=1))
 
 
+@pytest.mark.parametrize("mode", [0o777, 0o720, 0o1777])
+def test_a_store_is_not_believed_where_others_may_exchange_its_file(tmp_path: Path, mode: int) -> None:
+    place = tmp_path / "elsewhere"
+    place.mkdir(mode=0o700)
+    create_state(tmp_path / "state", store=f"sqlite:///{place / 'store.db'}")
+    open_deployment(tmp_path / "state", system_clock() + timedelta(seconds=1))
+    place.chmod(mode)
+    with pytest.raises(InvalidArgument, match=re.escape(f"{place}: others may exchange the store in it")):
+        open_deployment(tmp_path / "state", system_clock() + timedelta(seconds=1))
+
+
 def test_a_store_with_a_second_name_is_held_under_neither(state: Path) -> None:
     database, link = state / "equipoise.db", state / "again.db"
     os.link(database, link)

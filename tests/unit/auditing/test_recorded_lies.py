@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from datetime import timedelta
 from fractions import Fraction
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from harness.audit_failures import failures
-from harness.custodian import ANALYST_PARTS, ORDER, Custodian
+from harness.custodian import ANALYST_PARTS, GRID_SECONDS, ORDER, Custodian
 from harness.record_book import ORIGIN, rechained
 
 from equipoise.accounting import Cost, ZcdpEvent, charge_at, events_to_json
 from equipoise.auditing.archive import AuditorLog
 from equipoise.auditing.verify import verify
+from equipoise.model.times import to_microseconds
 from equipoise.records.record import make_record
 from equipoise.records.signed_notes import SigningKey
 
@@ -132,6 +134,28 @@ def a_nonce_for_a_round_that_is_hidden(custodian: Custodian) -> None:
     custodian.own = AuditorLog("auditor", {"dd": "ab" * 32}, {})
 
 
+def released_as_if_it_had_ended_later(custodian: Custodian) -> None:
+    """Results were held back for a point of the grid, and the record says that the run took so long."""
+    custodian.play(LATER)
+    ended, released = to_microseconds(custodian.time), custodian.listed[LATER].release_time
+    assert released is not None
+    later = GRID_SECONDS * 1_000_000
+    custodian.change_last("spending", commit_time=released + 1)
+    custodian.change_last("release", release_time=released + later)
+    custodian.listed[LATER] = replace(custodian.listed[LATER], release_time=released + later)
+    assert ended < released
+
+
+def aborted_as_if_before(custodian: Custodian) -> None:
+    custodian.open(LATER)
+    custodian.reserve(LATER)
+    custodian.seal(LATER)
+    custodian.settle(LATER, "release")
+    custodian.abort(LATER, "released")
+    assert not failures(custodian)
+    custodian.change_last("abort", abort_time=1)
+
+
 TWICE = '{"cap":{"epsilon":3.0,"delta":1e-6},"cap":{"epsilon":9.0,"delta":1e-6}}'
 NO_PARTS = events_to_json("equilibrium", ())
 CANNOT_FOLLOW = "cannot follow those before it"
@@ -165,8 +189,12 @@ LIES: dict[str, tuple[Lie, str, str]] = {
     ),
     "two rounds sealed as one": (sealed("reservation", round=FIRST), "A8", "is not opened before"),
     "another opening sealed": (sealed("seal", opened_root="00" * 32), "A8", "does not name the root of"),
+    "sealed as if before": (sealed("reservation", seal_time=1), "A8", "has another time than its charges"),
+    "held back": (released_as_if_it_had_ended_later, "A8", "has another time than its charges in the budget"),
+    "aborted as if before": (aborted_as_if_before, "A8", "has another time than its charges in the budget"),
     "listed twice": (listed("again"), "A8", "a round is listed twice"),
     "listed of another dataset": (listed(FIRST, dataset="other"), "A8", "of another dataset than is recorded"),
+    "another grid": (opened("plan", terms={"release_grid_seconds": 1}), "A9", "the terms differ from the public"),
     "another beta": (opened("plan", terms={"beta": 0.06}), "A9", "the terms differ from the public parameters"),
     "another data budget": (
         opened("round", data_budget={"epsilon": 2.0, "delta": 1e-6}),
@@ -234,3 +262,27 @@ def test_a_receipt_is_of_a_round_and_an_analyst_on_record(custodian: Custodian) 
     custodian.open(LATER)
     assert found(custodian, custodian.receipt(LATER, "ann", held)) == ""  # it may still ask for something else
     assert asdict(custodian.listed[LATER])["state"] == "open"
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("last", ["held", "other"])
+def test_of_two_receipts_the_newer_one_counts_in_whatever_order_they_are_given(
+    custodian: Custodian, order: int, last: str
+) -> None:
+    commitments = {"held": custodian.commitment(FIRST, "ann"), "other": bytes(32)}
+    receipts = []
+    for commitment in sorted(commitments, key=lambda each: each == last):
+        receipts.append(custodian.receipt(FIRST, "ann", commitments[commitment]))
+        custodian.time += timedelta(seconds=1)
+    checks = verify(custodian.archive(), custodian.trusted, (), receipts[::order]).checks
+    (detail,) = (check.detail for check in checks if check.number == "A11")
+    assert (detail == "") == (last == "held")
+
+
+def test_a_reading_that_is_recorded_of_another_auditor_is_not_one_s_own(custodian: Custodian) -> None:
+    custodian.admit("eve", "auditor")
+    custodian.own = AuditorLog("eve", {}, {FIRST: 1})
+    custodian.read_seed(FIRST)  # by the auditor "auditor"
+    assert "was read 1 times, of which 0 are recorded" in failures(custodian)["A10"]
+    custodian.own = AuditorLog("auditor", {}, {FIRST: 1})
+    assert failures(custodian) == {}

@@ -13,6 +13,7 @@ import pytest
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Attribute, Schema
 from equipoise_server.datasets import source
+from equipoise_server.datasets.columns import Column, Values
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.datasets.files import CsvFile, ParquetFile
@@ -112,6 +113,9 @@ class Ones:
 
     def counts(self, schema: Schema) -> Counts:
         return DenseCounts(np.full(schema.universe_size, len(self.path.stem)), schema.sizes)
+
+    def columns(self) -> tuple[Column, ...]:
+        return (Column("a", Values.LABELS, ("x", "y")),)
 
     def same_table(self, other: object) -> bool:
         return self == other

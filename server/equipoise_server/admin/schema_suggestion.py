@@ -1,0 +1,109 @@
+"""Suggests a schema for a table, for its custodian to edit.
+
+What is suggested was looked up in private data. A schema is public, so it is the custodian who answers for what it
+tells: that a rare label occurs, or how far a column reaches. Edges are round numbers and clamp, so they tell about
+the smallest and the largest value only between which round numbers it lies.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from equipoise.errors import InvalidArgument
+from equipoise.queries.dates import seconds_of
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.schema_checks import MAX_EDGE, MAX_LABEL, bin_labels
+from equipoise_server.datasets.columns import MAX_LABELS, Column, Values
+from equipoise_server.datasets.source import source_at
+
+MAX_BINS = 10
+MAX_WHOLE = 24  # different whole numbers that are categories of their own, such as months
+MISSING = "missing"
+MONTHS = (1, 3, 6, 12, 24, 60, 120, 240, 600, 1200)  # what bins of dates may span
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """One attribute, or why there is none; `reason` says what was looked up, in a few words."""
+
+    column: str
+    attribute: Attribute | None
+    reason: str
+
+
+def suggest_schema(table: Path) -> tuple[Suggestion, ...]:
+    """Look at a table and suggest an attribute for each of its columns. Raises `InvalidArgument`."""
+    source = source_at(table)
+    if not source.exists():
+        raise InvalidArgument(str(table), "there is no such table")
+    return tuple(suggestion(column) for column in source.columns())
+
+
+def schema_of(suggestions: Sequence[Suggestion]) -> Schema:
+    """Return the schema of all suggested attributes. Raises `InvalidArgument` where there are none."""
+    attributes = tuple(each.attribute for each in suggestions if each.attribute is not None)
+    if not attributes:
+        raise InvalidArgument("table", "has no column that a schema could be suggested for")
+    return Schema(attributes)
+
+
+def suggestion(column: Column) -> Suggestion:
+    """Suggest an attribute for one column."""
+    few = 0 < len(column.labels) <= (MAX_WHOLE if column.values is Values.WHOLE else MAX_LABELS)
+    if column.values in {Values.LABELS, Values.WHOLE} and few:
+        return _labels(column)
+    if column.low is None or column.high is None:
+        return Suggestion(column.name, None, "no values" if column.missing else f"more than {MAX_LABELS} labels")
+    if max(abs(column.low), abs(column.high)) > MAX_EDGE / 10:
+        return Suggestion(column.name, None, "numbers too large for edges")
+    dates = column.values is Values.DATES
+    edges = _months(column.low, column.high) if dates else round_edges(column.low, column.high)
+    missing = MISSING if column.missing else ""
+    categories = (*bin_labels(edges, dates), *filter(None, [missing]))
+    attribute = Attribute(column.name, categories, edges, missing=missing, clamp=True, dates=dates)
+    return Suggestion(column.name, attribute, f"{column.values.value}, in {len(edges) - 1} bins")
+
+
+def _labels(column: Column) -> Suggestion:
+    if any(not label.isprintable() or not 0 < len(label) <= MAX_LABEL for label in column.labels):
+        return Suggestion(column.name, None, "labels that are empty, too long, or not printable")
+    whole = column.values is Values.WHOLE
+    labels = tuple(sorted(column.labels, key=float) if whole else sorted(column.labels))
+    missing = MISSING if column.missing else ""
+    while missing in labels:
+        missing += "_"
+    categories = (*labels, *filter(None, [missing]))
+    attribute = Attribute(column.name, categories, missing=missing, ordered=True if whole else None)
+    return Suggestion(column.name, attribute, f"{len(labels)} {column.values.value}")
+
+
+def round_edges(low: float, high: float) -> tuple[float, ...]:
+    """Return the edges of at most `MAX_BINS` equal bins between multiples of 1, 2 or 5 times a power of ten.
+
+    The first edge is at most `low`, the last one above `high`.
+    """
+    least = max((high - low) / MAX_BINS, abs(high) * 1e-12, 1e-12)
+    exponent = math.floor(math.log10(least))
+    for factor in (1, 2, 5, 10, 20, 50):
+        first, last = (math.floor(value / factor / 10.0**exponent) for value in (low, high))
+        # The doubles nearest to decimal forms; one more at each end to choose from, as division has rounded.
+        edges = [float(f"{place * factor}e{exponent}") for place in range(first - 1, last + 3)]
+        edges = edges[bisect_right(edges, low) - 1 : bisect_right(edges, high) + 1]
+        if len(edges) - 1 <= MAX_BINS:
+            return tuple(edges)
+    raise AssertionError("fifty times a tenth of the range leaves two bins")
+
+
+def _months(low: float, high: float) -> tuple[float, ...]:
+    """Return the edges of at most about `MAX_BINS` bins of months or years, the first days of months."""
+    first, last = (datetime.fromtimestamp(value, UTC) for value in (low, high))
+    begin, end = (12 * moment.year + moment.month - 1 for moment in (first, last))
+    step = next((step for step in MONTHS if end // step - begin // step < MAX_BINS), MONTHS[-1])
+    places = range(begin // step, end // step + 2)
+    days = (date(place * step // 12, place * step % 12 + 1, 1) for place in places)
+    return tuple(seconds_of("edges", day) for day in days)

@@ -1,0 +1,115 @@
+"""Suggested schemas: every table fits the one that is suggested for it, and edges are round."""
+
+from __future__ import annotations
+
+import math
+from datetime import date
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from harness.stores import Cluster
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import create_engine, text
+from sqlalchemy.pool import NullPool
+from typer.testing import CliRunner
+
+from equipoise.errors import InvalidArgument
+from equipoise.queries.schema import Schema
+from equipoise.queries.schema_checks import edge_text
+from equipoise_server.admin.schema_suggestion import MAX_BINS, round_edges, schema_of, suggest_schema
+from equipoise_server.cli import app
+from equipoise_server.datasets.source import source_at
+
+HEADER = "carrier,delay,month,price,day,flown,id,empty"
+ROWS = [
+    f"{'AA' if row % 3 else 'é'},{row * 0.37 - 20:.2f},{row % 12 + 1},{'' if row % 7 else row},"
+    f"2013-{row % 9 + 1:02}-28,{('True', 'False')[row % 2]},id{row},"
+    for row in range(1000)
+]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([HEADER, *ROWS]) + "\n")
+    return path
+
+
+def test_a_table_fits_the_schema_that_is_suggested_for_it(table: Path) -> None:
+    suggestions = suggest_schema(table)
+    schema = Schema.from_json(schema_of(suggestions).to_json())
+    assert source_at(table).counts(schema).records == len(ROWS)
+    sizes = dict(zip(schema.names, schema.sizes, strict=True))
+    assert sizes == {"carrier": 2, "delay": 8, "month": 12, "price": 11, "day": 9, "flown": 2}
+    assert {each.column: each.reason for each in suggestions if each.attribute is None} == {
+        "id": "more than 200 labels",
+        "empty": "no values",
+    }
+    assert schema.attribute("month").categories == tuple(str(month + 1) for month in range(12))
+    assert schema.attribute("month").is_ordered
+    assert [edge_text(edge) for edge in schema.attribute("delay").edges] == [str(50 * i) for i in range(-1, 8)]
+    assert [edge_text(edge, True) for edge in schema.attribute("day").edges][::9] == ["2013-01-01", "2013-10-01"]
+    assert schema.attribute("price").missing == "missing"
+
+
+def test_other_kinds_of_sources_are_looked_at_alike(tmp_path: Path, postgresql: Cluster) -> None:
+    columns = {
+        "month": pa.array([1, 2, 12, None], pa.int32()),
+        "price": pa.array([0.5, math.nan, math.inf, 900.0]),
+        "day": pa.array([date(1969, 12, 31), date(1970, 1, 1), None, date(2020, 2, 29)]),
+        "flown": [True, False, True, None],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "p.parquet")
+    with postgresql.database(tmp_path) as url:
+        with create_engine(url, poolclass=NullPool).begin() as connection:
+            connection.execute(
+                text(
+                    "CREATE TABLE p AS SELECT * FROM (VALUES (1, 0.5::float8, date '1969-12-31', true), "
+                    "(2, 'NaN', '1970-01-01', false), (12, 'Infinity', NULL, true), "
+                    "(NULL, 900, '2020-02-29', NULL)) AS t(month, price, day, flown)"
+                )
+            )
+        (tmp_path / "p.database.toml").write_text(f'url = "{url}"\ntable = "p"\n')
+        of_table = schema_of(suggest_schema(tmp_path / "p.database.toml"))
+        assert of_table == schema_of(suggest_schema(tmp_path / "p.parquet"))
+        assert source_at(tmp_path / "p.database.toml").counts(of_table).records == 4
+    assert source_at(tmp_path / "p.parquet").counts(of_table).records == 4
+
+
+@given(st.floats(-1e9, 1e9), st.floats(0, 1e9))
+def test_edges_are_few_ascending_and_about_all_values(low: float, width: float) -> None:
+    high = low + width
+    edges = round_edges(low, high)
+    assert edges[0] <= low
+    assert high < edges[-1]
+    assert 1 <= len(edges) - 1 <= MAX_BINS
+    assert all(first < second for first, second in pairwise(edges))
+
+
+@pytest.mark.parametrize("label", ["", "x" * 300, "a\tb"])
+def test_labels_that_no_schema_can_have_are_left_out(tmp_path: Path, label: str) -> None:
+    pq.write_table(pa.table({"a": [label], "b": ["missing"]}), tmp_path / "t.parquet")
+    assert schema_of(suggest_schema(tmp_path / "t.parquet")).names == ("b",)
+
+
+def test_a_table_without_a_column_to_suggest_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a\n" + "".join(f"x{row}\n" for row in range(300)))
+    with pytest.raises(InvalidArgument, match="has no column that a schema could be suggested for"):
+        schema_of(suggest_schema(tmp_path / "t.csv"))
+    with pytest.raises(InvalidArgument, match="there is no such table"):
+        suggest_schema(tmp_path / "nowhere.csv")
+
+
+def test_the_command_writes_a_file_once(table: Path, tmp_path: Path) -> None:
+    command = ["data", "suggest", "--table", str(table), "--out", str(tmp_path / "schema.json")]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    assert "it will be public" in done.output
+    check = ["data", "check", "--table", str(table), "--schema", str(tmp_path / "schema.json")]
+    assert CliRunner().invoke(app, check).exit_code == 0
+    again = CliRunner().invoke(app, command)
+    assert again.exit_code != 0
