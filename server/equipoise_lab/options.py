@@ -42,8 +42,9 @@ FromPrior = Annotated[
     str | None,
     typer.Option(
         "--prior",
-        help="What equilibrium starts from: own measures pairs of attributes first; none is the game as published. "
-        "[default: planned]",
+        help="What the mechanism starts from: own measures pairs of attributes first; none starts as published; "
+        "standing, where a table is given, measures all pairs once before the runs, with as large a budget, which "
+        "no run is charged for. [default: own or none, as planned]",
         show_default=False,
     ),
 ]

@@ -36,7 +36,7 @@ DATA_PARTS: tuple[PrivacyEvent, ...] = (
 )
 ANALYST_PARTS: tuple[PrivacyEvent, ...] = (ZcdpEvent("game", Fraction(1, 2000)),)
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
-SHARE = {"statements": 4, "queries": 12, "sensitivity": 0, "support": 0}
+SHARE = {"statements": 4, "queries": 12, "sensitivity": 0, "support": 0, "ways": 0}
 ORDER = 9.0  # at which the data's accounts count
 GRID_SECONDS = 60
 SESSION = {"ending": "stop", "length": 8}

@@ -253,7 +253,7 @@ class Told:
         schema = json.loads(SCHEMA.to_json())
         dataset = {"dataset": "shop", "schema": schema, "records": RECORDS, "create_time": TIME - 9}
         told = _again(self._record(Kind.DATASET_REGISTERED, dataset, {}))
-        share = {"statements": 4, "queries": 12, "sensitivity": 4, "support": 4}
+        share = {"statements": 4, "queries": 12, "sensitivity": 4, "support": 4, "ways": 2}
         public = announced | budgets | {"dataset": "shop", "dataset_root": told.root.hex(), "universe_size": 8}
         public |= {"session": None}
         if self.slots:

@@ -25,7 +25,7 @@ def test_a_whole_round(run: Run, place: Path) -> None:
     round_id = open_round(run)
     assert run("ann", "rounds")["rounds"][0]["terms"]["shares"][0] == {
         **{"analyst": "ann", "statements": 3, "queries": 10},
-        **{"sensitivity": 0, "support": 0},
+        **{"sensitivity": 0, "support": 0, "ways": 0},
     }
     assert [each["name"] for each in run("ann", "schema", "shop")["attributes"]] == ["colour", "size"]
     statements = place / "statements.json"

@@ -91,6 +91,23 @@ def test_a_workload_above_its_declared_sensitivity_is_refused_and_leaves_nothing
         bench.rounds.opening.open(TERMS, "open")
 
 
+def test_a_workload_about_more_attributes_than_declared_is_refused(bench: Bench) -> None:
+    declared = replace(TERMS, shares=(Share("ann", 4, 20, ways=1), Share("bob", 4, 20, ways=2)))
+    round_id = bench.rounds.opening.open(declared, "open").id
+    assert bench.rounds.analyst_views.get("ann", round_id).terms.shares == declared.shares[:1]
+    red = attribute("colour") == "red"
+    single = (red, Marginal(("size",)))
+    for beyond in (Marginal(("size",), where=red), Marginal(("colour", "size")), red & (attribute("size") == "s")):
+        asked = workload_to_bytes((*single, beyond))
+        refused = r"statements\[2\] is about 2 attributes together, your share allows 1"
+        with pytest.raises(BudgetExhausted, match=refused):
+            bench.rounds.submissions.dry_run("ann", round_id, asked)
+        with pytest.raises(BudgetExhausted, match=refused):
+            bench.rounds.submissions.submit("ann", round_id, "1", asked, SALT)
+        assert bench.rounds.submissions.dry_run("bob", round_id, asked).statements == 3
+    assert bench.rounds.submissions.submit("ann", round_id, "1", workload_to_bytes(single), SALT).statements == 2
+
+
 def test_a_workload_above_its_declared_support_is_refused_and_leaves_nothing(bench: Bench) -> None:
     """Red ones are four of the eight possible records; whatever is red or extra large, all but three."""
     declared = replace(TERMS, shares=(Share("ann", 4, 12, 0, 3), Share("bob", 4, 12)))

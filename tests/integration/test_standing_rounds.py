@@ -198,6 +198,32 @@ def test_a_round_that_starts_from_it_is_charged_its_tests_alone(bench: Bench, pr
     assert replayed(bench, record.id, seed)[-1] == "synopsis"
 
 
+@pytest.mark.parametrize("family", ["pairs", [["colour"], ["size"]]])
+def test_auto_answers_from_it_at_no_cost_and_takes_no_other_statements(bench: Bench, family: object) -> None:
+    """Where a share does not say that it asks about single attributes, a measurement of these may refuse it."""
+    measurement = measured(bench, replace(MEASURE, options={"family": family}))
+    before = bench.charged()
+    auto = replace(TERMS, mechanism="auto", options={}, data_budget=Budget(0.1, 1e-4))
+    if family == "pairs":
+        record = bench.released(auto)
+        assert replayed(bench, record.id, sha256(bench.seed + bytes([2])).digest())[-1] == "synopsis"
+    else:
+        assert bench.rounds.opening.plan(auto).mechanism != "standing"
+        auto = replace(auto, shares=tuple(replace(share, ways=1) for share in auto.shares))
+        round_id = bench.opened(auto)
+        beyond = workload_to_bytes((COLOUR == "red", Marginal(("size",), where=COLOUR == "red")))
+        with pytest.raises(BudgetExhausted, match=r"statements\[1\] is about 2 attributes together, .* allows 1"):
+            bench.rounds.submissions.submit("ann", round_id, "1", beyond, SALT)
+        with bench.store.read() as connection:
+            record = read_round(connection, round_id)
+    assert (record.plan.mechanism, record.terms.mechanism) == ("standing", "auto")
+    assert record.terms.options["standing"]["round"] == measurement  # type: ignore[index]
+    assert (record.plan.data_cost, record.plan.analyst_cost) == (Cost(), Cost())
+    assert bench.charged() == before | dict.fromkeys(bench.charged().keys() - before.keys(), (0.0, 0.0))
+    with bench.store.read() as connection:
+        assert check_all(connection) >= 1
+
+
 def test_a_session_that_starts_from_it_tells_what_was_measured(bench: Bench) -> None:
     measurement = measured(bench)
     session = bench.sessions.open(replace(ONLINE, data_budget=Budget(0.8, 1e-4)), "session")

@@ -80,7 +80,7 @@ EXPECTED: dict[str, dict[str, str]] = json.loads(
 )
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 LAPLACE, GAUSSIAN = LaplaceNoise(HALF), GaussianNoise(Fraction(9, 4))
-SHARES = (Share("ann", 2, 3), Share("bob", 4, 5, 6, 7))
+SHARES = (Share("ann", 2, 3), Share("bob", 4, 5, 6, 7, 2))
 BUDGET = Budget(1, 1e-6)
 GAME = GameParameters("mixed", 10, 2, 3, 1, 4, 5)
 REPAIR = RepairParameters(7, HALF, LAPLACE, {"ann": 1}, 8, (9, 10))
@@ -201,7 +201,7 @@ ITEM_VALUES: list[Any] = [
         session=item_parts.RecordedSession(Ending.STOP, 3, 2, 60),
     ),
     items.PlanItem("r-1", RECORDED_TERMS, SHARES, PLAN, HEAD),
-    items.ShareItem("r-1", "ann", 1, 2, 3, 4),
+    items.ShareItem("r-1", "ann", 1, 2, 3, 4, 5),
     items.SealItem("r-1", ROOT, NONCE),
     items.ReservationItem("r-1", CHARGES, HEAD, 5),
     items.WorkloadItem("r-1", "ann", None),

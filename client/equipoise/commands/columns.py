@@ -106,6 +106,7 @@ SHARES: Columns[Share] = {
     **SHARES_OF_SESSION,
     "sensitivity": lambda share: f"{share.sensitivity:,}" if share.sensitivity else "not declared",
     "support": lambda share: f"{share.support:,}" if share.support else "not declared",
+    "ways": lambda share: f"{share.ways:,}" if share.ways else "not declared",
 }
 DATASETS: Columns[Dataset] = {
     "dataset": lambda each: each.name,
@@ -201,10 +202,8 @@ def _ending(terms: Terms) -> str | None:
 
 def _allowed(share: Share) -> str:
     allowed = f"{counted(share.statements, 'statement')}, {counted(share.queries, 'query')}"
-    if share.sensitivity:
-        allowed += f", sensitivity {share.sensitivity:,}"
-    if share.support:
-        allowed += f", support {share.support:,}"
+    declared = {"sensitivity": share.sensitivity, "support": share.support, "ways": share.ways}
+    allowed += "".join(f", {name} {number:,}" for name, number in declared.items() if number)
     return allowed
 
 

@@ -18,7 +18,7 @@ from equipoise.model.rounds import Ending, SessionTerms, Share, Terms
 from equipoise.queries.strict_json import parse_json
 
 Dataset = Annotated[str, typer.Argument(help="The dataset's name.")]
-SHARE = "ANALYST=STATEMENTS[/QUERIES[/SENSITIVITY[/SUPPORT]]]"
+SHARE = "ANALYST=STATEMENTS[/QUERIES[/SENSITIVITY[/SUPPORT[/WAYS]]]]"
 DataDelta = Annotated[float, typer.Option(help="The delta of the data epsilon.")]
 AnalystDelta = Annotated[float, typer.Option(help="The delta of the analyst epsilon.")]
 Unit = Annotated[
@@ -35,7 +35,8 @@ ReleaseGrid = Annotated[
 
 _SHARE = re.compile(
     r"(?P<analyst>[^=]+)=(?P<statements>[0-9]{1,13})"
-    r"(?:/(?P<queries>[0-9]{1,13})(?:/(?P<sensitivity>[0-9]{1,13})(?:/(?P<support>[0-9]{1,13}))?)?)?",
+    r"(?:/(?P<queries>[0-9]{1,13})(?:/(?P<sensitivity>[0-9]{1,13})(?:/(?P<support>[0-9]{1,13})"
+    r"(?:/(?P<ways>[0-9]{1,13}))?)?)?)?",
     re.ASCII,
 )
 
@@ -54,7 +55,9 @@ class RoundOptions:
             "cells of marginals; left out, they are as many as the statements. The sensitivity is 1 for each "
             "condition and 2 for each marginal, in sum; left out or 0, all may be marginals, and noise may be "
             "larger for it. The support is how many records of the universe one query may cover or leave out, "
-            "whichever are fewer; left out or 0, half of the universe, and histogram promises less for it.",
+            "whichever are fewer; left out or 0, half of the universe, and histogram promises less for it. "
+            "The ways are how many attributes one statement may be about together, conditions included; left out "
+            "or 0, all, and then auto answers from no standing measurement that leaves any table out.",
         ),
     ]
     data_epsilon: Annotated[
@@ -231,7 +234,7 @@ def parse_shares(texts: list[str]) -> tuple[Share, ...]:
         if match is None:
             raise InvalidArgument("--share", f"{text!r} is not {SHARE}")
         queries = int(match["queries"] or match["statements"])
-        declared = int(match["sensitivity"] or 0), int(match["support"] or 0)
+        declared = (int(match[name] or 0) for name in ("sensitivity", "support", "ways"))
         shares.append(Share(match["analyst"], int(match["statements"]), queries, *declared))
     return tuple(shares)
 

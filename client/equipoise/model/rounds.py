@@ -64,6 +64,8 @@ class Share:
     moves by 1, a marginal by 2. 0 where none is declared: then all statements may be marginals.
     `support`: how many records of the universe one query may cover or leave out, whichever are fewer; half of the
     universe is the most there is. 0 where none is declared: then it may be any query.
+    `ways`: how many attributes one statement may be about together, those of its conditions with them. 0 where none
+    is declared: then it may be about all.
     """
 
     analyst: str
@@ -71,6 +73,7 @@ class Share:
     queries: int
     sensitivity: int = 0
     support: int = 0
+    ways: int = 0
 
     @property
     def l1_sensitivity(self) -> int:

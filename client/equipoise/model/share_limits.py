@@ -21,6 +21,8 @@ class Allowance(Protocol):
     def l1_sensitivity(self) -> int: ...
     @property
     def support(self) -> int: ...
+    @property
+    def ways(self) -> int: ...
 
 
 def check_allowance(workload: CompiledWorkload, share: Allowance) -> None:
@@ -36,6 +38,11 @@ def check_allowance(workload: CompiledWorkload, share: Allowance) -> None:
             f"the workload has a sensitivity of {workload.l1_sensitivity}, your share allows "
             f"{share.l1_sensitivity}: 1 for each condition, 2 for each marginal"
         )
+    for statement, axes in enumerate(workload.statement_tables() if share.ways else []):
+        if len(axes) > share.ways:
+            raise BudgetExhausted(
+                f"statements[{statement}] is about {len(axes)} attributes together, your share allows {share.ways}"
+            )
     if share.support and workload.support > share.support:
         query = int(np.argmax(workload.supports()))
         statement = int(np.searchsorted(workload.statement_offsets, query, side="right")) - 1

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MEASUREMENT, SessionTerms, Share, Terms
+from equipoise.queries.schema import MAX_ATTRIBUTES
 
 UNITS = ("query", "analyst")
 MAX_COUNT = 1 << 40  # statements, queries, records: far beyond what any round can answer, and safe in every store
@@ -90,6 +91,8 @@ def check_shares(shares: Sequence[Share], above: str = "") -> None:
             raise InvalidArgument(f"{field}.sensitivity", problem)
         if not 0 <= share.support <= MAX_COUNT:
             raise InvalidArgument(f"{field}.support", f"must be at most {MAX_COUNT:,}, or 0 if not declared")
+        if not 0 <= share.ways <= MAX_ATTRIBUTES:
+            raise InvalidArgument(f"{field}.ways", f"must be at most {MAX_ATTRIBUTES}, or 0 if not declared")
 
 
 def _check_options(terms: Terms, field: str) -> None:

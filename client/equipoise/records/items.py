@@ -123,11 +123,18 @@ class ShareItem:
     queries: int = key("queries", COUNT)
     sensitivity: int = key("sensitivity", COUNT)
     support: int = key("support", COUNT)
+    ways: int = key("ways", COUNT)
+
+    @classmethod
+    def of(cls, round_id: str, share: Share) -> ShareItem:
+        """Return the item of a round's share."""
+        limits = share.sensitivity, share.support, share.ways
+        return cls(round_id, share.analyst, share.statements, share.queries, *limits)
 
     @property
     def share(self) -> Share:
         """The share."""
-        return Share(self.analyst, self.statements, self.queries, self.sensitivity, self.support)
+        return Share(self.analyst, self.statements, self.queries, self.sensitivity, self.support, self.ways)
 
 
 @canonical_object

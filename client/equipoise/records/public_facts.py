@@ -44,6 +44,7 @@ SHARE: Codec[Share] = object_codec(
         "queries": ("queries", COUNT),
         "sensitivity": ("sensitivity", COUNT),
         "support": ("support", COUNT),
+        "ways": ("ways", COUNT),
     },
 )
 SESSION_TERMS: Codec[SessionTerms] = object_codec(

@@ -789,6 +789,7 @@ class Share(_message.Message):
     QUERIES_FIELD_NUMBER: _builtins.int
     SENSITIVITY_FIELD_NUMBER: _builtins.int
     SUPPORT_FIELD_NUMBER: _builtins.int
+    WAYS_FIELD_NUMBER: _builtins.int
     analyst: _builtins.str
     """The analyst's name."""
     statements: _builtins.int
@@ -803,6 +804,10 @@ class Share(_message.Message):
     """How many records of the universe one query may cover, or leave out, whichever are fewer: so a condition and its
     complement count alike, and half of the universe is the most there is. 0 where none is declared, which allows it.
     """
+    ways: _builtins.int
+    """How many attributes one statement may be about together, those of its conditions with them. 0 where none is
+    declared, which allows all.
+    """
     def __init__(
         self,
         *,
@@ -811,10 +816,11 @@ class Share(_message.Message):
         queries: _builtins.int = ...,
         sensitivity: _builtins.int = ...,
         support: _builtins.int = ...,
+        ways: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst", b"analyst", "queries", b"queries", "sensitivity", b"sensitivity", "statements", b"statements", "support", b"support"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst", b"analyst", "queries", b"queries", "sensitivity", b"sensitivity", "statements", b"statements", "support", b"support", "ways", b"ways"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -11,9 +11,11 @@ import typer
 from equipoise.commands.planners import ChooseBy, ChooseByOption
 from equipoise.errors import InvalidArgument
 from equipoise_lab.options import Forced, FromPrior, Guarantees, Play, Unit, add_option, forced_options, number
+from equipoise_lab.simulation.measurement import with_measurement
 from equipoise_lab.simulation.session_task import SessionTask
-from equipoise_lab.simulation.task import Task
+from equipoise_lab.simulation.task import Task, seed_bytes
 from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.prior.choice import STANDING
 
 MAX_REPEATS = 1000
 
@@ -91,9 +93,12 @@ class Request:
         add_option(options, "prior", "--prior", self.prior)
         add_option(options, "game_share", "--budget-split", self._game_share())
         schema = task.schema
-        return self.guarantees.parameters(
+        setting = self.guarantees.parameters(
             task.records, schema.universe_size, schema.sizes, task.shares, self.unit, options, schema.ordered
         )
+        if STANDING in (self.mechanism, self.prior):
+            return with_measurement(setting, schema, task.data, seed_bytes(self.seed))
+        return setting
 
     def _game_share(self) -> float | None:
         if self.budget_split is None:

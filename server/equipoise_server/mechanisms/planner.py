@@ -59,7 +59,7 @@ class Comparison:
     def from_measurement(self) -> bool:
         """Whether the chosen plan answers or starts from the standing measurement in the options."""
         chosen = self.chosen
-        return chosen is not None and (chosen.mechanism == ANSWERING or _prior(chosen) == STANDING)
+        return chosen is not None and _from_measurement(chosen)
 
 
 def compare(
@@ -72,7 +72,8 @@ def compare(
 
     Args:
         setting: the public parameters of the round.
-        mechanisms: the mechanisms to compare, by name.
+        mechanisms: the mechanisms to compare, by name; `standing` is not asked where the options name no
+            measurement.
         report: called with each mechanism's name before that mechanism is asked.
         rule: by which one is chosen; the expected error where it is None.
 
@@ -86,13 +87,15 @@ def compare(
     check_setting(setting)
     candidates = []
     for name, planned in mechanisms.items():
+        if planned.name == ANSWERING and OPTION not in setting.options:
+            continue
         report(name)
         candidates.append(_candidate(planned, setting))
     rule = rule or by_expected_error
     chosen = choose(candidates, rule)
-    if chosen is not None and _prior(chosen) != STANDING:
+    if chosen is not None and not _from_measurement(chosen):
         # As if there were no standing measurement: the record of such a round does not name it.
-        candidates = [_without_standing(each, setting) for each in candidates]
+        candidates = [_without_standing(each, setting) for each in candidates if each.mechanism != ANSWERING]
         chosen = choose(candidates, rule)
     return Comparison(setting, tuple(candidates), chosen, rule)
 
@@ -150,7 +153,8 @@ class Auto:
 
 
 def _candidate(mechanism: Mechanism | SessionMechanism, setting: PublicParameters) -> Candidate:
-    if OPTION in setting.options and not isinstance(mechanism, StartsFromPrior):
+    reads = mechanism.name == ANSWERING or isinstance(mechanism, StartsFromPrior)
+    if OPTION in setting.options and not reads:
         setting = replace(setting, options=without_measurement(setting.options))
     try:
         return _planned(mechanism, setting)
@@ -167,6 +171,10 @@ def _planned(mechanism: Mechanism | SessionMechanism, setting: PublicParameters)
 
 def _of(name: str, plan: MechanismPlan, setting: PublicParameters, starts: tuple[Start, ...] = ()) -> Candidate:
     return Candidate(name, plan, None, alpha(plan, setting), beyond_limits(plan), starts)
+
+
+def _from_measurement(candidate: Candidate) -> bool:
+    return candidate.mechanism == ANSWERING or _prior(candidate) == STANDING
 
 
 def _prior(candidate: Candidate) -> str | None:

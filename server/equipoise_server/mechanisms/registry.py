@@ -21,7 +21,7 @@ from equipoise_server.mechanisms.prior.choice import StartsFromPrior
 from equipoise_server.mechanisms.projection.mechanism import Projection
 from equipoise_server.mechanisms.small_db.mechanism import SmallDatabase
 from equipoise_server.mechanisms.standing.measurement import Measurement
-from equipoise_server.mechanisms.standing.mechanism import Standing
+from equipoise_server.mechanisms.standing.mechanism import Standing, ToldStanding
 from equipoise_server.mechanisms.standing.mechanism import check_workload as check_told
 
 MECHANISMS: dict[str, Mechanism] = {
@@ -34,14 +34,16 @@ MECHANISMS: dict[str, Mechanism] = {
     "projection": Projection(),
     "multiplicative_weights": MultiplicativeWeights(),
 }
-# A measurement has no shares, and nothing but a measurement can be answered from: no planner asks these.
+# A measurement has no shares, so no planner asks for one. `standing` is asked where there is a measurement, and
+# only if it refuses no statement that the shares allow.
 STANDING_MECHANISMS: dict[str, Mechanism] = {"measurement": Measurement(), "standing": Standing()}
 # Mechanisms that answer each analyst from its own workload, or all analysts from one table of noisy counts: their
 # randomness is bound to no other workload. Every other mechanism's is bound to all workloads of its round.
 SEPARATE = frozenset({"laplace", "gaussian", "histogram", "small_db", "projection", "multiplicative_weights"})
+_PLANNED: dict[str, Mechanism] = MECHANISMS | {"standing": ToldStanding()}
 PLANNERS = {
-    AUTO: Auto(MECHANISMS, AUTO, by_expected_error),
-    AUTO_BY_PROMISE: Auto(MECHANISMS, AUTO_BY_PROMISE, by_promise),
+    AUTO: Auto(_PLANNED, AUTO, by_expected_error),
+    AUTO_BY_PROMISE: Auto(_PLANNED, AUTO_BY_PROMISE, by_promise),
 }
 SESSION_MECHANISMS: dict[str, SessionMechanism] = {
     "online": Online(),

@@ -93,12 +93,13 @@ def test_no_text_from_elsewhere_reaches_the_terminal_raw(capsys: pytest.CaptureF
 
 
 def test_shares_are_read() -> None:
-    assert parse_shares(["a.b-c=3", "d=2/40", "e=2/40/3", "f=2/40/3/16800", "g=2/40/0/5"]) == (
+    assert parse_shares(["a.b-c=3", "d=2/40", "e=2/40/3", "f=2/40/3/16800", "g=2/40/0/5", "h=2/40/0/0/3"]) == (
         Share("a.b-c", 3, 3),
         Share("d", 2, 40),
         Share("e", 2, 40, 3),
         Share("f", 2, 40, 3, 16_800),
         Share("g", 2, 40, 0, 5),
+        Share("h", 2, 40, ways=3),
     )
 
 
@@ -112,7 +113,7 @@ def test_shares_are_read() -> None:
         "a=3/",
         "a=-3",
         "a=3/4/",
-        "a=3/4/5/6/7",
+        "a=3/4/5/6/7/8",
         "a=3/4/5/",
         "a=3/4/-5",
         "a=\u0663",

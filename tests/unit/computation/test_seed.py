@@ -30,7 +30,7 @@ def test_it_is_computed_as_documented() -> None:
         "universe_size": 8,
         "attributes": [2, 4],
         "ordered": [1],
-        "shares": [{"analyst": "ann", "statements": 2, "queries": 3, "sensitivity": 0, "support": 0}],
+        "shares": [{"analyst": "ann", "statements": 2, "queries": 3, "sensitivity": 0, "support": 0, "ways": 0}],
         "unit": "query",
         "data_budget": {"epsilon": 1.0, "delta": 1e-6},
         "analyst_budget": {"epsilon": 2.0, "delta": 1e-6},

@@ -134,5 +134,5 @@ def test_a_session_s_measurement_and_its_stages_share_beta(length: int) -> None:
 def test_a_session_in_epochs_shares_beta_with_its_measurement() -> None:
     case = setting(5, 60, length=60, prior="own")
     parameters = PriorEpochParameters.from_json(OnlinePrivate().plan(case).parameters)
-    rest = prior_plan.tested_setting(case, parameters.prior)
+    rest = prior_plan.tested_setting(case, own=True)
     assert float(parameters.chance) + rest.beta <= BETA * NEARLY

@@ -33,7 +33,7 @@ PLAN = MechanismPlan(
 )
 TERMS = Terms(
     "flights",
-    (Share("alice", 1, 2), Share("bob", 3, 4, 5, 6)),
+    (Share("alice", 1, 2), Share("bob", 3, 4, 5, 6, 7)),
     Budget(1.0, 1e-9),
     Budget(2.0, 1e-6),
     options={"play": "sampled"},
@@ -116,7 +116,7 @@ def test_a_shown_round_leaves_out_the_options() -> None:
 def test_an_analyst_sees_its_own_share_and_no_other_name() -> None:
     message = round_to_message(shown_to_analyst(ROUND, "bob"))
     assert list(message.terms.shares) == [
-        types_pb2.Share(analyst="bob", statements=3, queries=4, sensitivity=5, support=6)
+        types_pb2.Share(analyst="bob", statements=3, queries=4, sensitivity=5, support=6, ways=7)
     ]
     assert b"alice" not in message.SerializeToString()
     assert message.state == types_pb2.ROUND_STATE_RELEASED

@@ -23,7 +23,7 @@ def message() -> types_pb2.RoundTerms:
         analyst_budget=types_pb2.Budget(epsilon=1.0, delta=1e-6),
         beta=0.05,
         mechanism="equilibrium",
-        shares=[types_pb2.Share(analyst="alice", statements=10, queries=30, sensitivity=20, support=7)],
+        shares=[types_pb2.Share(analyst="alice", statements=10, queries=30, sensitivity=20, support=7, ways=2)],
         options='{"play": "sampled"}',
     )
 
@@ -36,7 +36,7 @@ def test_well_formed_terms() -> None:
         analyst_budget=Budget(1.0, 1e-6),
         beta=0.05,
         mechanism="equilibrium",
-        shares=(Share("alice", 10, 30, 20, 7),),
+        shares=(Share("alice", 10, 30, 20, 7, 2),),
         options={"play": "sampled"},
     )
 
@@ -77,6 +77,7 @@ def setting_share(name: str, value: object) -> Change:
         (setting_share("sensitivity", 21), "terms.shares[0].sensitivity"),
         (setting_share("sensitivity", 2**64 - 1), "terms.shares[0].sensitivity"),
         (setting_share("support", MAX_COUNT + 1), "terms.shares[0].support"),
+        (setting_share("ways", 61), "terms.shares[0].ways"),
         (setting("options", "{"), "terms.options"),
         (setting("options", "[]"), "terms.options"),
         (setting("options", '{"a": NaN}'), "terms.options"),

@@ -154,7 +154,7 @@ def test_answers_of_a_session_are_never_changed_and_not_removed_while_they_are_n
     place = dict.fromkeys(("sequence", "due_time"), 1)
     with store.write() as connection:
         for slot, analyst in enumerate(("ann", "gone")):
-            size = dict.fromkeys(("statements", "queries", "sensitivity", "support"), 1)
+            size = dict.fromkeys(("statements", "queries", "sensitivity", "support", "ways"), 1)
             share = {"round_id": "r", "analyst": analyst, "position": slot}
             connection.execute(shares.insert().values(share | size))
             row = {"round_id": "r", "analyst": analyst, "slot": slot, **place, **answer}

@@ -45,6 +45,7 @@ LIES: dict[str, tuple[Told, Check]] = {
     "a workload beyond the share": (Told(items={"share": {"queries": 9}}), Check.WORKLOAD),
     "a workload more sensitive than the share": (Told(items={"share": {"sensitivity": 3}}), Check.WORKLOAD),
     "a workload of a larger support": (Told(items={"share": {"support": 3}}), Check.WORKLOAD),
+    "a workload about more attributes": (Told(items={"share": {"ways": 1}}), Check.WORKLOAD),
     "no results": (Told(items={"result": {"stream": None}}), Check.STREAM),
     "a larger half-width": (Told(lows={2: 0}, highs={2: 2 * HALF_WIDTH + 1}), Check.INTERVALS),
     "a value above its interval": (Told(lows={2: 0}, highs={2: HALF_WIDTH}), Check.INTERVALS),

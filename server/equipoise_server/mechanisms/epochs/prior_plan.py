@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from equipoise.accounting import RHO_UNIT, PrivacyEvent
+from equipoise.accounting import RHO_UNIT, Cost, PrivacyEvent, charge_of
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key
 from equipoise_server.conversion import largest_rho
-from equipoise_server.mechanisms.budget_rounding import usable_delta, with_samplers
+from equipoise_server.mechanisms.budget_rounding import usable_delta, usable_rho, with_samplers
 from equipoise_server.mechanisms.epochs import cost
 from equipoise_server.mechanisms.epochs.cost import Session
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters
@@ -38,7 +38,9 @@ from equipoise_server.mechanisms.prior.choice import STANDING
 from equipoise_server.mechanisms.prior.known_answers import measured_half_width
 from equipoise_server.mechanisms.prior.plan import PriorParameters, plan_prior, standing_prior
 
-PRIOR_PART = 3 / 5  # of epsilon, for a measurement of its own; delta is halved
+# Of epsilon, for a measurement of its own, and half of delta. Tests that cost a rho alone compose with it in rho,
+# which leaves it more.
+PRIOR_PART = 3 / 5
 EXPECTED_POSITIVES = 16  # of statements that the prior serves badly
 
 
@@ -78,29 +80,36 @@ def plan_from_prior(setting: PublicParameters, session: Session, prior: str) -> 
     for name in ("epochs", "rate", "records"):
         if name in setting.options:
             raise InvalidArgument(f"options.{name}", "must not be set with a prior, from which nothing is learnt")
-    measured, chance = _measured(setting, prior), Fraction(setting.beta) / 4
-    rest = tested_setting(setting, measured)
+    rest = tested_setting(setting, prior != STANDING)
     ending = on_epsilon_grid(real(setting.options, "ending_epsilon", cost.analyst_budget(setting).epsilon))
     beyond = int(forced(setting, "beyond", (cost.places_beyond(setting, ending, 1),))[0])
     early = cost.ends_early(ending, 1, session.slots, Fraction(rest.beta) / 8)
     usual = min(session.statements + early, EXPECTED_POSITIVES + early)
     target = int(forced(setting, "target", (usual,))[0])
     epochs = filled_in(rest, session, ending, Learning(1, target, beyond, 0, 1.0))
+    chance = Fraction(setting.beta) / 4
+    measured = _measured(setting, prior, charge_of(cost.data_parts(rest, session, epochs)))
     return PriorEpochParameters(measured, chance, measured_half_width(measured, chance, setting.records), epochs)
 
 
-def _measured(setting: PublicParameters, prior: str) -> PriorParameters:
+def _measured(setting: PublicParameters, prior: str, tested: Cost) -> PriorParameters:
+    """Return the measurement: its own has its part of epsilon, or all rho that is left by tests that cost a rho."""
     if prior == STANDING:
         return standing_prior(setting)
     budget = setting.data_budget
     rho = largest_rho(budget.epsilon * PRIOR_PART, usable_delta(budget) / 2)
+    if not tested.epsilon:
+        rho = max(rho, usable_rho(budget) - tested.rho)
     return plan_prior(setting, Fraction(rho, RHO_UNIT))
 
 
-def tested_setting(setting: PublicParameters, prior: PriorParameters) -> PublicParameters:
-    """Return the setting of what follows the measurement: with the rest of epsilon, delta and beta."""
+def tested_setting(setting: PublicParameters, own: bool) -> PublicParameters:
+    """Return the setting of what follows a measurement of the session's own, or the standing one.
+
+    It has the rest of beta; of epsilon and delta, too, where the measurement is its own.
+    """
     budget = setting.data_budget
-    rest = budget if prior.released else Budget(budget.epsilon * (1 - PRIOR_PART), budget.delta / 2)
+    rest = budget if not own else Budget(budget.epsilon * (1 - PRIOR_PART), budget.delta / 2)
     return replace(setting, data_budget=rest, beta=setting.beta * 3 / 4)
 
 
@@ -108,7 +117,8 @@ def data_events(
     setting: PublicParameters, session: Session, parameters: PriorEpochParameters
 ) -> list[PrivacyEvent]:
     """Return what a session costs the people in the table: a measurement of its own, then the tests and answers."""
-    prior, tested = parameters.prior, tested_setting(setting, parameters.prior)
+    prior = parameters.prior
+    tested = tested_setting(setting, prior.released is None)
     rest = cost.data_parts(tested, session, parameters.epochs)
     if prior.released:
         return rest
@@ -126,7 +136,8 @@ def prior_session_plan(
 
     `expected_error`: of its answers, as the mechanism expects it of the prior.
     """
-    plan = session_plan(mechanism, tested_setting(setting, parameters.prior), session, parameters.epochs)
+    tested = tested_setting(setting, parameters.prior.released is None)
+    plan = session_plan(mechanism, tested, session, parameters.epochs)
     return make_plan(
         mechanism,
         setting,

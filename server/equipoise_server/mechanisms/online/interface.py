@@ -95,11 +95,11 @@ def session_length(setting: PublicParameters, slotted: bool) -> int:
 
     Raises:
         InvalidArgument: `check_setting` refuses the setting, the length is out of range, or a share declares a
-            sensitivity or support. In a session these are known for each statement when it is asked.
+            sensitivity, support or ways. In a session these are known for each statement when it is asked.
     """
     check_setting(setting)
     for index, share in enumerate(setting.shares):
-        for name in ("sensitivity", "support"):
+        for name in ("sensitivity", "support", "ways"):
             if getattr(share, name):
                 raise InvalidArgument(f"shares[{index}].{name}", "must not be declared in a session")
     length = setting.options.get("length")

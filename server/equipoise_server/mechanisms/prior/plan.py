@@ -110,8 +110,10 @@ class PriorParameters:
 def plan_prior(setting: PublicParameters, rho: float | Fraction) -> PriorParameters:
     """Plan the prior of a table from public facts alone: all pairs of attributes, measured within `rho`.
 
+    Ordered attributes are measured by levels, for their categories and their ranges alike.
+
     Args:
-        setting: its attributes, and no share of any analyst.
+        setting: its attributes and their order, and no share of any analyst.
         rho: the budget, in zCDP, for replacing one record.
 
     Raises:
@@ -127,7 +129,7 @@ def plan_prior(setting: PublicParameters, rho: float | Fraction) -> PriorParamet
     if not tables:
         problem = f"needs an attribute of 2 to {MAX_CATEGORIES:,} categories; set it to none"
         raise InvalidArgument("options.prior", problem)
-    family = ResidualFamily.closed(setting.attributes, tables)
+    family = ResidualFamily.closed(setting.attributes, tables, setting.ordered)
     return PriorParameters.of(least_summed(family, rho).noise)
 
 

@@ -73,7 +73,7 @@ class Measurement:
             MeasurementParameters(noise),
             [ZcdpEvent("residuals", charged)],
             max_half_width=half_width(noise, log_chance(setting.beta), setting.records),
-            expected_error=stated(cell_error(noise) / setting.records),
+            expected_error=stated(cell_error(noise, noise.largest) / setting.records),
             seconds=START_SECONDS + table_seconds(setting, len(noise.family.sets)) + drawn,
             memory_bytes=PROCESS_BYTES + table_bytes(setting) + CELL_BYTES * cells,
         )

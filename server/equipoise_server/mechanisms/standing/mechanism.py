@@ -22,8 +22,8 @@ from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParamet
 from equipoise_server.mechanisms.residuals.estimates import outside_of
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.standing.answering import answers_of, synthetic_table
-from equipoise_server.mechanisms.standing.plan import StandingParameters, plan_standing
-from equipoise_server.mechanisms.standing.released import released_numbers
+from equipoise_server.mechanisms.standing.plan import StandingParameters, check_tells_all, plan_standing
+from equipoise_server.mechanisms.standing.released import OPTION, released_numbers
 
 
 class Standing:
@@ -60,6 +60,17 @@ class Standing:
         synopsis = synthetic_table(measured, parameters.synopsis) if parameters.synopsis else Synopsis()
         progress("fitting", 1, 1)
         return Outcome(answers, synopsis)
+
+
+class ToldStanding(Standing):
+    """`standing` as planners ask it: only where the measurement tells whatever the shares allow."""
+
+    def plan(self, setting: PublicParameters) -> MechanismPlan:
+        """Plan a round in which no statement is refused. Raises what `check_tells_all` raises, too."""
+        for name in sorted(setting.options.keys() - {OPTION}):
+            raise InvalidArgument(f"options.{name}", f"unknown; there is {OPTION}")
+        check_tells_all(setting)
+        return super().plan(setting)
 
 
 def check_workload(plan: MechanismPlan, workload: CompiledWorkload) -> None:

@@ -5,12 +5,15 @@ It costs nothing: the measurement has been paid for, and is public.
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
 import numpy as np
 
-from equipoise.model.rounds import MechanismPlan
+from equipoise.errors import InvalidArgument
+from equipoise.model.rounds import MechanismPlan, Share
+from equipoise.queries.marginal_tables import Axes
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key
 from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.expected_error import COVERED, gaussian_mean, mean_over_queries, only_predicates
@@ -41,6 +44,25 @@ class StandingParameters(Parameters):
     measurement: ReleasedMeasurement = key("measurement", codec_of(ReleasedMeasurement))
     log: Fraction = key("log_chance", FRACTION)
     synopsis: int = key("synopsis_records", COUNT)
+
+
+def check_tells_all(setting: PublicParameters) -> None:
+    """Raise `InvalidArgument`, naming the share, unless the measurement tells whatever the shares allow.
+
+    A share that does not say how many attributes a statement may be about may ask about all of them together.
+    """
+    family = named_measurement(setting).noise.family
+    telling = [axis for axis, size in enumerate(setting.attributes) if size > 1]
+    told = 0
+    for ways in range(1, len(telling) + 1):
+        if not all(map(family.holds, itertools.combinations(telling, ways))):
+            break
+        told = ways
+    for index, share in enumerate(setting.shares):
+        if told < min(share.ways or len(telling), len(telling)):
+            asked = f"{share.ways} attributes" if share.ways else "all attributes, as it does not declare how many"
+            problem = f"allows statements about {asked}; the standing measurement tells all that are about {told}"
+            raise InvalidArgument(f"shares[{index}].ways", problem)
 
 
 def plan_standing(name: str, setting: PublicParameters) -> MechanismPlan:
@@ -78,27 +100,36 @@ def half_width(noise: ResidualNoise, log: Fraction, records: int) -> float:
 def expected_error(noise: ResidualNoise, setting: PublicParameters) -> float:
     """Return the mean error over all declared queries as the noise alone makes it, as a fraction of the records.
 
-    Tables count with the mean over the cells of the family's largest tables. A predicate counts with the mean over
-    these tables of one that covers a quarter of the table's cells, drawn at random.
+    Tables count with the mean over the cells of the largest tables that a share may ask about. A predicate counts
+    with the mean over these tables of one that covers a quarter of the table's cells, drawn at random.
     """
-    cell, predicate = cell_error(noise) / setting.records, predicate_error(noise) / setting.records
-    return mean_over_queries(setting, lambda share: min(1.0, predicate if only_predicates(share) else cell))
+    tables = {share.ways: _asked(noise, share) for share in setting.shares}
+    cells = {ways: cell_error(noise, asked) / setting.records for ways, asked in tables.items()}
+    predicates = {ways: predicate_error(noise, asked) / setting.records for ways, asked in tables.items()}
+    return mean_over_queries(
+        setting, lambda share: min(1.0, (predicates if only_predicates(share) else cells)[share.ways])
+    )
 
 
-def cell_error(noise: ResidualNoise) -> float:
-    """Return the mean error of a cell of the family's largest tables, in records."""
-    errors = [gaussian_mean(variance) for axes in noise.largest for variance in _variances(noise, axes)]
+def _asked(noise: ResidualNoise, share: Share) -> tuple[Axes, ...]:
+    """Return the family's largest tables, or those of so many attributes as a share's statements may be about."""
+    return tuple(axes for axes in noise.family.sets if len(axes) == share.ways) or noise.largest
+
+
+def cell_error(noise: ResidualNoise, tables: tuple[Axes, ...]) -> float:
+    """Return the mean error of a cell of some of the family's tables, in records."""
+    errors = [gaussian_mean(variance) for axes in tables for variance in _variances(noise, axes)]
     return math.fsum(errors) / len(errors)
 
 
-def predicate_error(noise: ResidualNoise) -> float:
-    """Return the mean error of random sums of a quarter of the cells of the family's largest tables, in records.
+def predicate_error(noise: ResidualNoise, tables: tuple[Axes, ...]) -> float:
+    """Return the mean error of random sums of a quarter of the cells of some of the family's tables, in records.
 
     Their cells sum to a known number. So `j` of `N` drawn cells have the mean variance `j (N - j) / (N (N - 1))`
     times the sum of all cells' variances.
     """
     errors = []
-    for axes in noise.largest:
+    for axes in tables:
         variances = _variances(noise, axes)
         cells = len(variances)
         errors.append(gaussian_mean(COVERED * (1 - COVERED) * cells / (cells - 1) * math.fsum(variances)))

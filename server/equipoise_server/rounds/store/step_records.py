@@ -134,7 +134,7 @@ def round_opened(connection: Connection, opened: RoundRecord, seed_fingerprint: 
     items += [
         _of_share(
             share,
-            ShareItem(opened.id, share.analyst, share.statements, share.queries, share.sensitivity, share.support),
+            ShareItem.of(opened.id, share),
         )
         for share in terms.shares
     ]

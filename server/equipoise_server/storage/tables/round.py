@@ -71,7 +71,7 @@ rounds = Table(
     Index("ix_rounds_run_id", "run_id"),
 )
 
-# `sensitivity`, `support`: 0 where none was declared.
+# `sensitivity`, `support`, `ways`: 0 where none was declared.
 shares = Table(
     "shares",
     metadata,
@@ -82,6 +82,7 @@ shares = Table(
     Column("queries", BigInteger, nullable=False),
     Column("sensitivity", BigInteger, nullable=False),
     Column("support", BigInteger, nullable=False),
+    Column("ways", BigInteger, nullable=False),
     Index("ix_shares_analyst", "analyst"),
 )
 

@@ -152,6 +152,22 @@ def test_a_prior_is_asked_for_or_declined(place: Path, capsys: pytest.CaptureFix
     assert "nothing is played" in " ".join(capsys.readouterr().out.split())
 
 
+def test_runs_start_or_answer_from_a_measurement_that_was_made_before_and_is_not_charged(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = report(capsys, place, "--prior", "own")
+    started = report(capsys, place, "--prior", "standing", "--repeat", "2")
+    answered = report(capsys, place, "--mechanism", "standing", "--repeat", "2")
+    assert '"round": "simulated"' in json.dumps(started["parameters"])
+    assert (answered["mechanism"], answered["data_cost"]["epsilon"]) == ("standing", 0)
+    for each in (started, answered):
+        assert each["mean_over_runs"]["delivered"]["mean"] < 2 * own["mean_over_runs"]["delivered"]["mean"]
+    # One measurement for all runs, and another one from another seed.
+    first, second = (run["delivered"]["mean"] for run in answered["runs"])
+    other = report(capsys, place, "--mechanism", "standing", "--seed", "1")["runs"][0]["delivered"]["mean"]
+    assert first == second != other
+
+
 def test_people_read_a_table(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments(place, *FREE, "--repeat", "2"))

@@ -72,6 +72,15 @@ def played(
     return [session.answer(slot, statement) for slot, statement in asked.items()]
 
 
+@pytest.mark.parametrize("turns", [1, 8, TURNS])
+def test_a_session_of_any_length_is_planned_for_all_of_its_budget(turns: int) -> None:
+    """Where the tests cost a rho alone, the measurement has all the rho that they leave."""
+    plan = PRIVATE.plan(setting(prior="own", length=turns))
+    assert 0.999 < epsilon_for(plan.data_cost, 1e-9) <= 1
+    assert charge_of(events_from_json(plan.data_events)) == plan.data_cost
+    assert (plan.data_cost.epsilon == 0) == (turns < TURNS)
+
+
 def test_measurement_and_tests_fit_the_budget_together_and_cost_the_analysts_the_end_alone() -> None:
     public = setting(prior="own")
     plan = PRIVATE.plan(public)

@@ -21,11 +21,13 @@ from equipoise.records.codec import codec_of
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.prior.distribution import Prior
+from equipoise_server.mechanisms.prior.forecast import dense_variance
 from equipoise_server.mechanisms.prior.measure import fitted_prior, measured_for
 from equipoise_server.mechanisms.prior.plan import MAX_CATEGORIES, PriorParameters, plan_prior, tables_of
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import measure
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
+from equipoise_server.mechanisms.residuals.variances import cell_variances, product_variances
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 
 SIZES = (4, 3, 1, 2)
@@ -92,6 +94,23 @@ def test_what_samplers_truncate_is_counted_for_every_number(monkeypatch: pytest.
 def test_the_plan_depends_on_no_share() -> None:
     shares = (Share("a", 5, 5), Share("b", 700, 9000))
     assert plan_prior(setting_of(SIZES, shares), RHO) == plan_prior(setting_of(SIZES), RHO)
+
+
+def test_ordered_attributes_are_measured_by_levels_at_no_more_cost_and_with_less_noise_on_ranges() -> None:
+    sizes, axes = (16, 12, 3), (0, 1)
+    usual = setting_of(sizes)
+    plain, by_levels = plan_prior(usual, RHO), plan_prior(replace(usual, ordered=axes), RHO)
+    assert (plain.noise.ordered, by_levels.noise.ordered) == ((), axes)
+    assert RHO * Fraction(99, 100) < by_levels.rho <= RHO
+    prefixes = np.tril(np.ones((16, 16))), np.tril(np.ones((12, 12)))
+    all_pairs = [np.repeat(prefixes[0], 12, axis=0), np.tile(prefixes[1], (16, 1))]
+    on_ranges = [float(product_variances(each.noise, axes, all_pairs).mean()) for each in (plain, by_levels)]
+    on_cells = [float(cell_variances(each.noise, axes).mean()) for each in (plain, by_levels)]
+    assert on_ranges[1] < 0.7 * on_ranges[0]
+    assert on_cells[1] < 1.5 * on_cells[0]
+    assert (
+        on_ranges[1] / on_ranges[0] < dense_variance(by_levels) / dense_variance(plain) < on_cells[1] / on_cells[0]
+    )
 
 
 def test_parameters_travel_and_refuse_variances_of_other_tables() -> None:

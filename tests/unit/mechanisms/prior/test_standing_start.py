@@ -33,10 +33,12 @@ from equipoise_server.mechanisms.online_private.mechanism import OnlinePrivate
 from equipoise_server.mechanisms.planner import compare, without_choice
 from equipoise_server.mechanisms.prior.forecast import expected_mean
 from equipoise_server.mechanisms.prior.plan import PriorParameters, standing_prior
-from equipoise_server.mechanisms.registry import MECHANISMS, may_start_from_measurement
+from equipoise_server.mechanisms.registry import MECHANISMS, PLANNERS, may_start_from_measurement, mechanism
 from equipoise_server.mechanisms.residuals.measurement import measure
+from equipoise_server.mechanisms.residuals.variances import cell_variances
 from equipoise_server.mechanisms.standing.family import planned_noise
-from equipoise_server.mechanisms.standing.released import ReleasedMeasurement
+from equipoise_server.mechanisms.standing.mechanism import ToldStanding
+from equipoise_server.mechanisms.standing.released import ReleasedMeasurement, named_measurement
 
 SCHEMA = Schema.from_json('{"a": 4, "b": 3, "c": 2, "d": 5}')
 RECORDS, UNIVERSE, LENGTH = 20_000, 120, 40
@@ -115,20 +117,20 @@ def test_the_measurement_is_named_and_not_charged_and_all_of_the_budget_is_left(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_plan_starts_from_it_where_that_is_expected_to_err_least(name: str) -> None:
-    mechanism = NAMES[name]
+    asked = NAMES[name]
     assert may_start_from_measurement(name)
-    starts = mechanism.starts(setting(name, released()))
+    starts = asked.starts(setting(name, released()))
     assert starts[0].prior == "standing"
     assert {each.prior for each in starts} == {"standing", "own", "none"}
     assert [each.plan.expected_error for each in starts] == sorted(each.plan.expected_error for each in starts)
-    assert mechanism.plan(setting(name, released())) == starts[0].plan
-    assert mechanism.starts(setting(name, released(MEAGRE)))[0].prior != "standing"
-    assert {each.prior for each in mechanism.starts(setting(name))} == {"own", "none"}
-    comparison = without_choice(mechanism, setting(name, released()))
+    assert asked.plan(setting(name, released())) == starts[0].plan
+    assert asked.starts(setting(name, released(MEAGRE)))[0].prior != "standing"
+    assert {each.prior for each in asked.starts(setting(name))} == {"own", "none"}
+    comparison = without_choice(asked, setting(name, released()))
     assert comparison.from_measurement
     assert why(comparison).startswith("It starts from the standing measurement, expected to err by ")
     assert "from a measurement of its own" in why(comparison)
-    meagre = without_choice(mechanism, setting(name, released(MEAGRE)))
+    meagre = without_choice(asked, setting(name, released(MEAGRE)))
     assert (meagre.from_measurement, why(meagre)) == (False, "")
 
 
@@ -160,6 +162,72 @@ def test_a_planner_gives_the_measurement_to_whoever_can_start_from_it_and_says_s
     assert not meagre.from_measurement
     assert meagre.plan == without.plan
     assert why(meagre) == why(without)
+
+
+def asking_little(family: str | tuple[tuple[str, ...], ...] = "pairs", *ways: int) -> PublicParameters:
+    """A round of a small budget, beside a measurement of a large one."""
+    shares = tuple(Share(f"analyst-{number}", 5, 60, ways=each) for number, each in enumerate(ways))
+    case = setting("equilibrium", released(GENEROUS, family))
+    return replace(case, shares=shares, data_budget=Budget(0.1, 1e-9))
+
+
+def test_auto_answers_from_the_measurement_where_that_errs_least_and_charges_nobody() -> None:
+    case = asking_little("pairs", 2, 1)
+    for rule in ("auto", "auto_by_promise"):
+        comparison = PLANNERS[rule].compare(case)
+        assert (comparison.plan.mechanism, comparison.from_measurement) == ("standing", True)
+        assert (comparison.plan.data_cost, comparison.plan.analyst_cost) == (Cost(), Cost())
+        assert why(comparison).startswith("standing ")
+        least = min(each.plan.expected_error for each in comparison.candidates if each.plan)
+        assert comparison.plan.expected_error == least
+        assert comparison.plan == mechanism("standing").plan(case)
+    # Of a meagre measurement nobody wants anything, and the comparison is as if there were none.
+    meagre = replace(case, options={"standing": released(MEAGRE)[0]})
+    without = PLANNERS["auto"].compare(replace(case, options={}))
+    assert PLANNERS["auto"].compare(meagre).plan == without.plan
+    assert [each.mechanism for each in without.candidates] == [*MECHANISMS]
+    assert [each.mechanism for each in PLANNERS["auto"].compare(meagre).candidates] == [*MECHANISMS]
+
+
+@pytest.mark.parametrize(
+    ("family", "ways", "told"),
+    [
+        ("pairs", (2, 2), True),
+        ("pairs", (2, 3), False),
+        ("pairs", (2, 0), False),
+        ("triples", (3, 2), True),
+        ((("a", "b"), ("c",), ("d",)), (1, 1), True),
+        ((("a", "b"), ("c",), ("d",)), (1, 2), False),
+        ((("a", "b", "c", "d"),), (0, 4), True),
+        ((("a", "b"),), (1, 1), False),
+    ],
+)
+def test_auto_answers_from_the_measurement_only_if_it_refuses_no_statement_that_shares_allow(
+    family: str | tuple[tuple[str, ...], ...], ways: tuple[int, ...], told: bool
+) -> None:
+    case = asking_little(family, *ways)
+    if told:
+        assert PLANNERS["auto"].compare(case).plan == ToldStanding().plan(case)
+    else:
+        assert PLANNERS["auto"].compare(case).plan.mechanism != "standing"
+        with pytest.raises(InvalidArgument, match=r"^shares\[\d\].ways: allows statements about "):
+            ToldStanding().plan(case)
+        assert mechanism("standing").plan(case).mechanism == "standing"  # by name it may refuse some
+
+
+def test_the_error_expected_of_a_measurement_is_that_of_the_tables_that_a_share_may_ask_about() -> None:
+    noise = named_measurement(asking_little("pairs", 1)).noise
+    for ways in (1, 2):
+        tables = tuple(axes for axes in noise.family.sets if len(axes) == ways)
+        errors = [
+            math.sqrt(2 * variance / math.pi)
+            for axes in tables
+            for variance in np.broadcast_to(
+                cell_variances(noise, axes), [SCHEMA.sizes[axis] for axis in axes]
+            ).ravel()
+        ]
+        expected = ToldStanding().plan(asking_little("pairs", ways)).expected_error
+        assert expected == pytest.approx(float(np.mean(errors)) / RECORDS, rel=1e-5)
 
 
 def test_less_is_expected_of_a_measurement_that_holds_less() -> None:
