@@ -51,7 +51,7 @@ def check_table_setting(setting: PublicParameters) -> None:
         raise InvalidArgument("beta", f"must lie between {MIN_BETA} and 1")
     if not 1 <= setting.records < 2**40:
         raise InvalidArgument("records", f"must lie between 1 and {2**40 - 1}")
-    if setting.universe_size < 1:
+    if not setting.universe_size >= 1:
         raise InvalidArgument("universe_size", "must be at least 1")
     if setting.attributes and math.prod(setting.attributes) != setting.universe_size:
         raise InvalidArgument("attributes", "must multiply to the size of the universe")
