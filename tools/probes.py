@@ -112,7 +112,7 @@ PROBES = (
         4,
         (
             Example("a histogram over the universe in a signature", ("histograms?", "Histogram"), signatures=True),
-            Example("the dense counts themselves", ("DenseCounts", "dense", ".*dense_counts", "build_histogram")),
+            Example("the dense counts themselves", ("DenseCounts", "dense", ".*dense_counts", "build_counts")),
         ),
     ),
     Probe(

@@ -16,7 +16,7 @@ def answered(capsys: pytest.CaptureFixture[str], profile: Path, *arguments: obje
     with pytest.raises(SystemExit) as ended:
         main([*map(str, arguments), "--profile", str(profile), "--json"])
     printed = capsys.readouterr()
-    assert not ended.value.code, printed.err
+    assert not ended.value.code, printed.err or printed.out
     return json.loads(printed.out)
 
 

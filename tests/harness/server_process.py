@@ -42,6 +42,12 @@ if __name__ == "__main__":
     asyncio.run(serve(state, seeds=lambda: seed, ready=lambda port: print(port, flush=True)))
 """
 
+# The first round has the known seed, and every other one its own.
+EACH_ITS_SEED = SCRIPT.replace(
+    "lambda: seed", "lambda drawn=[]: drawn.append(1) or (os.urandom(32) if drawn[1:] else seed)"
+)
+EACH_ITS_SEED = EACH_ITS_SEED.replace("import asyncio", "import os, asyncio")
+
 
 @dataclass(frozen=True)
 class Credentials:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from harness.client_command import answered, refusal
-from harness.server_process import HURRIED, SCRIPT, SEED, make_state, running
+from harness.server_process import EACH_ITS_SEED, HURRIED, SEED, make_state, running
 
 from equipoise.auditing.archive import read_archive
 from equipoise.auditing.rounds import read_rounds
@@ -35,13 +35,6 @@ SCHEMA = Schema((Attribute("colour", ("red", "green")),))
 BUDGET = Budget(8.0, 1e-4)
 RED = attribute("colour") == "red"
 TERMS = Terms("shop", (Share("ann", 2, 2), Share("bob", 2, 2)), BUDGET, BUDGET, mechanism="gaussian")
-
-
-# The first round has the known seed, and every other one its own.
-EACH_ITS_SEED = SCRIPT.replace(
-    "lambda: seed", "lambda drawn=[]: drawn.append(1) or (os.urandom(32) if drawn[1:] else seed)"
-)
-EACH_ITS_SEED = EACH_ITS_SEED.replace("import asyncio", "import os, asyncio")
 
 
 @dataclass(frozen=True)

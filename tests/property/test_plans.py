@@ -11,6 +11,7 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan, Share
 from equipoise_server.conversion import epsilon_for
+from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.budget_rounding import usable_rho
 from equipoise_server.mechanisms.equilibrium import cost_model
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
@@ -35,7 +36,7 @@ def settings_of_rounds(draw: st.DrawFn, least_epsilon: float, least_records: int
     epsilons = st.floats(least_epsilon, 12)
     return PublicParameters(
         records=draw(st.integers(least_records, 10**8)),
-        universe_size=draw(st.integers(2, 2**40)),
+        universe_size=draw(st.integers(2, MAX_UNIVERSE)),
         shares=tuple(Share(f"analyst-{i}", statements, statements * cells) for i in range(analysts)),
         unit=draw(st.sampled_from(["query", "analyst"])),
         data_budget=Budget(draw(epsilons), 10.0 ** -draw(st.integers(5, 16))),

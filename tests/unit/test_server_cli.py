@@ -51,6 +51,7 @@ def test_the_commands() -> None:
         ("plan",),
         ("simulate",),
         ("data", "check"),
+        ("data", "suggest"),
         ("identity", "add"),
         ("identity", "renew"),
         ("identity", "revoke"),

@@ -21,6 +21,7 @@ from equipoise.commands.printing import (
 from equipoise.errors import WrongState
 from equipoise.model.rounds import RoundState
 from equipoise.profile.receipt_store import RECEIPTS
+from equipoise.queries.universe_size import size_in_words
 
 
 def rounds(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
@@ -55,7 +56,7 @@ def schema(
         return
     for attribute in registered.schema.attributes:
         print_line(in_words(attribute))
-    print_line(f"{registered.records:,} records in a universe of {registered.schema.universe_size:,}.")
+    print_line(f"{registered.records:,} records in a universe of {size_in_words(registered.schema.universe_size)}.")
 
 
 def dry_run(

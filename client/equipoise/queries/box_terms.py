@@ -8,7 +8,7 @@ one of them is exact, whatever the BLAS library, its threads and its order of su
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -146,15 +146,16 @@ class Terms:
             result *= selected[axis][self.vectors[:, place]]
         return result
 
-    def record_counts(self, words: Sequence[NDArray[np.uint64]], everyone: int) -> NDArray[np.int64]:
-        """For each term, its coefficient times the number of records in its box: int64[terms].
+    def selected(self, words: Mapping[int, NDArray[np.uint64]]) -> NDArray[np.uint64]:
+        """For each term, the records in its box: uint64[terms], a bit for each of at most 64 records.
 
-        `words` holds, for each axis of the universe, the records that each of its vectors selects; `everyone` all.
+        `words` holds, for each of these axes, the records that each of its vectors selects (`Vectors.words`).
+        A term over no axes selects all 64 bits.
         """
-        selected = np.full(len(self.queries), everyone, dtype=np.uint64)
+        selected = np.full(len(self.queries), ~np.uint64(0), dtype=np.uint64)
         for place, axis in enumerate(self.axes):
             selected &= words[axis][self.vectors[:, place]]
-        return np.bitwise_count(selected) * self.coefficients
+        return selected
 
     def _blocks(
         self, rows: NDArray[np.int64], vectors: Sequence[Vectors]

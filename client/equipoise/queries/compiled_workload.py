@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.queries.box_terms import EXACT, Terms, Vectors, check_total
-from equipoise.queries.marginal_tables import Axes, Table, axes_of, bits_of, marginal_tables, spread_sums
+from equipoise.queries.marginal_tables import Axes, AxisSets, Table, marginal_tables, spread_sums
 from equipoise.queries.marginals import MarginalRange, Marginals
 from equipoise.queries.restricted_tables import RestrictedTables
 
@@ -66,6 +66,11 @@ class CompiledWorkload:
         """Whether there is no statement."""
         return self.statement_count == 0
 
+    @cached_property
+    def marginal_queries(self) -> Marginals:
+        """Which queries are cells of marginals."""
+        return Marginals(self.schema_sizes, self.marginals)
+
     def counts(self, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
         """Applies every query to an int64[|X|] histogram: int64[k], sums over the records.
 
@@ -94,11 +99,13 @@ class CompiledWorkload:
         categories = np.unravel_index(cells, self.schema_sizes) if len(cells) else ()
         for start in range(0, len(cells), WORD):
             some = slice(start, start + WORD)
-            words = [each.words(axis[some]) for each, axis in zip(self.vectors, categories, strict=True)]
+            words = {axis: each.words(categories[axis][some]) for axis, each in enumerate(self.vectors)}
+            everyone = np.uint64((1 << len(cells[some])) - 1)
             for group in self.groups:
-                np.add.at(result, group.queries, group.record_counts(words, (1 << len(cells[some])) - 1))
+                counted = np.bitwise_count(group.selected(words) & everyone) * group.coefficients
+                np.add.at(result, group.queries, counted)
         if len(cells):
-            self._marginals.add_record_counts(np.array(categories), result)
+            self.marginal_queries.add_record_counts(np.array(categories), result)
             for each in self.restricted:
                 each.add_record_counts(np.array(categories), self.vectors, result)
         return result
@@ -133,7 +140,7 @@ class CompiledWorkload:
             rows, weights = group.weighted_rows(queries, coefficients)
             if len(rows):
                 parts[group.axes].append(partial(group.table, rows, weights, self.vectors))
-        for axes, whole in self._marginals.sparse_tables(queries, coefficients).items():
+        for axes, whole in self.marginal_queries.sparse_tables(queries, coefficients).items():
             parts[axes].append(partial(np.asarray, whole))
         for each in self.restricted:
             if len(each.tables_of(queries)[0]):
@@ -162,29 +169,28 @@ class CompiledWorkload:
         Those are a marginal's axes and the ones that boxes constrain, without attributes of a single category: they
         tell nothing apart.
         """
-        found = np.zeros(self.query_count, dtype=np.int64)
+        found = AxisSets(self.query_count, self.schema_sizes)
         for group in self.groups:
-            found[group.queries] |= bits_of(group.axes)
+            found.add(group.queries, group.axes)
         for marginal in self.marginals:
-            found[marginal.first_query] = bits_of(marginal.axes)
+            found.add(marginal.first_query, marginal.axes)
         for tables in self.restricted:
-            found[tables.first_queries] |= bits_of(tables.table_axes)
-        telling = bits_of(tuple(axis for axis, size in enumerate(self.schema_sizes) if size > 1))
-        return axes_of(found[self.statement_offsets[:-1]] & telling)
+            found.add(tables.first_queries, tables.table_axes)
+        return found.of(self.statement_offsets[:-1])
 
     def covered(self) -> NDArray[np.int64]:
-        """For how many records of the universe each query is 1: int64[k], from what was asked and not cell by cell.
+        """Return for how many records of the universe each query is 1: int64[k].
 
         Exact; raises `ValueError` for universes of more than 2^53 records.
         """
         universe = math.prod(self.schema_sizes)
         if universe > EXACT:
-            raise ValueError(f"a universe of {universe:,} records is too large to count in")
+            raise ValueError("a universe of more than 2^53 records is too large to count in")
         result = np.zeros(self.query_count, dtype=np.int64)
         selected = [each.covered() for each in self.vectors]
         for group in self.groups:
             np.add.at(result, group.queries, group.covered(selected, self.schema_sizes))
-        for span in map(self._marginals.queries_of, self.marginals):
+        for span in map(self.marginal_queries.queries_of, self.marginals):
             result[span] = universe // (span.stop - span.start)
         for each in self.restricted:
             each.add_covered(selected, self.vectors, result)
@@ -200,8 +206,8 @@ class CompiledWorkload:
 
     @cached_property
     def support(self) -> int:
-        """The largest support of any query; 0 where there is none."""
-        return int(self.supports().max(initial=0))
+        """The largest support of any query; 0 without queries, and in universes of more than 2^53 records."""
+        return 0 if math.prod(self.schema_sizes) > EXACT else int(self.supports().max(initial=0))
 
     def sensitivities(self) -> tuple[float, float, float]:
         """Upper bounds on how much all counts together can move when one record is replaced: L1, L2, Linf norms.
@@ -211,15 +217,11 @@ class CompiledWorkload:
         l1 = self.l1_sensitivity
         return (float(l1), math.nextafter(math.sqrt(l1), math.inf), 1.0) if l1 else (0.0, 0.0, 0.0)
 
-    @cached_property
-    def _marginals(self) -> Marginals:
-        return Marginals(self.schema_sizes, self.marginals)
-
     def _sum_up(self, cells: Table) -> Table:
         """Returns every query's sum over `cells`, [|X|]: [k], of their type."""
         result = np.zeros(self.query_count, dtype=cells.dtype)
         groups = {group.axes: group for group in self.groups}
-        marginals = self._marginals.queries_by_axes
+        marginals = self.marginal_queries.queries_by_axes
         restricted: dict[Axes, list[RestrictedTables]] = defaultdict(list)
         for each in self.restricted:
             restricted[each.table_axes].append(each)
@@ -234,13 +236,13 @@ class CompiledWorkload:
         return result
 
     def _combine(self, coefficients: Table, universe: Table) -> None:
-        """Adds the combination of all queries, with coefficients [k], to `universe`, [|X|], both of one type."""
+        """Adds the combination of all queries, with coefficients [k], to `universe`, [|X|], of the same type."""
         parts: defaultdict[Axes, list[Callable[[], Table]]] = defaultdict(list)
         for group in self.groups:
             weights = coefficients[group.queries] * group.coefficients
             rows = np.flatnonzero(weights)
             parts[group.axes].append(partial(group.table, rows, weights[rows], self.vectors))
-        for axes, queries in self._marginals.queries_by_axes.items():
+        for axes, queries in self.marginal_queries.queries_by_axes.items():
             parts[axes].append(partial(coefficients[queries].sum, axis=0))
         for each in self.restricted:
             parts[each.table_axes].append(partial(each.table, coefficients, self.vectors))

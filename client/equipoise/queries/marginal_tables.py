@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+WORD = 62  # axes whose bits one number holds
+
 Axes = tuple[int, ...]
 Table = NDArray[Any]  # int64 or float64
 Parts = Mapping[Axes, Sequence[Callable[[], Table]]]
@@ -100,14 +102,29 @@ def spread_sums(parts: Parts, universe: Table) -> None:
     spread(parts.keys(), table_of, universe)
 
 
-def bits_of(axes: Axes) -> int:
-    """Returns one bit for each axis: a schema has at most 60 (`equipoise.queries.schema.MAX_ATTRIBUTES`)."""
-    return sum(1 << axis for axis in axes)
+class AxisSets:
+    """A set of axes for each of some queries; axes of one category, which tell nothing apart, are in none.
 
+    Args:
+        queries: how many there are.
+        sizes: the number of categories of each axis.
+    """
 
-def axes_of(sets: NDArray[np.int64]) -> list[Axes]:
-    """Returns the axes, ascending, of each of these sets of bits, int64[sets]."""
-    known = {
-        bits: tuple(axis for axis in range(bits.bit_length()) if bits >> axis & 1) for bits in set(sets.tolist())
-    }
-    return [known[bits] for bits in sets.tolist()]
+    def __init__(self, queries: int, sizes: Sequence[int]) -> None:
+        self._sizes = sizes
+        self._words = np.zeros((-(-len(sizes) // WORD), queries), dtype=np.int64)
+
+    def add(self, queries: NDArray[np.int64] | int, axes: Axes) -> None:
+        """Add axes to the sets of some queries."""
+        for axis in axes:
+            if self._sizes[axis] > 1:
+                self._words[axis // WORD, queries] |= 1 << axis % WORD
+
+    def of(self, queries: NDArray[np.int64]) -> list[Axes]:
+        """Return the sets of some queries, axes ascending."""
+        rows = list(map(tuple, self._words[:, queries].T.tolist()))
+        known = {
+            row: tuple(axis for axis in range(len(self._sizes)) if row[axis // WORD] >> axis % WORD & 1)
+            for row in set(rows)
+        }
+        return [known[row] for row in rows]

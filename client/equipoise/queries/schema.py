@@ -37,7 +37,7 @@ from equipoise.queries.schema_checks import (
 from equipoise.queries.strict_json import parse_json
 
 VERSION = 1
-MAX_ATTRIBUTES = 60  # NumPy arrays have at most 64 axes
+MAX_ATTRIBUTES = 256
 
 
 @dataclass(frozen=True)

@@ -117,17 +117,18 @@ class _Bulk:
             return
         slabs = self._slabs
         vectors = np.full(len(slabs), -1, dtype=np.int32)
-        bits = np.zeros(len(slabs) + 1, dtype=np.int64)  # the last stands for none
+        axis_of = np.zeros(len(slabs), dtype=np.uint8)  # a schema has at most 256 attributes
         for number in np.unique(conditions[conditions >= 0]).tolist():
             slab = slabs[number]
             assert slab is not None
             vectors[number] = workload.vector_number(*slab)
-            bits[number] = 1 << slab[0]
-        # One bit an attribute: a schema has at most 60.
-        sets, group_of = np.unique(bits[conditions].sum(axis=1), return_inverse=True)
-        for group, axes_bits in enumerate(sets.tolist()):
+            axis_of[number] = slab[0]
+        # Eight attributes are one number. No attribute is there twice, so that the first one can stand for none.
+        whole = axis_of[np.where(conditions >= 0, conditions, conditions[:, :1])]
+        sets, group_of = np.unique(np.ascontiguousarray(whole).view(np.uint64).reshape(-1), return_inverse=True)
+        for group, packed in enumerate(sets):
             chosen = np.flatnonzero(group_of == group)
-            axes = tuple(axis for axis in range(axes_bits.bit_length()) if axes_bits >> axis & 1)
+            axes = tuple(sorted(set(packed.tobytes())))
             workload.add_conjunctions(axes, queries[chosen], vectors[conditions[chosen, : len(axes)]])
 
     def _layout(self, spans: NDArray[np.int64]) -> tuple[NDArray[np.bool_], _Found]:

@@ -10,7 +10,6 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import AccountCharge
 from equipoise_lab.options import MAX_SHOWN
 from equipoise_lab.planning.request import PlanRequest
-from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.ledger.caps import (
     Cap,
     account_charge,
@@ -75,8 +74,6 @@ def cap_of(option: str, text: str, *, adds: bool) -> Cap:
 
 def _refused(request: PlanRequest, setting: PublicParameters) -> str:
     """Why no server would accept such a round, whatever its accounts hold."""
-    if setting.universe_size > MAX_UNIVERSE:
-        return f"--universe: no server registers a table with more than {MAX_UNIVERSE:,} possible records"
     if not setting.protects_analysts and (request.session is None or request.session.slotted):
         kind = "round" if request.session is None else "session by turns"
         return f"--eps-analyst: must be finite for a {kind}, which protects its analysts"

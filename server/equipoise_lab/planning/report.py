@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from rich.console import Console
 
 from equipoise.commands.planners import explained, print_candidates
+from equipoise.queries.universe_size import size_in_words
 from equipoise_lab.planning.acceptance import Acceptance
 from equipoise_lab.planning.request import in_words
 from equipoise_server.mechanisms.choice import Candidate
@@ -98,7 +99,8 @@ def _round(setting: PublicParameters) -> tuple[str, str]:
     return (
         "round",
         f"{setting.queries:,} queries in {setting.statements:,} statements by {len(setting.shares):,} analysts, "
-        f"about {setting.records:,} records of {setting.universe_size:,} possible ones; unit {setting.unit}",
+        f"about {setting.records:,} records of {size_in_words(setting.universe_size)} possible ones; "
+        f"unit {setting.unit}",
     )
 
 

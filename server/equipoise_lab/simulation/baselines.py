@@ -15,8 +15,10 @@ from equipoise.model.accounts import Budget
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_lab.simulation.measure import Errors
 from equipoise_server.mechanisms.budget_rounding import usable_rho
+from equipoise_server.mechanisms.residuals.product_terms import product_terms
 
 POINTS = 12_001
+BLOCK = 1 << 13  # boxes of queries that are treated at once
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,15 @@ class Noise:
 
 def uniform_guess(workload: CompiledWorkload) -> NDArray[np.float64]:
     """Return the answers, float64[k], of the uniform distribution over the universe."""
-    universe = math.prod(workload.schema_sizes)
-    return workload.counts(np.ones(universe, dtype=np.int64)) / universe
+    parts = np.zeros(workload.query_count)
+    for terms in product_terms(workload):
+        for start in range(0, len(terms.queries), BLOCK):
+            rows = np.arange(start, min(start + BLOCK, len(terms.queries)))
+            own = terms.coefficients[rows].astype(np.float64)
+            for taken in terms.factors(rows):
+                own *= taken.mean(axis=1)
+            np.add.at(parts, terms.queries[rows], own)
+    return parts
 
 
 def gaussian_deviation(l1_sensitivity: int, records: int, budget: Budget) -> float:

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan
+from equipoise.queries.universe_size import size_in_words
 from equipoise_lab.simulation.measure import Errors, Run, mean_errors
 from equipoise_lab.simulation.simulate import Report
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
@@ -114,7 +115,7 @@ def _lines(report: Report) -> Iterator[tuple[str, str]]:
     yield (
         "asked",
         f"{report.queries:,} queries in {statements:,} statements by {len(setting.shares):,} analysts, "
-        f"over {setting.universe_size:,} possible records",
+        f"over {size_in_words(setting.universe_size)} possible records",
     )
     yield "answered", _answered(runs)
     yield "costs", f"{pair(report.data_cost)} the people in the table, of {pair(setting.data_budget)}"

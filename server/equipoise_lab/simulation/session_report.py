@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from equipoise.accounting import Cost
+from equipoise.queries.universe_size import size_in_words
 from equipoise_lab.simulation.measure import mean_errors
 from equipoise_lab.simulation.report import error_row, mean_counts, pair
 from equipoise_lab.simulation.session_simulate import AFRESH, CERTIFIED, UNCERTIFIED, SessionReport
@@ -77,7 +78,7 @@ def _lines(report: SessionReport) -> Iterator[tuple[str, str]]:
     yield (
         "asked",
         f"{asked:,} statements ({setting.queries:,} queries) by {len(setting.shares):,} analysts in a session of "
-        f"length {setting.options['length']:,}, over {setting.universe_size:,} possible records",
+        f"length {setting.options['length']:,}, over {size_in_words(setting.universe_size)} possible records",
     )
     yield (
         "answered",

@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from equipoise.errors import AlreadyExists
+from equipoise.queries.universe_size import size_in_words
 from equipoise_server.admin.checks import count_table
 from equipoise_server.admin.schema_suggestion import schema_of, suggest_schema
 from equipoise_server.commands.printing import OUT, AsJson, print_json
@@ -42,7 +43,8 @@ def check_table(
         for category, count in counts.items():
             shown.add_row(attribute, category, f"{count:,}")
     OUT.print(shown)
-    OUT.print(f"{counted.records:,} records in a universe of {counted.universe_size:,}.", highlight=False)
+    size = size_in_words(counted.universe_size)
+    OUT.print(f"{counted.records:,} records in a universe of {size}.", highlight=False)
 
 
 def suggest(
@@ -69,4 +71,5 @@ def suggest(
         size = f"{each.attribute.size:,}" if each.attribute is not None else "left out"
         shown.add_row(each.column, each.reason, size)
     OUT.print(shown)
-    OUT.print(f"Wrote {out}: a universe of {schema.universe_size:,}. Edit it: it will be public.", highlight=False)
+    size = size_in_words(schema.universe_size)
+    OUT.print(f"Wrote {out}: a universe of {size}. Edit it: it will be public.", highlight=False)

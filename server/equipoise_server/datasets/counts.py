@@ -24,7 +24,7 @@ class Counts(Protocol):
 
     @property
     def universe_size(self) -> int:
-        """`|X|`: the number of possible records."""
+        """`|X|`: the number of possible records, of any size."""
         ...
 
     @property
@@ -44,9 +44,15 @@ class Counts(Protocol):
         ...
 
     def occupied(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Yield blocks of universe cells with a record, int64[b], and the records in each, int64[b]; ascending."""
+        """Yield blocks of distinct records, and how often each is there, int64[b].
+
+        Records are category numbers, int64[b, attributes], in ascending order, the first attribute counting most.
+        """
         ...
 
     def dense(self) -> NDArray[np.int64]:
-        """Return the number of records in every cell of the universe, int64[|X|]. Callers must not write to it."""
+        """Return the number of records in every cell of the universe, int64[|X|]. Callers must not write to it.
+
+        Raises `ValueError` for a universe that is too large.
+        """
         ...

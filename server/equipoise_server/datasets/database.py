@@ -35,7 +35,6 @@ from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.database_columns import columns_of
 from equipoise_server.datasets.database_table import grouped
 from equipoise_server.datasets.packed_codes import counts_of
-from equipoise_server.datasets.universe import check_universe
 
 CONNECT_SECONDS = 10
 DATA_EXCEPTION = "22"  # the class of SQLSTATE whose messages quote values
@@ -70,7 +69,6 @@ class DatabaseTable:
         return os.path.isfile(self.path)
 
     def counts(self, schema: Schema) -> Counts:
-        check_universe(schema)
         address = self._address()
         with _told(), _connected(self._url(address)) as connection:
             words, counts = grouped(connection, address.table, address.namespace, schema)

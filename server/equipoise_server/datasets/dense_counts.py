@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.marginal_tables import Axes, marginal_tables
 
-BLOCK = 1 << 18  # cells of one block of `occupied`: 4 MiB with their counts
+BLOCK = 1 << 18  # cells of one block of `occupied`: 16 MiB with the codes of seven attributes
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,8 @@ class DenseCounts:
         cells = np.flatnonzero(self.histogram)
         for start in range(0, len(cells), BLOCK):
             block = cells[start : start + BLOCK]
-            yield block, self.histogram[block]
+            records = np.unravel_index(block, self.sizes or (self.histogram.size,))
+            yield np.stack(records, axis=1).astype(np.int64, copy=False), self.histogram[block]
 
     def dense(self) -> NDArray[np.int64]:
         return self.histogram

@@ -17,11 +17,14 @@ PREFIX = b"equipoise data v1\n"
 
 
 def data_digest(data: Counts) -> bytes:
-    """Return SHA-256 over the prefix and the non-empty cells in ascending order; 32 bytes.
+    """Return SHA-256 over the prefix and the distinct records in ascending order; 32 bytes.
 
-    Each cell is its number and its count, in 8 bytes each, little endian.
+    Each record is its category numbers, 4 bytes each, and how often it is there, 8 bytes; all little endian.
     """
     digest = hashlib.sha256(PREFIX)
-    for cells, counts in data.occupied():
-        digest.update(np.stack([cells, counts], axis=1).astype("<u8").tobytes())
+    for codes, counts in data.occupied():
+        rows = np.empty((len(codes), 4 * codes.shape[1] + 8), dtype=np.uint8)
+        rows[:, :-8] = np.ascontiguousarray(codes, dtype="<u4").view(np.uint8)
+        rows[:, -8:] = counts.astype("<u8")[:, None].view(np.uint8)
+        digest.update(rows.tobytes())
     return digest.digest()

@@ -43,7 +43,7 @@ class Relation:
 
 
 def count_rows(connection: duckdb.DuckDBPyConnection, relation: Relation, schema: Schema) -> Counts:
-    """Count the rows of each cell of the schema's universe.
+    """Count the rows of each possible record.
 
     Columns that the schema does not name are ignored. Categories are compared as text, also those of integer
     columns; nothing is trimmed. Raises `InvalidArgument("table", ...)` where rows are refused, with counts for each

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.datasets.universe import BELOW, build_histogram
+from equipoise_server.datasets.universe import BELOW, build_counts
 
 MAX_WORD = 1 << 62
 
@@ -54,7 +53,7 @@ def counts_of(schema: Schema, packed: Sequence[NDArray[np.int64]], counts: NDArr
     """
     if not len(counts):
         raise InvalidArgument("table", "has no records")
-    return DenseCounts(build_histogram(schema, _codes(schema, packed), counts), schema.sizes)
+    return build_counts(schema, _codes(schema, packed), counts)
 
 
 def _codes(schema: Schema, packed: Sequence[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:

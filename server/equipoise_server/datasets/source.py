@@ -29,11 +29,11 @@ class Source(Protocol):
         ...
 
     def counts(self, schema: Schema) -> Counts:
-        """Read the table as counts over the schema's universe.
+        """Read the table as counts of the schema's possible records.
 
         Raises:
             InvalidArgument: "table" where the table cannot be read or rows are refused (the message has counts for
-                each attribute, never values); "schema" where the universe is too large.
+                each attribute, never values).
         """
         ...
 

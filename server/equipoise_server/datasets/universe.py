@@ -1,33 +1,33 @@
-"""Builds a histogram over the universe from raw codes, by the schema's rules, and refuses rows that break them."""
+"""Builds the counts of a table from raw codes, by the schema's rules, and refuses rows that break them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Attribute, Schema
+from equipoise_server.datasets.coded_counts import CodedCounts, code_type
+from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.dense_counts import DenseCounts
 
 MISSING = -1  # null, or not a number where DuckDB says so (NaN)
 UNKNOWN = -2  # a label that is not a category; text that is no number or no date, as the edges ask for
 BELOW = -3  # a value below the first edge; one at or above the last edge has the number of bins as its code
 
-MAX_UNIVERSE = 1 << 26
+MAX_UNIVERSE = 1 << 26  # records that can be enumerated: a histogram of them, and distributions over them, fit
+MAX_AXES = 60  # of a histogram: NumPy arrays have at most 64
 
 
-def check_universe(schema: Schema) -> None:
-    """Raise `InvalidArgument` for a universe whose histogram would not fit in memory."""
-    if schema.universe_size > MAX_UNIVERSE:
-        size = f"{schema.universe_size:,}"
-        raise InvalidArgument("schema", f"has a universe of {size} records; at most {MAX_UNIVERSE:,} are allowed")
+def is_enumerable(sizes: Sequence[int], universe_size: int) -> bool:
+    """Return whether a list of all possible records can be held. `sizes`: of the attributes, as far as known."""
+    return universe_size <= MAX_UNIVERSE and len(sizes) <= MAX_AXES
 
 
-def build_histogram(
-    schema: Schema, codes: Iterable[NDArray[np.int64]], counts: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Build the counts over the universe, int64[|X|], from groups of equal rows.
+def build_counts(schema: Schema, codes: Iterable[NDArray[np.int64]], counts: NDArray[np.int64]) -> Counts:
+    """Build the counts of a table from groups of equal rows: over the universe, or by its distinct records.
 
     Args:
         schema: the attributes with their rules.
@@ -39,18 +39,25 @@ def build_histogram(
         InvalidArgument: "table", with the number of refused rows for each attribute and reason; the message never
             contains values, which are private.
     """
+    sizes, listed = schema.sizes, is_enumerable(schema.sizes, schema.universe_size)
     cells = np.zeros(len(counts), dtype=np.int64)
+    records = np.zeros((0 if listed else len(sizes), len(counts)), dtype=code_type(sizes))
     refusals = []
-    for attribute, code in zip(schema.attributes, codes, strict=True):
+    for axis, (attribute, code) in enumerate(zip(schema.attributes, codes, strict=True)):
         positions, refused = _apply_rules(attribute, code, counts)
-        cells = cells * attribute.size + positions
+        if listed:
+            cells = cells * attribute.size + positions
+        else:
+            records[axis] = positions
         if refused:
             refusals.append(f"attribute {attribute.name}: {', '.join(refused)}")
     if refusals:
         raise InvalidArgument("table", "; ".join(refusals))
+    if not listed:
+        return CodedCounts.of(sizes, records, counts)
     histogram = np.zeros(schema.universe_size, dtype=np.int64)
     np.add.at(histogram, cells, counts)
-    return histogram
+    return DenseCounts(histogram, sizes)
 
 
 def _apply_rules(

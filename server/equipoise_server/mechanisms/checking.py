@@ -9,15 +9,17 @@ from equipoise.accounting import DELTA_UNIT, Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.terms_checks import check_shares, check_unit
+from equipoise.queries.box_terms import EXACT
+from equipoise.queries.universe_size import size_in_words
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.datasets.universe import MAX_UNIVERSE as MAX_READ
+from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.budget_rounding import usable_delta
 from equipoise_server.mechanisms.interface import PublicParameters
 
 MIN_BETA = 1e-12
-MAX_UNIVERSE = 2**40  # the limit of planning; tables have a smaller limit of their own
+ANY_WIDTH = "take pooled, gaussian or laplace, or a standing measurement, instead"
 
 
 def check_setting(setting: PublicParameters) -> None:
@@ -30,6 +32,9 @@ def check_setting(setting: PublicParameters) -> None:
     check_shares(setting.shares)
     check_table_setting(setting)
     for index, share in enumerate(setting.shares):
+        if share.support and setting.universe_size > EXACT:
+            problem = "must not be declared: in a universe of more than 2^53 records nothing depends on it"
+            raise InvalidArgument(f"shares[{index}].support", problem)
         if not 0 <= share.support <= setting.universe_size:
             problem = f"must lie between 0 (not declared) and the universe's {setting.universe_size:,} records"
             raise InvalidArgument(f"shares[{index}].support", problem)
@@ -46,19 +51,25 @@ def check_table_setting(setting: PublicParameters) -> None:
         raise InvalidArgument("beta", f"must lie between {MIN_BETA} and 1")
     if not 1 <= setting.records < 2**40:
         raise InvalidArgument("records", f"must lie between 1 and {2**40 - 1}")
-    if not 1 <= setting.universe_size <= MAX_UNIVERSE:
-        raise InvalidArgument("universe_size", f"must lie between 1 and {MAX_UNIVERSE}")
+    if not setting.universe_size >= 1:
+        raise InvalidArgument("universe_size", "must be at least 1")
     if setting.attributes and math.prod(setting.attributes) != setting.universe_size:
         raise InvalidArgument("attributes", "must multiply to the size of the universe")
     if setting.ordered != tuple(axis for axis in range(len(setting.attributes)) if axis in setting.ordered):
         raise InvalidArgument("ordered", "must be places of attributes, ascending")
 
 
-def check_enumerable(setting: PublicParameters) -> None:
-    """Raise `InvalidArgument`, naming the limit, for a universe too large to hold a distribution over it."""
-    if setting.universe_size > MAX_READ:
-        problem = f"is too large to hold a distribution over it: {setting.universe_size:,}, not {MAX_READ:,}"
-        raise InvalidArgument("universe_size", f"{problem} at most")
+def check_enumerable(name: str, setting: PublicParameters) -> None:
+    """Raise `InvalidArgument`, saying what to take instead, where a mechanism needs a list of the universe.
+
+    Args:
+        name: of the mechanism, or of what else needs the list.
+        setting: public facts.
+    """
+    if not setting.enumerable:
+        needed = f"{name} needs a list of all of them, and at most {MAX_UNIVERSE:,} fit"
+        problem = f"is {size_in_words(setting.universe_size)} possible records; {needed}; {ANY_WIDTH}"
+        raise InvalidArgument("universe_size", problem)
 
 
 def check_costs(setting: PublicParameters, data_cost: Cost, analyst_cost: Cost | None) -> None:

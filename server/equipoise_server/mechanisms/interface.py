@@ -18,6 +18,7 @@ from equipoise.model.synopsis import Synopsis
 from equipoise.queries import fixed_point
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.universe import is_enumerable
 
 GRID_BITS = fixed_point.GRID_BITS  # answers and intervals are published in units of 2^-40
 
@@ -30,7 +31,7 @@ class PublicParameters:
 
     Attributes:
         records: `n`, the number of records in the table.
-        universe_size: `|X|`, the number of possible records.
+        universe_size: `|X|`, the number of possible records, of any size.
         shares: each analyst's declared share.
         unit: what the analysts' guarantee protects, "query" or "analyst".
         data_budget: the round's budget of data privacy.
@@ -61,6 +62,11 @@ class PublicParameters:
     def protects_analysts(self) -> bool:
         """Whether the analysts are protected: their budget is finite."""
         return math.isfinite(self.analyst_budget.epsilon)
+
+    @property
+    def enumerable(self) -> bool:
+        """Whether a list of all possible records can be held."""
+        return is_enumerable(self.attributes, self.universe_size)
 
     @cached_property
     def queries(self) -> int:

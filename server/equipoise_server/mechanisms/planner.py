@@ -14,7 +14,6 @@ from equipoise.model.rounds import STANDING as ANSWERING
 from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.choice import Candidate, Refusal, Rule, by_expected_error, choose
 from equipoise_server.mechanisms.interface import Mechanism, OnStep, Outcome, PublicParameters
@@ -113,10 +112,8 @@ def alpha(plan: MechanismPlan, setting: PublicParameters) -> float:
     return unsaid + (1 - unsaid) * min(1.0, plan.max_half_width)
 
 
-def beyond_limits(plan: MechanismPlan, setting: PublicParameters) -> str:
+def beyond_limits(plan: MechanismPlan) -> str:
     """Return, in words, the limit that a plan exceeds; empty where it exceeds none."""
-    if setting.universe_size > MAX_UNIVERSE:
-        return f"tables over more than {MAX_UNIVERSE:,} possible records cannot be read"
     # The comparisons are written so that NaN exceeds the limit.
     if not plan.seconds <= MAX_SECONDS:
         return f"would take {plan.seconds:,.0f} s, more than {MAX_SECONDS:,.0f} s"
@@ -173,7 +170,7 @@ def _planned(mechanism: Mechanism | SessionMechanism, setting: PublicParameters)
 
 
 def _of(name: str, plan: MechanismPlan, setting: PublicParameters, starts: tuple[Start, ...] = ()) -> Candidate:
-    return Candidate(name, plan, None, alpha(plan, setting), beyond_limits(plan, setting), starts)
+    return Candidate(name, plan, None, alpha(plan, setting), beyond_limits(plan), starts)
 
 
 def _from_measurement(candidate: Candidate) -> bool:

@@ -15,6 +15,8 @@ from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
 START_SECONDS = 2e-3
 CELL_SECONDS = 6e-9  # of summing the histogram down to tables, for each cell of the universe
+RECORD_SECONDS = 2e-8  # of summing coded records down to one table, for each record
+PREDICATE_SECONDS = 4e-10  # of counting one predicate on coded records, for each record
 SHARE_SECONDS = 3e-5
 ALONE_SECONDS = 4e-4  # of a statement that is answered alone: counted twice, and tested with noise of its own
 STATEMENT_SECONDS = 1e-6
@@ -31,13 +33,30 @@ TILTS_A_ROUND = 24  # `hypothesis.AGAIN`, of which about half move anything
 TILT_STEP_SECONDS = 1e-3  # and at least
 PROCESS_BYTES = 200 * 2**20
 CELL_BYTES = 24
+RECORD_BYTES = 64  # of a coded record in sums, beside its categories
 QUERY_BYTES = 320
 
 
 def counting_seconds(setting: PublicParameters) -> float:
     """Return the seconds of counting all declared statements on the data once and writing their answers."""
     asked = STATEMENT_SECONDS * setting.statements + QUERY_SECONDS * setting.queries
-    return START_SECONDS + CELL_SECONDS * setting.universe_size + SHARE_SECONDS * len(setting.shares) + asked
+    tables = sum(0 if share.queries == share.statements else share.statements for share in setting.shares)
+    counted = table_seconds(setting, tables)
+    if not setting.enumerable:
+        counted += PREDICATE_SECONDS * setting.records * (setting.statements - tables)
+    return START_SECONDS + counted + SHARE_SECONDS * len(setting.shares) + asked
+
+
+def table_seconds(setting: PublicParameters, tables: int) -> float:
+    """Return the seconds of summing the data down to so many tables, once for all statements that share them."""
+    return CELL_SECONDS * setting.universe_size if setting.enumerable else RECORD_SECONDS * setting.records * tables
+
+
+def table_bytes(setting: PublicParameters) -> int:
+    """Return the peak bytes while summing the data down to tables."""
+    if setting.enumerable:
+        return CELL_BYTES * setting.universe_size
+    return (RECORD_BYTES + 4 * len(setting.attributes)) * setting.records
 
 
 def drawing_seconds(law: NoiseDistribution, count: int, streams: int) -> float:
@@ -47,8 +66,8 @@ def drawing_seconds(law: NoiseDistribution, count: int, streams: int) -> float:
 
 
 def counting_bytes(setting: PublicParameters) -> int:
-    """Return the peak bytes while counting: of the histogram and its sums, the queries and their answers."""
-    return PROCESS_BYTES + CELL_BYTES * setting.universe_size + QUERY_BYTES * setting.queries
+    """Return the peak bytes while counting: of the data and their sums, the queries and their answers."""
+    return PROCESS_BYTES + table_bytes(setting) + QUERY_BYTES * setting.queries
 
 
 def fitting_seconds(setting: PublicParameters, deviation: float) -> float:

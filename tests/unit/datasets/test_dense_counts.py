@@ -50,16 +50,16 @@ def test_every_marginal_comes_once_with_its_counts() -> None:
 
 
 @pytest.mark.parametrize("block", [1, 3, 4, 100])
-def test_occupied_cells_ascend_and_come_in_blocks(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_distinct_records_ascend_and_come_in_blocks(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dense_counts, "BLOCK", block)
     blocks = list(table().occupied())
-    assert all(len(cells) == len(counts) <= block for cells, counts in blocks)
-    cells, counts = (np.concatenate(part) for part in zip(*blocks, strict=True))
-    assert cells.tolist() == sorted({int(np.ravel_multi_index(record, SCHEMA.sizes)) for record in RECORDS})
-    assert counts.tolist() == table().dense()[cells].tolist() == [2, 3, 5, 1]
+    assert all(len(codes) == len(counts) <= block for codes, counts in blocks)
+    codes, counts = (np.concatenate(part) for part in zip(*blocks, strict=True))
+    assert [tuple(record) for record in codes.tolist()] == sorted(set(RECORDS))
+    assert counts.tolist() == [2, 3, 5, 1]
 
 
-def test_an_empty_table_has_no_occupied_cells() -> None:
+def test_an_empty_table_has_no_distinct_records() -> None:
     assert list(DenseCounts(np.zeros(4, dtype=np.int64)).occupied()) == []
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from equipoise.queries.schema import Attribute, Schema
 from equipoise_server.datasets import dense_counts
+from equipoise_server.datasets.coded_counts import CodedCounts
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import source_at
@@ -18,10 +19,18 @@ SCHEMA = Schema((Attribute("x", ("a", "b", "c")),))
 
 
 def test_the_bytes_are_those_of_the_documentation() -> None:
-    said = b"".join(number.to_bytes(8, "little") for number in (1, 5, 300, 2**40))
-    histogram = np.zeros(1000, dtype=np.int64)
-    histogram[1], histogram[300] = 5, 2**40
-    assert data_digest(DenseCounts(histogram)) == hashlib.sha256(b"equipoise data v1\n" + said).digest()
+    records = {(0, 1, 0): 5, (1, 2, 300): 2**40}
+    said = b"".join(
+        b"".join(code.to_bytes(4, "little") for code in codes) + count.to_bytes(8, "little")
+        for codes, count in records.items()
+    )
+    expected = hashlib.sha256(b"equipoise data v1\n" + said).digest()
+    histogram = np.zeros((2, 3, 500), dtype=np.int64)
+    histogram[0, 1, 0], histogram[1, 2, 300] = records.values()
+    assert data_digest(DenseCounts(histogram.reshape(-1), (2, 3, 500))) == expected
+    codes = np.array([*reversed(records)], dtype=np.uint16).T
+    coded = CodedCounts.of((2, 3, 500), codes, np.array([*reversed(records.values())]))
+    assert data_digest(coded) == expected
 
 
 def test_blocks_leave_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:

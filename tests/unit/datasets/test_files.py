@@ -302,7 +302,12 @@ def test_urls_are_no_paths() -> None:
         labels(Path("https://example.org/t.csv"), "a", "x")
 
 
-def test_the_universe_is_checked_before_the_file_is_read() -> None:
-    digits = tuple(map(str, range(1000)))
-    with pytest.raises(InvalidArgument, match="schema: has a universe of 1,000,000,000 records"):
-        source_at(Path("nowhere.csv")).counts(Schema(tuple(Attribute(name, digits) for name in "abc")))
+def test_a_table_of_any_width_is_counted(tmp_path: Path) -> None:
+    names = [f"c{number}" for number in range(100)]
+    schema = Schema(tuple(Attribute(name, tuple("0123456789")) for name in names))
+    rows = [names, ["3"] * 99 + ["7"], ["0"] * 100, ["3"] * 99 + ["7"]]
+    data = source_at(table(tmp_path / "t.csv", "\n".join(map(",".join, rows)) + "\n")).counts(schema)
+    assert (data.universe_size, data.records) == (10**100, 3)
+    ((_, counts),) = data.marginals([(0, 99)])
+    assert {(3, 7): counts[3, 7], (0, 0): counts[0, 0]} == {(3, 7): 2, (0, 0): 1}
+    assert counts.sum() == 3

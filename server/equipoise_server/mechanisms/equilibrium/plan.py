@@ -11,7 +11,7 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.rounds import MechanismPlan
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.budget_rounding import usable_rho
-from equipoise_server.mechanisms.checking import check_setting
+from equipoise_server.mechanisms.checking import check_enumerable, check_setting
 from equipoise_server.mechanisms.equilibrium import cost_model
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.costs import analyst_parts, data_parts
@@ -43,6 +43,7 @@ def planned_starts(name: str, setting: PublicParameters) -> list[Start]:
         BudgetExhausted: a budget would be exceeded.
     """
     check_setting(setting)
+    check_enumerable(name, setting)
     check_options(setting)
     printed = forces_a_game(setting) and PRIOR not in setting.options
     ways: dict[str, Callable[[], MechanismPlan]] = {NONE: lambda: plan_printed(name, setting)}

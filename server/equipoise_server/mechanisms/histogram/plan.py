@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.accounting import PrivacyEvent
-from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.errors import BudgetExhausted
 from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.box_terms import EXACT
 from equipoise.records.codec import FRACTION, canonical_object, key
-from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.answers import MAX_PARTS
 from equipoise_server.mechanisms.budget_rounding import with_samplers
 from equipoise_server.mechanisms.calibration import (
@@ -21,7 +20,7 @@ from equipoise_server.mechanisms.calibration import (
     least_gaussian,
     noise_distribution,
 )
-from equipoise_server.mechanisms.checking import check_no_options, check_setting
+from equipoise_server.mechanisms.checking import check_enumerable, check_no_options, check_setting
 from equipoise_server.mechanisms.expected_error import (
     gaussian_mean,
     mean_over_queries,
@@ -53,9 +52,7 @@ def plan_histogram(name: str, setting: PublicParameters) -> MechanismPlan:
     """Plan a round from public facts, under the mechanism's own name."""
     check_setting(setting)
     check_no_options(name, setting)
-    if setting.universe_size > MAX_UNIVERSE:
-        problem = f"is too large to put noise on every cell: {setting.universe_size:,}, not {MAX_UNIVERSE:,}"
-        raise InvalidArgument("universe_size", f"{problem} at most")
+    check_enumerable(name, setting)
     promises = [each for kind in (least_gaussian, calibrate_laplace) if (each := promise_of(kind, setting))]
     if not promises:
         raise BudgetExhausted("data_budget: is too small; sums of so much noise on each cell would not be exact")

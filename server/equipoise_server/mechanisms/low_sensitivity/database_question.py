@@ -77,8 +77,9 @@ def statistic_of(statement: CompiledStatement) -> CompiledStatistic:
 
 def database_of(sizes: tuple[int, ...], data: Counts) -> Databases:
     """Return a table as the database that statistics are computed on. `sizes`: the categories of each attribute."""
-    cells, counts = (np.concatenate(blocks) for blocks in zip(*data.occupied(), strict=True))
-    return Databases.of(sizes, cells, counts)
+    histogram = data.dense()
+    cells = np.flatnonzero(histogram)
+    return Databases.of(sizes, cells, histogram[cells])
 
 
 @dataclass(frozen=True, eq=False)

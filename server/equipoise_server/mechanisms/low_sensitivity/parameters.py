@@ -49,7 +49,7 @@ def parameters_of(plan: MechanismPlan) -> LowSensitivityParameters | PriorStatis
 
 def sizes(setting: PublicParameters, universe: int) -> Session:
     """Return the public size of a session over so many candidates, or over the records of a prior's universe."""
-    check_enumerable(setting)
+    check_enumerable("low_sensitivity", setting)
     slots = session_length(setting, slotted=True) * len(setting.shares)
     scale, asked = scale_for(declared_sensitivity(setting)), statements_asked(setting, slots)
     return Session(universe, scale, 1, slots, asked, asked)

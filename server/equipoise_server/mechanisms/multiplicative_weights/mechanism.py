@@ -91,7 +91,7 @@ class MultiplicativeWeights:
     def starts(self, setting: PublicParameters) -> list[Start]:
         """Plan a round from every prior that it may start from, best first."""
         check_setting(setting)
-        check_enumerable(setting)
+        check_enumerable(self.name, setting)
         check_options(setting.options)
         return starts_of(
             setting,

@@ -87,7 +87,7 @@ class Online:
         """Plan a session from every prior that it may start from, best first."""
         session_length(setting, slotted=False)
         check_options(setting.options)
-        check_enumerable(setting)
+        check_enumerable(self.name, setting)
         starts = starts_of(
             setting,
             {

@@ -126,6 +126,6 @@ class LinearSession:
 def sizes(setting: PublicParameters) -> Session:
     """Return the public size of a session over the records of the universe."""
     slots = session_length(setting, slotted=True) * len(setting.shares)
-    check_enumerable(setting)
+    check_enumerable("online_private", setting)
     asked = statements_asked(setting, slots)
     return Session(setting.universe_size, Scale(setting.records, 1), MAX_MOVED, slots, asked, setting.queries)

@@ -15,7 +15,8 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.marginal_tables import Axes
 from equipoise.records.codec import COUNT, canonical_object, key, list_of
 
-MAX_SETS = 1 << 10  # all triples of 16 attributes, with their pairs, are 696
+MAX_SETS = 1 << 10  # to vote for; all triples of 16 attributes, with their pairs, are 696
+MAX_RESIDUAL_SETS = 1 << 13  # whose residuals are measured; all pairs of 100 attributes are 5,050
 MAX_TABLE = 1 << 20  # cells
 
 
@@ -55,10 +56,10 @@ class Family:
         """Whether sums of half of the largest table are certified: the other half errs like them."""
         return 4 * summed >= max((table_cells(self.sizes, axes) for axes in self.sets), default=1)
 
-    def check(self) -> None:
-        """Raises `InvalidArgument` for a family that is empty or too large to vote for."""
-        if self.count > MAX_SETS:
-            problem = f"makes a family of {self.count:,} tables; at most {MAX_SETS} are allowed"
+    def check(self, most: int) -> None:
+        """Raises `InvalidArgument` for a family that is empty or has more than `most` sets."""
+        if self.count > most:
+            problem = f"makes a family of {self.count:,} tables; at most {most} are allowed"
             raise InvalidArgument("options.ways", problem)
         if self._telling and not self.sets:
             smallest = min(self.sizes[axis] for axis in self._telling)

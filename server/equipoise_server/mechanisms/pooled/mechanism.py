@@ -68,7 +68,7 @@ class Pooled:
         progress("fitting", 0, 1)
         weights = released.weights()
         progress("fitting", 1, 1)
-        synopsis = Synopsis(synthetic_records(weights, parameters.synopsis))
+        synopsis = Synopsis() if weights is None else Synopsis(synthetic_records(weights, parameters.synopsis))
         progress("answering", 0, 1)
         answers = {}
         if present:
@@ -91,8 +91,11 @@ class Pooled:
 class Released(Protocol):
     """What was measured. All else is post-processing of it."""
 
-    def weights(self) -> NDArray[np.float64]:
-        """Fit one distribution over the universe to all of it, each number weighted by its noise: float64[|X|]."""
+    def weights(self) -> NDArray[np.float64] | None:
+        """Fit one distribution over the universe to all of it, each number weighted by its noise: float64[|X|].
+
+        None where the universe is too large.
+        """
         ...
 
     def direct(self, workload: CompiledWorkload, chance: float) -> DirectAnswers:
@@ -109,7 +112,8 @@ def measured(
 ) -> Released:
     """Measure what the plan says: residuals, or the tables that are asked for."""
     if parameters.residuals is not None:
-        return ReleasedResiduals(measure_residuals(data, parameters.residuals, seed, "pooled/residuals"))
+        released = measure_residuals(data, parameters.residuals, seed, "pooled/residuals")
+        return ReleasedResiduals(released, parameters.synopsis > 0)
     demand = noisy_demand(parameters, setting, present, seed)
     tables = measure(data, parameters.rhos(demand.tolist()), seed)
     return ReleasedTables(parameters.family, tables, setting.records)
@@ -143,15 +147,19 @@ def answered(
 
     The interval is that of the measured tables, which holds whatever the synopsis says. The synopsis's value is
     delivered where it lies in the interval, as it errs less than the measurement; beyond, the synopsis is known to
-    be wrong, and the measurement itself is delivered, not cut at 0. Queries outside the family have no interval and
-    stay uncertified here.
+    be wrong, and the measurement itself is delivered, not cut at 0, as it always is where there is no synopsis.
+    Queries outside the family have no interval and stay uncertified here.
     """
     known = np.isfinite(direct.reach)
     # Two units: the measurement's rounding, and the half-width's.
     half_widths = np.where(known, on_grid_upwards(np.where(known, direct.reach, 0), records, 2), 0)
     measured = np.rint(direct.counts * (2.0**GRID_BITS / records)).astype(np.int64)
     errors = on_grid_upwards(direct.deviation, records)
-    tables, values = answers_within(measured, GaussianNoise.method, half_widths, errors), synopsis.answers(together)
+    tables = answers_within(measured, GaussianNoise.method, half_widths, errors)
+    if not len(synopsis):
+        certified = known & (half_widths <= parameters.certified)
+        return with_answers(uncertified(np.clip(measured, 0, ONE)), certified, tables[certified])
+    values = synopsis.answers(together)
     inside = (tables.lows <= values) & (values <= tables.highs)
     possible = np.where(known & ~inside, np.clip(measured, 0, ONE), values)
     certified = known & (half_widths <= parameters.certified)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -9,9 +10,9 @@ from equipoise.errors import InvalidArgument
 from equipoise_server.mechanisms.equilibrium.options import real, whole
 from equipoise_server.mechanisms.expected_error import holds_conditions
 from equipoise_server.mechanisms.interface import PublicParameters
-from equipoise_server.mechanisms.pooled.family import MAX_TABLE
+from equipoise_server.mechanisms.pooled.family import MAX_RESIDUAL_SETS, MAX_SETS, MAX_TABLE
 
-MAX_UNIVERSE = 1 << 24  # records: the fit visits each of them at every step, and holds ten numbers for it
+MAX_FITTED = 1 << 24  # possible records that the fit visits at every step, with ten numbers for each
 WAYS = 3
 CELLS = 1 << 16
 FLOOR = Fraction(2, 3)
@@ -30,7 +31,8 @@ class Options:
     measured instead of tables; None: where they are expected to err less. `repair_share`: the part of the data's
     budget kept for statements outside the family, which stay uncertified where it is 0. Where a share holds
     conditions it is a twentieth, unless an option says otherwise: nothing public tells how many attributes these
-    are about.
+    are about. Where the universe is too large for a fit, residuals are measured, nothing is repaired, and there is
+    no synthetic table.
     """
 
     ways: int
@@ -58,6 +60,20 @@ LIMITS: dict[str, tuple[float, float, bool]] = {
     "repair_rounds": (1, 512, True),
 }
 OF_REPAIR = ("cut_off", "threshold", "repair_rounds")
+UNFITTED = {"synopsis": None, "residuals": 1, "repair_share": 0}  # what they may be where nothing is fitted
+
+
+def is_fitted(setting: PublicParameters) -> bool:
+    """Return whether the universe is small enough for a distribution that is fitted to what was measured."""
+    return setting.enumerable and setting.universe_size <= MAX_FITTED
+
+
+def usual_ways(telling: int, most: int) -> int:
+    """Return the attributes of the largest tables of at most `most` sets. `telling`: of two categories or more."""
+    ways = max(1, min(WAYS, telling))
+    while ways > 1 and sum(math.comb(telling, each) for each in range(1, ways + 1)) > most:
+        ways -= 1
+    return ways
 
 
 def read_options(setting: PublicParameters) -> Options:
@@ -71,7 +87,14 @@ def read_options(setting: PublicParameters) -> Options:
         if is_whole and value != int(value):
             raise InvalidArgument(f"options.{name}", "must be a whole number")
 
-    conditions = any(holds_conditions(share) for share in setting.shares)
+    fits = is_fitted(setting)
+    for name, allowed in UNFITTED.items():
+        if not fits and setting.options.get(name, allowed) != allowed:
+            problem = (
+                f"needs a distribution, which is fitted to at most {MAX_FITTED:,} possible records; leave it out"
+            )
+            raise InvalidArgument(f"options.{name}", problem)
+    conditions = fits and any(holds_conditions(share) for share in setting.shares)
     repair_share = Fraction(str(setting.options.get("repair_share", REPAIR_SHARE if conditions else 0)))
     for name in OF_REPAIR:
         if name in setting.options and not repair_share:
@@ -82,12 +105,12 @@ def read_options(setting: PublicParameters) -> Options:
             )
     options, telling = setting.options, sum(size > 1 for size in setting.attributes)
     return Options(
-        ways=whole(options, "ways", max(1, min(WAYS, telling))),
+        ways=whole(options, "ways", usual_ways(telling, MAX_SETS if fits else MAX_RESIDUAL_SETS)),
         cells=whole(options, "cells", CELLS),
         floor=Fraction(str(options.get("floor", FLOOR))),
         least=real(options, "least", LEAST),
         summed=real(options, "summed", MAX_TABLE if all(map(holds_conditions, setting.shares)) else 1),
-        synopsis=whole(options, "synopsis", RECORDS),
-        residuals=bool(options["residuals"]) if "residuals" in options else None,
+        synopsis=whole(options, "synopsis", RECORDS) if fits else 0,
+        residuals=bool(options["residuals"]) if "residuals" in options else None if fits else True,
         repair_share=repair_share,
     )

@@ -18,8 +18,8 @@ from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.pooled.allocation import shares_of
 from equipoise_server.mechanisms.pooled.demand import NO_VOTES, Demand, demand_parts, plan_demand
-from equipoise_server.mechanisms.pooled.family import Family, table_cells
-from equipoise_server.mechanisms.pooled.options import MAX_UNIVERSE, Options, read_options
+from equipoise_server.mechanisms.pooled.family import MAX_RESIDUAL_SETS, MAX_SETS, Family, table_cells
+from equipoise_server.mechanisms.pooled.options import Options, is_fitted, read_options
 from equipoise_server.mechanisms.pooled.outside import (
     budget_beside,
     places_for,
@@ -37,7 +37,7 @@ from equipoise_server.mechanisms.pooled.residual_plan import (
 from equipoise_server.mechanisms.pooled.tables_plan import tables_expected_error, tables_half_width
 from equipoise_server.mechanisms.repair.parameters import REPAIR, Repair
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
-from equipoise_server.mechanisms.running_time import PROCESS_BYTES, counting_seconds
+from equipoise_server.mechanisms.running_time import PROCESS_BYTES, counting_seconds, table_bytes, table_seconds
 
 SLACK = 1 + 1e-5  # on promises: more than doubles and the units of answers can err
 NO_LARGER = 1 << GRID_BITS
@@ -47,6 +47,7 @@ STEP_SECONDS = 4e-8  # of one step, for each cell of the universe
 TABLE_SECONDS = 2.5e-5  # of one step, for each table
 SET_SECONDS = 1.2e-4  # of one step, for each set whose residual is measured
 VOTER_SECONDS = 2e-4
+ESTIMATE_SECONDS = 1e-5  # of one query that is answered from the measured tables alone
 FITTED_BYTES = 80
 ANSWER_BYTES = 140
 
@@ -57,7 +58,8 @@ class PooledParameters(Parameters):
 
     `rho`: of all tables together, in units of 10^-12. `floor`: the part of it that each of the family's largest
     tables gets at least. `chance`: that one estimate errs beyond its reach. `certified`: the largest half-width
-    of an answer certified by the tables, in units of 2^-40. `synopsis`: records of the synthetic table.
+    of an answer certified by the tables, in units of 2^-40. `synopsis`: records of the synthetic table; 0 where
+    nothing is fitted.
     `residuals`: what is measured instead of tables, and its noise; there are no votes then, and `rho` is all that
     it costs. `repair`: how statements outside the family are answered; None where they stay uncertified.
     """
@@ -192,13 +194,8 @@ def family_of(setting: PublicParameters, options: Options) -> Family:
         raise InvalidArgument(
             "attributes", "must be given: pooled measures tables of attributes, and needs the size of each"
         )
-    if setting.universe_size > MAX_UNIVERSE:
-        raise InvalidArgument(
-            "universe_size",
-            f"is {setting.universe_size:,} records; pooled visits each of them, and at most {MAX_UNIVERSE:,}",
-        )
     family = Family(setting.attributes, options.ways, options.cells)
-    family.check()
+    family.check(MAX_SETS if is_fitted(setting) else MAX_RESIDUAL_SETS)
     return family
 
 
@@ -210,6 +207,9 @@ def chance_of(setting: PublicParameters, family: Family, parts: int) -> float:
 
 def predicted_seconds(setting: PublicParameters, family: Family, noise: ResidualNoise | None) -> float:
     """Return a rough prediction of a run on one ordinary core: votes, counting and answering, and the fit."""
+    if not is_fitted(setting):
+        answering = VOTER_SECONDS * len(setting.shares) + ESTIMATE_SECONDS * setting.queries
+        return table_seconds(setting, len(family.sets)) + answering
     measured = TABLE_SECONDS * len(family.largest) if noise is None else SET_SECONDS * len(family.sets)
     steps = FIT_STEPS * (STEP_SECONDS * setting.universe_size + measured)
     return counting_seconds(setting) + VOTER_SECONDS * len(setting.shares) + steps
@@ -217,4 +217,5 @@ def predicted_seconds(setting: PublicParameters, family: Family, noise: Residual
 
 def predicted_memory(setting: PublicParameters) -> int:
     """Return a rough prediction of the peak, in bytes."""
-    return PROCESS_BYTES + FITTED_BYTES * setting.universe_size + ANSWER_BYTES * setting.queries
+    held = FITTED_BYTES * setting.universe_size if is_fitted(setting) else table_bytes(setting)
+    return PROCESS_BYTES + held + ANSWER_BYTES * setting.queries

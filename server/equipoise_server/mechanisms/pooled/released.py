@@ -17,6 +17,7 @@ from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.pooled.direct import DirectAnswers, direct_answers
 from equipoise_server.mechanisms.pooled.family import Family
+from equipoise_server.mechanisms.pooled.independent import independent_counts
 from equipoise_server.mechanisms.pooled.measured import MeasuredTable, estimate
 from equipoise_server.mechanisms.pooled.synopsis import fitted_weights
 from equipoise_server.mechanisms.residuals.estimates import estimates_of, outside_of
@@ -45,12 +46,20 @@ class ReleasedTables:
 
 @dataclass(frozen=True, eq=False)
 class ReleasedResiduals:
-    """The residuals of a family."""
+    """The residuals of a family.
+
+    Attributes:
+        measured: the released numbers.
+        fitted: whether a distribution over the universe is fitted to them.
+    """
 
     measured: Measured
+    fitted: bool
 
-    def weights(self) -> NDArray[np.float64]:
-        """Return the distribution fitted to all residuals: float64[|X|]."""
+    def weights(self) -> NDArray[np.float64] | None:
+        """Return the distribution fitted to all residuals: float64[|X|]; None where none is."""
+        if not self.fitted:
+            return None
         queries, records = ResidualQueries(self.measured.noise.family), self.measured.records
         numbers, variances = queries.measured(self.measured), queries.variances(self.measured)
         return fit(queries, numbers / records, variances / records**2).distribution
@@ -65,4 +74,6 @@ class ReleasedResiduals:
         reach = np.full(workload.query_count, np.inf)
         counts[known], deviation[known] = estimates.counts, np.sqrt(estimates.variances)
         reach[known] = math.sqrt(2 * math.log(2 / chance)) * deviation[known] * (1 + 1e-9) + estimates.slack
+        if outside and not self.fitted:
+            counts[~known] = independent_counts(some_statements(workload, sorted(outside)), self.measured)
         return DirectAnswers(counts, reach, deviation)

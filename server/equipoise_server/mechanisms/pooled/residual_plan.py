@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.accounting.residuals import axis_levels
 from equipoise.queries.marginal_tables import Axes
 from equipoise_server.mechanisms.expected_error import (
     UNIFORM,
@@ -27,6 +28,8 @@ from equipoise_server.mechanisms.expected_error import (
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.pooled.family import Family, table_cells
 from equipoise_server.mechanisms.pooled.measured import reach
+from equipoise_server.mechanisms.pooled.options import is_fitted
+from equipoise_server.mechanisms.prior.forecast import INDEPENDENT
 from equipoise_server.mechanisms.residuals.allocation import least_summed
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
@@ -36,6 +39,7 @@ from equipoise_server.mechanisms.residuals.variances import (
     product_variances,
 )
 
+MAX_RESIDUALS = 1 << 14  # with levels: each has a number in the plan
 CONDITION_PART = 0.85  # of the estimate's error that the fit leaves of conditions, measured on Adult
 
 
@@ -47,7 +51,15 @@ def plan_residuals(setting: PublicParameters, family: Family, rho: Fraction) -> 
     along ordered attributes.
     """
     conditions = all(holds_conditions(share) for share in setting.shares)
-    return _least(family, setting.ordered, rho, conditions)
+    return _least(family, measured_by_levels(setting, family), rho, conditions)
+
+
+def measured_by_levels(setting: PublicParameters, family: Family) -> tuple[int, ...]:
+    """Return the ordered attributes; none where their levels make more residuals than plans can hold."""
+    ordered = frozenset(setting.ordered)
+    levels = [axis_levels(size, axis in ordered) for axis, size in enumerate(family.sizes)]
+    residuals = sum(math.prod(levels[axis] for axis in axes) for axes in family.sets)
+    return setting.ordered if residuals <= MAX_RESIDUALS else ()
 
 
 @lru_cache(maxsize=32)
@@ -69,16 +81,22 @@ def residuals_half_width(noise: ResidualNoise, family: Family, chance: float, su
 
 
 def residuals_expected_error(setting: PublicParameters, noise: ResidualNoise, family: Family) -> float:
-    """Return the mean error that is expected of answers fitted to all residuals."""
+    """Return the mean error that is expected of answers fitted to all residuals.
+
+    Without a fit, cells err as their noise does; conditions may be about more attributes than any table of the
+    family, so that they are not expected to err less than products of single attributes' tables.
+    """
     cells = [table_cells(family.sizes, axes) for axes in family.largest]
     means = [_mean(cell_variances(noise, axes)) for axes in family.largest]
     every = sum(cells)
     total = math.fsum(each * math.sqrt(mean) for each, mean in zip(cells, means, strict=True))
     deviation = total / max(1, every) / setting.records
-    cell = gaussian_mean(deviation**2) * residual_fit_part(deviation, every / max(1, len(cells)))
+    fits = is_fitted(setting)
+    left = residual_fit_part(deviation, every / max(1, len(cells))) if fits else 1.0
+    cell = gaussian_mean(deviation**2) * left
     pairs: list[Axes] = [axes for axes in family.sets if len(axes) == 2]
-    condition = at_most(CONDITION_PART * _box_error(noise, pairs or family.largest) / setting.records, UNIFORM)
-
+    box = _box_error(noise, pairs or family.largest) / setting.records
+    condition = at_most(CONDITION_PART * box, UNIFORM) if fits else max(INDEPENDENT, min(box, UNIFORM))
     return mean_over_queries(setting, lambda share: min(1.0, mixed_error(share, condition, cell)))
 
 

@@ -122,7 +122,7 @@ def plan_prior(setting: PublicParameters, rho: float | Fraction) -> PriorParamet
     """
     if not setting.attributes:
         raise InvalidArgument("options.prior", "needs the sizes of all attributes; set it to none")
-    check_enumerable(setting)
+    check_enumerable("a prior", setting)
     if rho <= 0:
         raise BudgetExhausted("data_budget: leaves nothing for a prior; raise it, or set prior to none")
     tables = tables_of(setting.attributes)
@@ -140,7 +140,7 @@ def standing_prior(setting: PublicParameters) -> PriorParameters:
         InvalidArgument: the options name no measurement of these attributes, or the universe is too large.
     """
     named = named_measurement(setting)
-    check_enumerable(setting)
+    check_enumerable("a prior", setting)
     return PriorParameters.of(named.noise, named.numbers)
 
 

@@ -24,7 +24,7 @@ def plan_projection(name: str, setting: PublicParameters) -> MechanismPlan:
     """Plan a round from public facts, under the mechanism's own name."""
     check_no_options(name, setting)
     plan = GAUSSIAN.plan(setting)
-    check_enumerable(setting)
+    check_enumerable(name, setting)
     parameters = NoiseParameters.from_json(plan.parameters)
     return replace(
         plan,

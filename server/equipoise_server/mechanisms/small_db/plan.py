@@ -14,6 +14,7 @@ from equipoise.accounting import (
 from equipoise.accounting import exponential_mechanism_rho as draws_rho
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.rounds import MechanismPlan
+from equipoise.queries.universe_size import size_in_words
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, key
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, usable_rho, with_samplers
 from equipoise_server.mechanisms.checking import check_setting
@@ -87,7 +88,9 @@ def feasible_sizes(setting: PublicParameters) -> range:
             raise InvalidArgument(f"options.{option}", "unknown; there is database_size")
     if universe > MAX_DATABASES:
         largest = f"with one record each, {MAX_DATABASES:,} possible records"
-        raise InvalidArgument("universe_size", f"has {universe:,} possible records, but {limit}: {largest}")
+        raise InvalidArgument(
+            "universe_size", f"has {size_in_words(universe)} possible records, but {limit}: {largest}"
+        )
     most = 1
     while most < MAX_SIZE and number_of_databases(universe, most + 1) <= MAX_DATABASES:
         most += 1

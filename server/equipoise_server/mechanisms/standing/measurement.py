@@ -26,11 +26,12 @@ from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.residuals.measurement import measure
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.running_time import (
-    CELL_SECONDS,
     DRAW_SECONDS,
     GAUSSIAN_SECONDS,
     PROCESS_BYTES,
     START_SECONDS,
+    table_bytes,
+    table_seconds,
 )
 from equipoise_server.mechanisms.standing.plan import cell_error, half_width
 from equipoise_server.mechanisms.standing.reach import log_chance
@@ -73,8 +74,8 @@ class Measurement:
             [ZcdpEvent("residuals", charged)],
             max_half_width=half_width(noise, log_chance(setting.beta), setting.records),
             expected_error=stated(cell_error(noise, noise.largest) / setting.records),
-            seconds=START_SECONDS + CELL_SECONDS * setting.universe_size + drawn,
-            memory_bytes=PROCESS_BYTES + CELL_BYTES * (setting.universe_size + cells),
+            seconds=START_SECONDS + table_seconds(setting, len(noise.family.sets)) + drawn,
+            memory_bytes=PROCESS_BYTES + table_bytes(setting) + CELL_BYTES * cells,
         )
 
     def run(

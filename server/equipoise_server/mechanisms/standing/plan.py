@@ -15,7 +15,6 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.marginal_tables import Axes
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key
-from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.expected_error import COVERED, gaussian_mean, mean_over_queries, only_predicates
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -74,8 +73,9 @@ def plan_standing(name: str, setting: PublicParameters) -> MechanismPlan:
     check_setting(setting)
     measurement = named_measurement(setting)
     noise, log = measurement.noise, log_chance(setting.beta)
-    enumerable = setting.universe_size <= MAX_UNIVERSE
-    fitting = SWEEP_SECONDS * SWEEPS * len(noise.largest) * setting.universe_size if enumerable else 0.0
+    enumerable = setting.enumerable
+    records = setting.universe_size if enumerable else 0  # over which a distribution is fitted
+    fitting = SWEEP_SECONDS * SWEEPS * len(noise.largest) * records
     return make_plan(
         name,
         setting,
@@ -84,7 +84,7 @@ def plan_standing(name: str, setting: PublicParameters) -> MechanismPlan:
         max_half_width=half_width(noise, log, setting.records),
         expected_error=expected_error(noise, setting),
         seconds=START_SECONDS + fitting + ANSWER_SECONDS * setting.statements + QUERY_SECONDS * setting.queries,
-        memory_bytes=2 * FITTING_BYTES * setting.universe_size * enumerable + QUERY_BYTES * setting.queries,
+        memory_bytes=2 * FITTING_BYTES * records + QUERY_BYTES * setting.queries,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Integer, MetaData
+from sqlalchemy import BigInteger, Dialect, Integer, MetaData, Text, TypeDecorator
 
 metadata = MetaData(
     naming_convention={
@@ -16,3 +16,16 @@ metadata = MetaData(
 
 # SQLite numbers rows by itself only in a column declared INTEGER.
 Position = BigInteger().with_variant(Integer(), "sqlite")
+
+
+class AnyInteger(TypeDecorator[int]):
+    """Whole numbers of any size, stored as their decimal digits: databases have none beyond 64 bits."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: int | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        return None if value is None else str(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> int | None:  # noqa: ARG002
+        return None if value is None else int(value)

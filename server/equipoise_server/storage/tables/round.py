@@ -16,7 +16,7 @@ from sqlalchemy import (
     Text,
 )
 
-from equipoise_server.storage.tables.metadata import Position, metadata
+from equipoise_server.storage.tables.metadata import AnyInteger, Position, metadata
 
 # `account`: the first dataset with the same people, whose name their account has. Only the first one has the caps:
 # `analyst_epsilon`, `analyst_delta` are the cap that analysts' accounts are opened with; `analyst_order` is the
@@ -56,7 +56,7 @@ rounds = Table(
     Column("terms", Text, nullable=False),
     Column("plan", Text, nullable=False),
     Column("records", BigInteger, nullable=False),
-    Column("universe_size", BigInteger, nullable=False),
+    Column("universe_size", AnyInteger, nullable=False),
     Column("seed_commitment", LargeBinary, nullable=False),
     Column("sealed_seed", LargeBinary, nullable=False),
     Column("open_time", BigInteger, nullable=False),

@@ -124,7 +124,7 @@ def test_the_largest_sizes_are_planned_within_both_budgets(unit: str, play: str 
     case = replace(
         setting(),
         records=2**36,
-        universe_size=2**40,
+        universe_size=2**26,
         shares=tuple(Share(f"analyst-{i}", 1_000_000, 1_000_000) for i in range(1000)),
         unit=unit,
         data_budget=Budget(1.0, 1e-17),

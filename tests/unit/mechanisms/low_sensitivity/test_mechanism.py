@@ -35,7 +35,7 @@ from equipoise.queries.statements import (
     Variance,
     median,
 )
-from equipoise.queries.statistics import grid_units
+from equipoise.queries.statistics import Databases, grid_units
 from equipoise.queries.workload_compiler import compile_single
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Outcome, PublicParameters
@@ -55,11 +55,15 @@ SEED = bytes(range(32))
 
 def played(case: PublicParameters, histogram: NDArray[np.int64], seed: bytes = SEED) -> Outcome:
     plan = MECHANISM.plan(case)
-    return play(MECHANISM, case, plan, DenseCounts(histogram), everything_asked(case), seed, silent)
+    return play(MECHANISM, case, plan, DenseCounts(histogram, SCHEMA.sizes), everything_asked(case), seed, silent)
+
+
+def database(histogram: NDArray[np.int64]) -> Databases:
+    return database_of(SCHEMA.sizes, DenseCounts(histogram, SCHEMA.sizes))
 
 
 def truths(case: PublicParameters, histogram: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-    data = database_of(case.attributes, DenseCounts(histogram))
+    data = database_of(case.attributes, DenseCounts(histogram, SCHEMA.sizes))
     return {
         name: np.concatenate([statistic_of(each).values(data) for each in asked.statements])
         for name, asked in everything_asked(case).items()
@@ -169,10 +173,7 @@ def test_no_truth_moves_further_than_the_scale_says_on_any_small_table() -> None
     for statement in STATEMENTS:
         statistic = statistic_of(compiled(statement))
         scale = scale_for(statistic.sensitivity(3))
-        truth = [
-            int(DatabaseQuestion(statistic, single, database_of(SCHEMA.sizes, DenseCounts(each)), scale).truth()[0])
-            for each in some
-        ]
+        truth = [int(DatabaseQuestion(statistic, single, database(each), scale).truth()[0]) for each in some]
         for one, other in itertools.combinations(range(len(some)), 2):
             if np.abs(some[one] - some[other]).sum() == 2:
                 assert abs(truth[one] - truth[other]) <= scale.sensitivity
@@ -189,7 +190,7 @@ def test_candidates_count_by_how_often_they_are_held() -> None:
     for statement in STATEMENTS:
         statistic = statistic_of(compiled(statement))
         question = DatabaseQuestion(statistic, candidates, candidates, scale_for(Fraction(1, 100)))
-        values = [int(statistic.values(database_of(SCHEMA.sizes, DenseCounts(each)))[0]) for each in tables]
+        values = [int(statistic.values(database(each))[0]) for each in tables]
         weighted = sum(value * int(times) for value, times in zip(values, often, strict=True))
         assert question.multiset_answers(often).tolist() == [weighted // int(often.sum())]
         up, down = (question.direction(np.array([sign])) for sign in (1, -1))
@@ -199,7 +200,7 @@ def test_candidates_count_by_how_often_they_are_held() -> None:
 
 def test_a_predicate_is_the_fraction_of_records_for_which_it_holds() -> None:
     candidates, half = read_candidates(setting()), attribute("c") == "a"
-    data = database_of(SCHEMA.sizes, DenseCounts(table(1000, 0.3)))
+    data = database(table(1000, 0.3))
     statistic = statistic_of(compiled(half))
     workload = compile_single(half, SCHEMA)
     assert statistic.values(data).tolist() == [(int(workload.counts(table(1000, 0.3))[0]) << 40) // 1000]
@@ -216,7 +217,9 @@ def test_only_what_statements_come_to_is_seen_of_the_data() -> None:
             name: replace(each, statements=tuple(compiled(Quantile("x", 0.0, 0.5)) for _ in each.statements))
             for name, each in everything_asked(case).items()
         }
-        told.append(play(MECHANISM, case, MECHANISM.plan(case), DenseCounts(histogram), asked, SEED, silent))
+        told.append(
+            play(MECHANISM, case, MECHANISM.plan(case), DenseCounts(histogram, SCHEMA.sizes), asked, SEED, silent)
+        )
     for name in ("alice", "bob"):
         np.testing.assert_array_equal(told[0].answers[name].values, told[1].answers[name].values)
         np.testing.assert_array_equal(told[0].answers[name].methods, told[1].answers[name].methods)
@@ -235,12 +238,12 @@ def test_a_session_goes_on_after_a_restart_as_if_nothing_had_been() -> None:
     case, histogram = setting(), table(20_000, 0.4)
     plan, asked = MECHANISM.plan(case), everything_asked(case)
     order = sorted((slot, name, i) for name, each in asked.items() for i, slot in enumerate(each.slots.tolist()))
-    whole = MECHANISM.start(case, plan, DenseCounts(histogram), SEED)
+    whole = MECHANISM.start(case, plan, DenseCounts(histogram, SCHEMA.sizes), SEED)
     first = [whole.answer(slot, asked[name].statements[i]) for slot, name, i in order]
-    again = MECHANISM.start(case, plan, DenseCounts(histogram), SEED)
+    again = MECHANISM.start(case, plan, DenseCounts(histogram, SCHEMA.sizes), SEED)
     for count, (slot, name, i) in enumerate(order):
         if count == len(order) // 2:
-            again = MECHANISM.start(case, plan, DenseCounts(histogram), SEED)
+            again = MECHANISM.start(case, plan, DenseCounts(histogram, SCHEMA.sizes), SEED)
             for earlier, who, place in order[:count]:
                 again.answer(earlier, asked[who].statements[place])
         answer = again.answer(slot, asked[name].statements[i])

@@ -156,13 +156,21 @@ def test_the_charges_are_the_caps() -> None:
     [
         ({"attributes": ()}, "attributes", "must be given"),
         ({"attributes": (16, 7, 15)}, "attributes", "multiply"),
-        ({"universe_size": 2**25, "attributes": (2**12, 2**13)}, "universe_size", "at most 16,777,216"),
+        (
+            {"universe_size": 2**25, "attributes": (2**12, 2**13), "options": {"synopsis": 9}},
+            "options.synopsis",
+            "at most 16,777,216",
+        ),
         ({"options": {"cells": 1}}, "options.cells", "between 2"),
         ({"options": {"ways": 1.5}}, "options.ways", "whole"),
         ({"options": {"floor": 0}}, "options.floor", "between 0.01"),
         ({"options": {"floor": float("nan")}}, "options.floor", "between"),
         ({"options": {"ways": True}}, "options.ways", "number"),
-        ({"universe_size": 2**22, "attributes": (2,) * 22}, "options.ways", "1,793 tables; at most 1024"),
+        (
+            {"universe_size": 2**22, "attributes": (2,) * 22, "options": {"ways": 3}},
+            "options.ways",
+            "1,793 tables; at most 1024",
+        ),
         ({"universe_size": 9, "attributes": (3, 3), "options": {"cells": 2}}, "options.cells", "allows no table"),
     ],
 )

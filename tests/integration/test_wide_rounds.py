@@ -1,0 +1,160 @@
+"""Rounds of a real server on a table whose possible records cannot be listed: from the file to a replay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from harness.client_command import answered
+from harness.server_process import EACH_ITS_SEED, HURRIED, make_state, running
+from numpy.typing import NDArray
+
+from equipoise.clients.analyst import Client
+from equipoise.clients.operator import Operator
+from equipoise.errors import InvalidArgument
+from equipoise.model.accounts import Budget
+from equipoise.model.results import AnswerMethod
+from equipoise.model.rounds import AUTO, Share, Terms
+from equipoise.profile.profile import Profile
+from equipoise.queries.predicates import Predicate, attribute
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise_server.cli import main as run_server_command
+from equipoise_server.datasets.source import source_at
+
+ATTRIBUTES, RECORDS = 13, 400
+LETTERS = tuple("abcdefgh")
+EDGES = tuple(float(edge) for edge in range(9))
+SCHEMA = Schema(
+    (
+        Attribute("hour", tuple(f"[{edge}, {edge + 1})" for edge in range(8)), EDGES, ordered=True),
+        *(Attribute(f"c{number}", LETTERS) for number in range(1, ATTRIBUTES)),
+    )
+)
+BUDGET, CAP = Budget(2.0, 1e-5), Budget(40.0, 1e-3)
+NEAR = attribute("hour").between(2, 6) & (attribute("c3") == "a")
+FAR: Predicate = (attribute("c2") == "a") & (attribute("c4") == "b") & (attribute("c6") == "c")
+FAR &= (attribute("c8") == "d") | (attribute("c10") == "e")
+ASKED: dict[str, tuple[Statement, ...]] = {
+    "ann": (Marginal(("c1", "c12")), NEAR, Marginal(("hour",))),
+    "bob": (attribute("c5").isin(["a", "b"]), FAR, ~FAR),
+}
+MECHANISMS = (AUTO, "laplace", "pooled", "standing")
+
+
+def rows() -> NDArray[np.int64]:
+    """Records whose attributes depend on one another: int64[records, attributes]."""
+    choose = np.random.default_rng(13)
+    first = choose.integers(0, 8, RECORDS)
+    other = np.minimum(7, choose.geometric(0.4, (RECORDS, ATTRIBUTES - 1)) - 1)
+    return np.column_stack([first, (other + first[:, None] // 3) % 8])
+
+
+def write_table(path: Path) -> None:
+    lines = [",".join(SCHEMA.names)]
+    lines += [",".join([f"{row[0]}.5", *(LETTERS[code] for code in row[1:])]) for row in rows().tolist()]
+    path.write_text("\n".join(lines) + "\n")
+
+
+@dataclass(frozen=True)
+class Released:
+    """A deployment's directory, and its released rounds by mechanism."""
+
+    directory: Path
+    rounds: dict[str, str]
+
+    @property
+    def state(self) -> Path:
+        return self.directory / "state"
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Released]:
+    directory = tmp_path_factory.mktemp("wide")
+    state = make_state(directory / "state", HURRIED)
+    write_table(state / "data" / "table.csv")
+    with ExitStack() as stack:
+        server = stack.enter_context(running(state, script=EACH_ITS_SEED))
+        for name in ("operator", "auditor"):
+            path = state / "profiles" / name / "profile.toml"
+            path.write_text(path.read_text().replace(Profile.load(path.parent).target, f"127.0.0.1:{server.port}"))
+        operator = stack.enter_context(Operator.from_profile(state / "profiles" / "operator"))
+        assert operator.register_dataset("wide", "table.csv", SCHEMA, CAP, CAP).schema.universe_size == 2**39
+        clients = {}
+        for name in ASKED:
+            operator.add_analyst(name, directory / name)
+            clients[name] = stack.enter_context(Client.from_profile(directory / name))
+        shares = tuple(Share(name, 3, 80) for name in ASKED)
+        once = Terms("wide", (), BUDGET, None, mechanism="measurement", options={"family": "pairs"})
+        rounds = {"measurement": operator.open(once).round.id}
+        for _ in operator.watch(rounds["measurement"]):
+            pass  # the server does it all by itself
+        for mechanism in MECHANISMS:
+            terms = Terms("wide", shares, BUDGET, BUDGET, mechanism=mechanism)
+            round_id = rounds[mechanism] = operator.open(terms).round.id
+            for name, asked in ASKED.items():
+                clients[name].submit(round_id, asked[:1] if mechanism == "standing" else asked)
+            operator.seal(round_id)
+            operator.run_to_completion(round_id)
+            operator.release(round_id)
+            clients["ann"].wait(round_id)
+        for mechanism in ("equilibrium", "histogram", "projection"):
+            with pytest.raises(InvalidArgument, match=r"about 2\^39 possible records; .*; take pooled, gaussian"):
+                operator.open(Terms("wide", shares, BUDGET, BUDGET, mechanism=mechanism))
+        yield Released(directory, rounds)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_results_have_intervals_that_hold(released: Released, mechanism: str) -> None:
+    data = source_at(released.state / "data" / "table.csv").counts(SCHEMA)
+    records = rows()
+    for name, asked in ASKED.items():
+        with Client.from_profile(released.directory / name) as client:
+            results = client.results(released.rounds[mechanism])
+        own = asked[:1] if mechanism == "standing" else asked
+        truths = data.count(compile_workload(own, SCHEMA))
+        assert not results.answers.misses(truths / RECORDS).any()
+        certified = results.answers.certified
+        if mechanism == "pooled" and name == "bob":
+            # What no table of up to three attributes tells has a value, and no interval.
+            assert certified.tolist() == [True, False, False]
+            assert results.methods.tolist()[1:] == [AnswerMethod.UNCERTIFIED] * 2
+            assert results.answers.values[1] < results.answers.values[2]
+        else:
+            assert certified.all()
+    assert int(truths[0]) == int(np.isin(records[:, 5], [0, 1]).sum())
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_analysts_verify_what_they_got(
+    released: Released, mechanism: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ASKED:
+        bundle = tmp_path / name
+        with Client.from_profile(released.directory / name) as client:
+            bundle.write_bytes(client.bundle(released.rounds[mechanism]).to_bytes())
+        assert answered(capsys, released.directory / name, "verify", bundle)["verified"]
+
+
+def test_an_auditor_finds_all_in_order(released: Released, capsys: pytest.CaptureFixture[str]) -> None:
+    profile = released.state / "profiles" / "auditor"
+    found = answered(capsys, profile, "audit", "verify")
+    assert {each["outcome"] for each in found["checks"]} <= {"passed", "not checked"}
+
+
+@pytest.mark.parametrize("mechanism", ["measurement", *MECHANISMS])
+def test_every_round_is_replayed_to_the_byte(
+    released: Released, mechanism: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = str(released.state)
+    with pytest.raises(SystemExit) as stopped:
+        run_server_command(["audit", "replay", released.rounds[mechanism], "--state", state, "--json"])
+    out = capsys.readouterr().out
+    assert not stopped.value.code, out
+    assert json.loads(out)["difference"] is None
