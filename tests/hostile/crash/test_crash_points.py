@@ -6,6 +6,7 @@ import json
 import subprocess
 import time
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from harness.answers import flat
 from harness.crash.dying_server import KILLED, SECONDS, DyingServer, Persisting, dying_server, kept_alive
 from harness.preloaded import start
-from harness.rounds_bench import Bench
+from harness.rounds_bench import Bench, HandClock
 from harness.server_process import make_state
 from harness.stores import back_up, restore
 from sqlalchemy import select
@@ -214,7 +215,7 @@ def test_a_write_off_killed_at_every_point_and_run_again_counts_nothing_twice(
     state, sqlite = tmp_path / "state", store_url.startswith("sqlite")
     make_state(state, store="sqlite:///equipoise.db" if sqlite else store_url)
     url = f"sqlite:///{state / 'equipoise.db'}" if sqlite else store_url
-    bench = Bench(state, url)
+    bench = Bench(state, url, HandClock(datetime.now(UTC)))
     bench.stop()
     copy = back_up(url)
     bench.restart()

@@ -11,6 +11,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share, Terms
 from equipoise.model.terms_checks import MAX_COUNT
+from equipoise.queries.schema import MAX_ATTRIBUTES
 from equipoise.v1 import types_pb2
 from equipoise.wire.terms import terms_from_message
 
@@ -77,7 +78,7 @@ def setting_share(name: str, value: object) -> Change:
         (setting_share("sensitivity", 21), "terms.shares[0].sensitivity"),
         (setting_share("sensitivity", 2**64 - 1), "terms.shares[0].sensitivity"),
         (setting_share("support", MAX_COUNT + 1), "terms.shares[0].support"),
-        (setting_share("ways", 61), "terms.shares[0].ways"),
+        (setting_share("ways", MAX_ATTRIBUTES + 1), "terms.shares[0].ways"),
         (setting("options", "{"), "terms.options"),
         (setting("options", "[]"), "terms.options"),
         (setting("options", '{"a": NaN}'), "terms.options"),

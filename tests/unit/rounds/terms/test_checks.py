@@ -45,14 +45,14 @@ PLAN = MechanismPlan(
 
 
 def test_an_opening_is_the_request_that_its_terms_ask_for() -> None:
-    shares = (Share("ann", 3, 5), Share("bob", 2, 5, 4, 9))
+    shares = (Share("ann", 3, 5), Share("bob", 2, 5, 4, 9, 3))
     terms = replace(TERMS, shares=shares)
     content = {
         "dataset": "flights",
         "terms": json.loads(terms_to_json(terms)),
         "shares": [
-            {"analyst": "ann", "statements": 3, "queries": 5, "sensitivity": 0, "support": 0},
-            {"analyst": "bob", "statements": 2, "queries": 5, "sensitivity": 4, "support": 9},
+            {"analyst": "ann", "statements": 3, "queries": 5, "sensitivity": 0, "support": 0, "ways": 0},
+            {"analyst": "bob", "statements": 2, "queries": 5, "sensitivity": 4, "support": 9, "ways": 3},
         ],
         "close_time": None,
     }
