@@ -21,6 +21,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.dates import seconds_of
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.schema_checks import bin_labels
+from equipoise_server.datasets import duckdb_table, packed_codes
 from equipoise_server.datasets.database import DatabaseTable
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.source import source_at, source_in
@@ -129,6 +130,22 @@ def test_a_table_in_a_database_has_the_counts_and_digest_of_a_file_with_its_rows
     # And not because nothing falls anywhere: of each attribute most categories occur.
     for axis, counts in of_table.marginals([(axis,) for axis in range(len(SCHEMA.sizes))]):
         assert (counts > 0).sum() >= SCHEMA.sizes[axis[0]] - 2
+
+
+def test_neither_joined_edges_nor_many_words_change_a_count(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bins are found by halving or, where edges are many, by a join; wide rows are packed into several words."""
+    insert(database, ROWS)
+    arrays = {name: pa.array([row[name] for row in ROWS], kind) for name, (_, kind, _) in COLUMNS.items()}
+    pq.write_table(pa.table(arrays), tmp_path / "t.parquet")
+    of_file, of_table = source_at(tmp_path / "t.parquet"), described(tmp_path, database)
+    usual = data_digest(of_file.counts(SCHEMA))
+    monkeypatch.setattr(duckdb_table, "MAX_HALVED", 0)
+    assert data_digest(of_file.counts(SCHEMA)) == usual
+    monkeypatch.setattr(packed_codes, "MAX_WORD", 1 << 12)
+    assert len(packed_codes.words_of(SCHEMA)) > 2
+    assert [data_digest(source.counts(SCHEMA)) for source in (of_file, of_table)] == [usual, usual]
 
 
 def test_a_view_and_a_namespace_are_tables_like_others(database: str, tmp_path: Path) -> None:
