@@ -1,4 +1,4 @@
-"""Who is a person in a table, as far as it is public: how many records every person has, and what they are made of."""
+"""Who is a person in a table, as far as it is public: how many records a person has, and what they are made of."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ MAX_PERSON_RECORDS = 1 << 12
 class PersonMode(StrEnum):
     """How the rows of a person become its records.
 
-    ROWS: each row is a person of its own. EVENTS: at most so many of the person's rows, and records of nothing for
-    the rest. AVERAGE: so many records, dealt over the person's rows in proportion. ONE: one record, which has of each
-    attribute the category that most of the person's rows have.
+    ROWS: each row is a person of its own. EVENTS: at most so many of the person's rows, and records of nothing
+    for the rest. AVERAGE: so many records, dealt over the person's rows in proportion. ONE: one record, which has
+    of each attribute the category that most of the person's rows have.
     """
 
     ROWS = "rows"

@@ -1,16 +1,16 @@
 """Plans for persons with several records each: the one place where a person counts for more than a record.
 
-Mechanisms are planned, and their costs are proven, for tables that differ in one replaced record. Where every person
-has exactly M records, neighbours differ in one replaced person, so in at most M replaced records. They are the ends
-of a chain of M + 1 tables of equally many records, each of which differs from the one before in one record. So:
+Mechanisms are planned, and their costs are proven, for tables that differ in one replaced record. Where every
+person has exactly M records, neighbours differ in one replaced person, so in at most M replaced records. They are
+the ends of a chain of M + 1 tables of equally many records, each of which differs from the one before in one. So:
 
 - zCDP: what is rho-zCDP for one record is `M^2 rho`-zCDP for M (Bun & Steinke 2016, Proposition 1.9).
-- Pure: what is epsilon-DP for one record is `M epsilon`-DP for M, as a likelihood ratio between the ends of the chain
-  is the product of those along it (Dwork & Roth 2014, Theorem 2.2).
-- Threshold tests: the sign of each test is `M epsilon`-DP and each answer `M^2 rho`-zCDP given what was seen before,
-  and the theorem of `accounting.threshold_tests` needs no more.
-- Truncated samplers: an ideal step of `epsilon` becomes one of `M epsilon`, and how far each of the two runs is from
-  its ideal does not depend on who is replaced (`docs/privacy-filter.md`, the lemma on truncation).
+- Pure: what is epsilon-DP for one record is `M epsilon`-DP for M, as a likelihood ratio between the ends of the
+  chain is the product of those along it (Dwork & Roth 2014, Theorem 2.2).
+- Threshold tests: the sign of each test is `M epsilon`-DP and each answer `M^2 rho`-zCDP given what was seen
+  before, and the theorem of `accounting.threshold_tests` needs no more.
+- Truncated samplers: an ideal step of `epsilon` becomes one of `M epsilon`, and how far each of the two runs is
+  from its ideal does not depend on who is replaced (`docs/privacy-filter.md`, the lemma on truncation).
 
 All four hold however steps are chosen by what was seen. For noise on linear queries nothing is lost: a person is M
 times the mean of M records, and norms are convex, so counts move by at most M times what one record moves them by
@@ -67,8 +67,8 @@ def planned_starts(mechanism: Mechanism | SessionMechanism, setting: PublicParam
         return _within(mechanism, setting, setting.data_budget)[0]
     if mechanism.name in NOT_LINEAR:
         problem = (
-            f"answers statistics, which are not linear; where a person has {setting.person_records:,} records, only "
-            "predicates and marginals are answered: take a mechanism for these, or register one row a person"
+            f"answers statistics, which are not linear; where a person has {setting.person_records:,} records, "
+            "only predicates and marginals are answered: take another mechanism, or register one record a person"
         )
         raise InvalidArgument("mechanism", f"{mechanism.name} {problem}")
     budget = record_budget(setting.data_budget, setting.person_records)
@@ -89,7 +89,7 @@ def planned_starts(mechanism: Mechanism | SessionMechanism, setting: PublicParam
 def _within(
     mechanism: Mechanism | SessionMechanism, setting: PublicParameters, budget: Budget
 ) -> tuple[list[Start], float]:
-    """Return the plans within a budget for one record, and the part of the persons' epsilon that they cost at most."""
+    """Return the plans within a budget for one record, and the largest part of the persons' epsilon of any."""
     alone = replace(setting, data_budget=budget, person_records=1)
     planned = (
         mechanism.starts(alone) if isinstance(mechanism, StartsFromPrior) else [Start(NONE, mechanism.plan(alone))]
