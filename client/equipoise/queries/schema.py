@@ -15,8 +15,8 @@ end if they are not listed. Edges are numbers, or dates in ISO 8601. `"ordered":
 categories means something, so that ranges may get less noise; it is the default with edges. `{"age": 10}` is short
 for a column coded 0, 1, 2, ...
 
-Where persons with few rows are filled up (`equipoise.model.persons`), every attribute has one more category, the last
-one, which `none` names: that of records of nothing. No value of a column falls into it, and no predicate counts them.
+Where persons with few rows are filled up (`equipoise.model.persons`), every attribute has one more category, the
+last one, which `none` names: that of records of nothing. No value falls into it, and no predicate counts them.
 """
 
 from __future__ import annotations
@@ -74,14 +74,7 @@ class Attribute:
         if len(self._positions) < len(self.categories):
             twice = next(c for i, c in enumerate(self.categories) if self._positions[c] != i)
             raise InvalidArgument("categories", f"hold {twice!r} twice")
-        for rule in RULES:
-            label = getattr(self, rule)
-            if not isinstance(label, str) or (label and label not in self._positions):
-                raise InvalidArgument(rule, f"{label!r} is not one of the categories")
-        if self.none and (self.categories[-1] != self.none or self.none in (self.missing, self.unknown)):
-            raise InvalidArgument("none", "must be the last category, and that of no value")
-        if self.none and self.size == 1:
-            raise InvalidArgument("none", "must not be the only category")
+        self._check_rules()
         if not isinstance(self.clamp, bool):
             raise InvalidArgument("clamp", "must be true or false")
         if not isinstance(self.ordered, bool | None):
@@ -94,6 +87,15 @@ class Attribute:
             raise InvalidArgument("clamp", "cannot stand beside unknown: both say where out-of-range values go")
         if self.edges:
             self._check_edges()
+
+    def _check_rules(self) -> None:
+        for rule in RULES:
+            label = getattr(self, rule)
+            if not isinstance(label, str) or (label and label not in self._positions):
+                raise InvalidArgument(rule, f"{label!r} is not one of the categories")
+        of_values = self.none in self.categories[:-1] or self.none in (self.missing, self.unknown)
+        if self.none and (of_values or self.size == 1):
+            raise InvalidArgument("none", "must be the last category of several, and that of no value")
 
     def _check_edges(self) -> None:
         check_edges(self.edges, self.dates)

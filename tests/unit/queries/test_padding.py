@@ -86,7 +86,7 @@ def test_marginals_have_a_cell_for_records_of_nothing_and_predicates_cannot_list
         ),
         ([{"name": "a", "categories": ["n", "x"], "none": "n"}], r"\[0\].none: must be the last category"),
         ([{"name": "a", "categories": ["x", "n"], "none": "n", "missing": "n"}], "that of no value"),
-        ([{"name": "a", "categories": ["n"], "none": "n"}], "must not be the only category"),
+        ([{"name": "a", "categories": ["n"], "none": "n"}], "must be the last category of several"),
     ],
 )
 def test_a_category_of_nothing_that_makes_no_sense_is_refused(attributes: list[object], problem: str) -> None:
