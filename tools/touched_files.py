@@ -2,7 +2,7 @@
 
 python tools/touched_files.py                     the changes of the list, beside their limits
 python tools/touched_files.py --files             lists the files as well
-python tools/touched_files.py --change BASE..HEAD the files that a change in the history touched, by what they are
+python tools/touched_files.py --change BASE..HEAD the files that a change in the history touched
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ LIST = Path(__file__).with_name("changes.toml")
 class Change:
     """A change that was carried out, and the code and protos that it needed.
 
-    `limit`: how many files its kind may need; `before`: how many it needed once, in words. `how` says whether it is a
-    commit, a trial that was thrown away, or a thought. `edited`: paths from the root of the tree; `written`: new ones,
-    below a package.
+    `limit`: how many files its kind may need; `before`: how many it needed once, in words. `how` says whether it is
+    a commit, a trial that was thrown away, or a thought. `edited`: paths from the root of the tree; `written`: new
+    ones, below a package.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Changes of the kinds that are common need few files, lines are counted of code alone, the mutants fit the tree."""
+"""Common changes need few files, lines are counted of code alone, and the list of mutants fits the tree."""
 
 from __future__ import annotations
 
