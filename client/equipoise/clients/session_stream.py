@@ -115,6 +115,11 @@ class SessionStream:
     ) -> Iterator[StatementAnswer]:
         """Yields the answers, in order. Further errors are those of `equipoise.Client.ask`.
 
+        Args:
+            connection: to the custodian's server.
+            service: the stub of the same connection.
+            statements: taken one by one, as the window allows.
+
         Raises:
             InvalidArgument: `window` is below 1, or `after` below 0.
         """

@@ -133,7 +133,10 @@ def either(tag: str, kinds: Mapping[str, tuple[type, Codec[Any]]]) -> Codec[Any]
 def converted(codec: Codec[U], to: Callable[[T], U], back: Callable[[U], T]) -> Codec[T]:
     """Returns the codec of values that are written as others are.
 
-    `back` raises `ValueError` where it cannot convert.
+    Args:
+        codec: of the others.
+        to: makes one of those of a value.
+        back: makes the value of one of those. It raises `ValueError` where it cannot.
     """
 
     def decode(value: Any, what: str) -> T:
