@@ -2,9 +2,10 @@
 
 Every folder is of one kind: `unit`, `integration`, `statistical` or `hostile`, which `-m` selects. Of each kind,
 `--tier quick` runs a part in minutes: every test on SQLite, unless it is marked `full`; of one marked `thin(n)` one
-in n of its cases on each store; of the examples that Hypothesis tries an eighth; of the runs of an audit two fifths;
-on PostgreSQL what is marked `both_stores`. `--tier rest` runs exactly what quick leaves out, with all examples what Hypothesis
-tries, and with all runs what is audited. `make test-unit` leaves out what is marked `slow`, too.
+in n of its cases on each store; of the examples that Hypothesis tries an eighth; of the runs of an audit two
+fifths; on PostgreSQL what is marked `both_stores`. `--tier rest` runs exactly what quick leaves out, with all
+examples what Hypothesis tries, and with all runs what is audited. `make test-unit` leaves out what is marked
+`slow`, too.
 """
 
 from __future__ import annotations

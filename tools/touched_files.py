@@ -12,6 +12,7 @@ import tomllib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from trees import KINDS, changed_files, kind_of
 
@@ -43,9 +44,9 @@ class Change:
 
 def read_changes() -> tuple[Change, ...]:
     """The changes of the list."""
-    listed = tomllib.loads(LIST.read_text(encoding="utf-8"))["change"]
+    listed: list[dict[str, Any]] = tomllib.loads(LIST.read_text(encoding="utf-8"))["change"]
     return tuple(
-        Change(**{name: tuple(value) if isinstance(value, list) else value for name, value in each.items()})
+        Change(**(each | {"edited": tuple(each["edited"]), "written": tuple(each.get("written", ()))}))
         for each in listed
     )
 

@@ -203,13 +203,7 @@ def _distinct(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def diagonal(sizes: Sequence[int], ordered: Sequence[bool], residual: Residual) -> float:
-    """Returns `p_A`: the largest normalised squared norm of what one record contributes to a residual.
-
-    Args:
-        sizes: how many categories each attribute has.
-        ordered: for each attribute, whether its residuals are those of an ordered one.
-        residual: the axes of the residual, each with its level.
-    """
+    """Returns `p_A`: the largest normalised squared norm of what one record contributes to a residual."""
     return math.prod(1.0 if ordered[axis] else (sizes[axis] - 1) / sizes[axis] for axis, _ in residual)
 
 

@@ -131,12 +131,9 @@ def either(tag: str, kinds: Mapping[str, tuple[type, Codec[Any]]]) -> Codec[Any]
 
 
 def converted(codec: Codec[U], to: Callable[[T], U], back: Callable[[U], T]) -> Codec[T]:
-    """Returns the codec of values that are written as others are.
+    """Returns the codec of values that `to` turns into others, which have a codec, and `back` turns back.
 
-    Args:
-        codec: of the others.
-        to: makes one of those of a value.
-        back: makes the value of one of those. It raises `ValueError` where it cannot.
+    `back` raises `ValueError` where it cannot convert.
     """
 
     def decode(value: Any, what: str) -> T:
