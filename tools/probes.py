@@ -101,7 +101,7 @@ PROBES = (
                     "(CSV|PARQUET)_SUFFIXES",
                     "(Csv|Parquet|File|DuckDb|Table)Source",
                     "(Csv|Parquet|Table)File",
-                    ".*datasets\\.(files|duckdb_table)",
+                    ".*datasets\\.files",
                     "duckdb(\\..*)?",
                 ),
             ),

@@ -14,8 +14,8 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
 from equipoise_server.datasets.columns import Column
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.datasets.database import DatabaseTable
-from equipoise_server.datasets.files import CsvFile, ParquetFile
+from equipoise_server.datasets.database.table import DatabaseTable
+from equipoise_server.datasets.files.tables import CsvFile, ParquetFile
 
 
 class Source(Protocol):

@@ -21,9 +21,10 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.dates import seconds_of
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.schema_checks import bin_labels
-from equipoise_server.datasets import duckdb_table, packed_codes
-from equipoise_server.datasets.database import DatabaseTable
+from equipoise_server.datasets import packed_codes
+from equipoise_server.datasets.database.table import DatabaseTable
 from equipoise_server.datasets.digest import data_digest
+from equipoise_server.datasets.files import grouping
 from equipoise_server.datasets.source import source_at, source_in
 
 pytestmark = pytest.mark.both_stores
@@ -141,7 +142,7 @@ def test_neither_joined_edges_nor_many_words_change_a_count(
     pq.write_table(pa.table(arrays), tmp_path / "t.parquet")
     of_file, of_table = source_at(tmp_path / "t.parquet"), described(tmp_path, database)
     usual = data_digest(of_file.counts(SCHEMA))
-    monkeypatch.setattr(duckdb_table, "MAX_HALVED", 0)
+    monkeypatch.setattr(grouping, "MAX_HALVED", 0)
     assert data_digest(of_file.counts(SCHEMA)) == usual
     monkeypatch.setattr(packed_codes, "MAX_WORD", 1 << 12)
     assert len(packed_codes.words_of(SCHEMA)) > 2

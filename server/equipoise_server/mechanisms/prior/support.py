@@ -1,27 +1,53 @@
-"""The list of records over which a distribution keeps its weights; the whole universe is one such list."""
+"""The list of records over which a distribution keeps its weights; the whole universe is one such list.
+
+Whoever keeps weights over a `Support` needs no other representation of what can exist.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.queries.coded_records import Codes
 from equipoise.queries.marginal_tables import Axes
+from equipoise_server.datasets.universe import is_enumerable
+
+RECORDS = 1 << 17  # of a list that is drawn
+LOW_BITS = 31  # a record's integer is added up in two parts, each of which doubles sum exactly
+MAX_RECORDS = 1 << 22  # so that they do
+
+
+def support_size(sizes: Sequence[int]) -> int:
+    """Return how many records the support of a distribution has: all that can exist, or as many as are drawn."""
+    universe = math.prod(sizes)
+    return universe if is_enumerable(sizes, universe) else RECORDS
 
 
 class Support(Protocol):
-    """A list of records, and the cell that each has in a table over some attributes."""
+    """A list of records, and the cell that each has in a table over some attributes.
+
+    A record may be in the list several times: each has a weight of its own.
+    """
 
     @property
     def size(self) -> int:
         """The number of records."""
         ...
 
+    def records(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the records at these places of the list, as category numbers: int64[places, attributes]."""
+        ...
+
     def table(self, axes: Axes, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Add up one integer a record, int64[size], in the cells of the table: exact, a dimension for each axis."""
+        """Add up one integer a record, int64[size], in the cells of the table: exact, a dimension for each axis.
+
+        The integers are at least 0, and their sum is below 2^62.
+        """
         ...
 
     def scale(self, axes: Axes, factors: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
@@ -44,6 +70,10 @@ class Universe:
         """The number of records, `|X|`."""
         return math.prod(self.sizes)
 
+    def records(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Take the places for numbers of cells."""
+        return np.stack(np.unravel_index(places, self.sizes), axis=1).astype(np.int64, copy=False)
+
     def table(self, axes: Axes, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Add up the numbers over all other axes."""
         others = tuple(axis for axis in range(len(self.sizes)) if axis not in axes)
@@ -62,3 +92,55 @@ class Universe:
 
     def _along(self, axes: Axes) -> tuple[int, ...]:
         return tuple(size if axis in axes else 1 for axis, size in enumerate(self.sizes))
+
+
+@dataclass(frozen=True, eq=False)
+class RecordList:
+    """Some of the records that can exist, for universes that nobody can enumerate.
+
+    Attributes:
+        sizes: the number of categories of each attribute.
+        codes: [attributes, size] of the type that `code_type` gives: a column for each record.
+
+    Raises `ValueError` for more than 2^22 records.
+    """
+
+    sizes: tuple[int, ...]
+    codes: Codes
+
+    def __post_init__(self) -> None:
+        if self.size > MAX_RECORDS:
+            raise ValueError(f"a support has at most {MAX_RECORDS:,} records, not {self.size:,}")
+
+    @property
+    def size(self) -> int:
+        """The number of records."""
+        return int(self.codes.shape[1])
+
+    def records(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Take the columns at these places."""
+        return self.codes[:, places].T.astype(np.int64)
+
+    def table(self, axes: Axes, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Add up high and low bits apart: at most 2^22 numbers below 2^31 have a sum that doubles hold."""
+        shape = tuple(self.sizes[axis] for axis in axes)
+        cells, count = self.cells(axes), math.prod(shape)
+        high = np.bincount(cells, numbers >> LOW_BITS, count).astype(np.int64)
+        low = np.bincount(cells, numbers & ((1 << LOW_BITS) - 1), count).astype(np.int64)
+        return ((high << LOW_BITS) + low).reshape(shape)
+
+    def scale(self, axes: Axes, factors: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
+        """Multiply each weight by its record's cell."""
+        weights *= factors.reshape(-1)[self.cells(axes)]
+
+    def add(self, axes: Axes, terms: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
+        """Add each record's cell to its number."""
+        numbers += terms.reshape(-1)[self.cells(axes)]
+
+    def cells(self, axes: Axes) -> NDArray[np.int64]:
+        """Return the cell of each record in the table over some attributes, in C order: int64[size]."""
+        found = np.zeros(self.size, dtype=np.int64)
+        for axis in axes:
+            found *= self.sizes[axis]
+            found += self.codes[axis]
+        return found

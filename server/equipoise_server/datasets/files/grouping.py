@@ -19,7 +19,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.csv_labels import csv_label
 from equipoise.queries.schema import Attribute, Schema
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.datasets.duckdb_values import bin_code, number, seconds
+from equipoise_server.datasets.files.values import bin_code, number, seconds
 from equipoise_server.datasets.label_codes import label_codes
 from equipoise_server.datasets.packed_codes import counts_of, words_of
 from equipoise_server.datasets.universe import BELOW, MISSING, UNKNOWN

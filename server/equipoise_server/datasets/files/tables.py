@@ -24,8 +24,8 @@ from equipoise.errors import InvalidArgument, Unavailable
 from equipoise.queries.schema import Schema
 from equipoise_server.datasets.columns import Column
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.datasets.duckdb_columns import columns_of
-from equipoise_server.datasets.duckdb_table import Relation, connect, count_rows
+from equipoise_server.datasets.files.columns import columns_of
+from equipoise_server.datasets.files.grouping import Relation, connect, count_rows
 
 MAX_HEADER = 1 << 20  # characters; without a limit a small compressed file could fill the memory
 ENCODINGS = ("utf-8", "latin-1", "utf-16")

@@ -22,8 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from sqlalchemy import Connection, create_engine
+from sqlalchemy import Connection, MetaData, Table, create_engine
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, NoSuchTableError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -32,10 +34,11 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
 from equipoise_server.datasets.columns import Column
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.datasets.database_columns import columns_of
-from equipoise_server.datasets.database_table import grouped
-from equipoise_server.datasets.packed_codes import counts_of
+from equipoise_server.datasets.packed_codes import counts_of, words_of
+from equipoise_server.datasets.sql.columns import columns_of
+from equipoise_server.datasets.sql.statement import grouping
 
+BATCH = 100_000  # groups that are fetched at once
 CONNECT_SECONDS = 10
 DATA_EXCEPTION = "22"  # the class of SQLSTATE whose messages quote values
 
@@ -71,13 +74,14 @@ class DatabaseTable:
     def counts(self, schema: Schema) -> Counts:
         address = self._address()
         with _told(), _connected(self._url(address)) as connection:
-            words, counts = grouped(connection, address.table, address.namespace, schema)
+            words, counts = _grouped(connection, _reflected(connection, address), schema)
         return counts_of(schema, words, counts)
 
     def columns(self) -> tuple[Column, ...]:
         address = self._address()
         with _told(), _connected(self._url(address)) as connection:
-            return tuple(columns_of(connection, address.table, address.namespace))
+            table = _reflected(connection, address)
+            return tuple(columns_of(lambda statement: connection.execute(statement).all(), table))
 
     def same_table(self, other: object) -> bool:
         if not isinstance(other, DatabaseTable) or not other.exists():
@@ -118,6 +122,23 @@ class DatabaseTable:
             return url.set(password=secret.read_text(encoding="utf-8").rstrip("\n"))
         except OSError as error:
             raise InvalidArgument("table: password_file", f"{secret} cannot be read: {error.strerror}") from None
+
+
+def _reflected(connection: Connection, address: Address) -> Table:
+    """Return the table or view with its columns, as the database describes it. Raises `NoSuchTableError`."""
+    return Table(address.table, MetaData(), schema=address.namespace, autoload_with=connection, resolve_fks=False)
+
+
+def _grouped(
+    connection: Connection, table: Table, schema: Schema
+) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+    """Return the words (`packed_codes`) of each group of equal rows, and the number of rows of each group."""
+    streamed = connection.execution_options(stream_results=True, yield_per=BATCH)
+    result = streamed.execute(grouping(table, schema))
+    parts = [np.array([tuple(row) for row in rows], dtype=np.int64) for rows in result.partitions()]
+    together = np.concatenate(parts) if parts else np.empty((0, len(words_of(schema)) + 1), dtype=np.int64)
+    *packed, counts = together.T
+    return packed, counts
 
 
 @contextmanager
