@@ -13,6 +13,10 @@ help:  ## what can be made
 demo: $(VENV)/demo.stamp  ## one whole round on a public table, with a real server on loopback
 	@$(BIN)/equipoise-server demo $(DEMO)
 
+# Bytecode is kept, whatever the environment says: without it every worker rewrites the assertions of all tests in
+# every run, and every server that is started compiles the package.
+unexport PYTHONDONTWRITEBYTECODE
+
 # One more than there are cores, as many tests wait for a server.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(shell expr $$(nproc) + 1) --dist worksteal
 

@@ -32,6 +32,7 @@ def schema_to_message(schema: Schema) -> types_pb2.Schema:
                 clamp=each.clamp,
                 ordered=each.ordered,
                 dates=each.dates,
+                none=each.none,
             )
             for each in schema.attributes
         ]
@@ -53,6 +54,7 @@ def schema_from_message(message: types_pb2.Schema) -> Schema:
                 each.clamp,
                 each.ordered if each.HasField("ordered") else None,
                 each.dates,
+                each.none,
             )
             for i, each in enumerate(message.attributes)
         )
