@@ -70,16 +70,16 @@ class SparkTable:
         if importlib.util.find_spec("pyspark") is None:
             raise InvalidArgument("table", "needs PySpark, which is not installed; see docs/tables.md")
         place, properties = read_place(self.path)
-        with _reading(properties) as (questions, answers):
-            try:
+        try:
+            with _reading(properties) as (questions, answers):
                 pickle.dump(Request(place, schema), questions)
                 questions.flush()
                 answer: Answer = pickle.load(answers)
                 while isinstance(answer, Advance):
                     progress(answer.done, answer.total)
                     answer = pickle.load(answers)
-            except (EOFError, OSError):
-                raise InvalidArgument("table", "Spark's process has ended while it read") from None
+        except (EOFError, OSError, pickle.UnpicklingError):
+            raise InvalidArgument("table", "Spark's process has ended while it read") from None
         if isinstance(answer, Refused):
             raise InvalidArgument(answer.field, answer.problem)
         return answer
