@@ -114,6 +114,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         ids = {item.nodeid for item in chosen}
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in ids])
         items[:] = chosen
+    if config.getoption("--audit-size"):
+        items.sort(key=comes_late)
+
+
+def comes_late(item: pytest.Item) -> tuple[bool, bool]:
+    """The order of an audit whose size is given: what takes longest comes first, so that workers end together."""
+    return "audit_size" not in getattr(item, "fixturenames", ()), "noninterference" not in item.path.parts
 
 
 def in_quick_tier(item: pytest.Item, cases: Counter[tuple[str, bool]]) -> bool:
