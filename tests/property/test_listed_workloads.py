@@ -1,7 +1,8 @@
-"""Workloads over a list of records, against the naive matrix of queries by records and against the whole universe."""
+"""Workloads over a list of records, against the naive matrix of queries by records, and the whole universe."""
 
 from __future__ import annotations
 
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -31,7 +32,7 @@ def over(statements: list[Linear], places: np.ndarray) -> ListedWorkload:
     return ListedWorkload(compiled, RecordList(SIZES, EVERYTHING[:, places.astype(np.int64)]))
 
 
-def treated(way: str) -> mock._patch_dict:
+def treated(way: str) -> Any:
     """By tables, or by boxes, in parts of records and of boxes that cut both."""
     tables = way == "tables"
     return mock.patch.multiple(
@@ -54,16 +55,17 @@ def test_a_list_gives_the_columns_of_the_matrix(
     ):
         listed = over(statements, places)
         assert (listed.size, listed.query_count) == (size, k)
-        weights = generator.integers(0, 2**46, size)
+        weights = np.asarray(generator.integers(0, 2**46, size, dtype=np.int64))
+        parts = np.asarray(weights / 2**46)
         assert listed.counts(weights).tolist() == (matrix @ weights).tolist()
         assert listed.counts(np.ones(size, dtype=np.int64)).tolist() == matrix.sum(axis=1).tolist()
-        coefficients = generator.integers(-(2**30), 2**30, k)
+        coefficients = np.asarray(generator.integers(-(2**30), 2**30, k, dtype=np.int64))
         assert listed.transpose(coefficients).tolist() == (coefficients @ matrix).tolist()
         some = generator.integers(0, k, 5 if k else 0)
         sparse = generator.integers(-(2**30), 2**30, len(some))
         assert listed.transpose_sparse(some, sparse).tolist() == (sparse @ matrix[some]).tolist()
-        np.testing.assert_allclose(listed.expectations(weights / 2**46), matrix @ (weights / 2**46), rtol=1e-12)
-        reals = generator.normal(size=k)
+        np.testing.assert_allclose(listed.expectations(parts), matrix @ parts, rtol=1e-12)
+        reals = np.asarray(generator.normal(size=k))
         np.testing.assert_allclose(listed.combination(reals), reals @ matrix, rtol=1e-9, atol=1e-12)
         drawn = (
             generator.integers(0, size, generator.integers(0, 2 * size)) if size else np.zeros(0, dtype=np.int64)
@@ -116,10 +118,10 @@ def test_what_does_not_fit_the_list_is_refused() -> None:
     listed = over([Marginal(("colour",))], np.array([3, 1]))
     ones = np.ones(3, dtype=np.int64)
     for wrong in (ones, np.array([2**53, 1])):
-        with pytest.raises(ValueError, match="weight|sum"):
+        with pytest.raises(ValueError, match=r"weight|sum"):
             listed.counts(wrong)
     for coefficients in (ones[:2], np.full(3, MAX_COEFFICIENTS)):
-        with pytest.raises(ValueError, match="coefficients|sum"):
+        with pytest.raises(ValueError, match=r"coefficients|sum"):
             listed.transpose(coefficients)
     with pytest.raises(ValueError, match="places"):
         listed.record_counts(np.array([2]))

@@ -27,8 +27,8 @@ TREATED = 1 << 12  # boxes at once
 class PackedBoxes:
     """Boxes of a universe of some axes.
 
-    `count`: how many there are. `constraints`: for each axis that any of them constrains, which boxes do, ascending,
-    and the number of the vector that says how: both int64[boxes].
+    `count`: how many there are. `constraints`: for each axis that any of them constrains, which boxes do,
+    ascending, and the number of the vector that says how: both int64[boxes].
     """
 
     count: int

@@ -41,7 +41,7 @@ class RecordList:
     @property
     def size(self) -> int:
         """The number of records."""
-        return self.codes.shape[1]
+        return int(self.codes.shape[1])
 
     def cells(self, axes: Axes, some: slice = EVERY_PLACE) -> NDArray[np.int64]:
         """Return the cell of each record, or of some neighbours in the list, in the table over some axes: int64[r].

@@ -22,7 +22,9 @@ KEY_BITS = 62  # of numbers that several categories are packed into
 
 @dataclass(frozen=True, eq=False)
 class CodedCounts:
-    """A table's distinct records in ascending order, and how often each is there, int64[r]. `Counts` has the methods.
+    """A table's distinct records in ascending order, and how often each is there: int64[r].
+
+    `Counts` documents the methods.
 
     Memory: a byte for each category of each distinct record, or two or four where an attribute has many, and 8
     bytes for its count. The universe may be of any size. Counts are at least 0.
