@@ -62,6 +62,11 @@ class CompiledWorkload:
         return int(self.statement_offsets[-1])
 
     @property
+    def size(self) -> int:
+        """The number of records that can exist, `|X|`."""
+        return math.prod(self.schema_sizes)
+
+    @property
     def empty(self) -> bool:
         """Whether there is no statement."""
         return self.statement_count == 0

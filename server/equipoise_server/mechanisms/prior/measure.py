@@ -18,7 +18,7 @@ from equipoise_server.mechanisms.prior.distribution import Prior, floored
 from equipoise_server.mechanisms.prior.drawing import drawn_records
 from equipoise_server.mechanisms.prior.fit import Target, fit_potential
 from equipoise_server.mechanisms.prior.plan import VARIANCE_BITS, PriorParameters
-from equipoise_server.mechanisms.prior.support import Support, Universe
+from equipoise_server.mechanisms.prior.support import RecordList, Support, Universe
 from equipoise_server.mechanisms.residuals.measurement import Measured, measure
 from equipoise_server.mechanisms.residuals.variances import cell_variances
 from equipoise_server.mechanisms.standing.released import released_numbers
@@ -52,9 +52,13 @@ def support_of(measured: Measured) -> Support:
     sizes = measured.noise.sizes
     if is_enumerable(sizes, math.prod(sizes)):
         return Universe(sizes)
-    return drawn_records(
-        sizes, [target_of(measured, axes) for axes in measured.noise.family.sets if len(axes) <= 2]
-    )
+    return drawn_support(measured)
+
+
+def drawn_support(measured: Measured) -> RecordList:
+    """Draw records along the measured tables of one and of two attributes, whatever the width."""
+    told = [axes for axes in measured.noise.family.sets if len(axes) <= 2]
+    return drawn_records(measured.noise.sizes, [target_of(measured, axes) for axes in told])
 
 
 def target_of(measured: Measured, axes: Axes) -> Target:
