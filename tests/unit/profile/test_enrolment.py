@@ -194,7 +194,7 @@ def test_a_bundle_says_everything_once(tmp_path: Path) -> None:
     """Else a program that takes the first of two authorities would show another fingerprint than is installed."""
     text = bundle(begin(tmp_path)).to_json()
     assert Bundle.from_json(text)
-    with pytest.raises(InvalidArgument, match="^bundle: has the key 'authority' twice"):
+    with pytest.raises(InvalidArgument, match=r"^bundle: has the key 'authority' twice"):
         Bundle.from_json(text.replace("{", '{"authority": "another",', 1))
 
 
