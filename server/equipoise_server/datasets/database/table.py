@@ -75,6 +75,11 @@ class DatabaseTable:
             words, counts = _grouped(connection, _reflected(connection, address), schema)
         return counts_of(schema, words, counts)
 
+    def check(self, schema: Schema) -> None:
+        address = self._address()
+        with _told(), _connected(self._url(address)) as connection:
+            grouping(_reflected(connection, address), schema)
+
     def columns(self) -> tuple[Column, ...]:
         address = self._address()
         with _told(), _connected(self._url(address)) as connection:
