@@ -45,7 +45,8 @@ class Place:
 
     def registered(self) -> dict[str, str]:
         """The account of each dataset."""
-        return {each["name"]: each["account"] for each in self.run("operator", "dataset", "list")["datasets"]}
+        listed = [each["dataset"] for each in self.run("operator", "dataset", "list")["datasets"]]
+        return {each["name"]: each["account"] for each in listed}
 
     @contextmanager
     def typed(self, *arguments: object) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:

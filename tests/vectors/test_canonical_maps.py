@@ -67,6 +67,7 @@ from equipoise_server.mechanisms.standing.measurement import MeasurementParamete
 from equipoise_server.mechanisms.standing.plan import StandingParameters
 from equipoise_server.mechanisms.standing.released import ReleasedMeasurement, ReleasedNumbers
 from equipoise_server.rounds.budget_views import ACCOUNT
+from equipoise_server.rounds.dataset_versions import NewVersion
 from equipoise_server.rounds.datasets import NewDataset
 from equipoise_server.rounds.opening import open_request
 from equipoise_server.rounds.store.rounds import (
@@ -175,11 +176,14 @@ ITEM_VALUES: list[Any] = [
         (identity_items.HeldCertificate(NONCE, 9, "ann"),),
         5,
     ),
-    items.DatasetItem("flights", {"attributes": [], "version": 1}, 100, 5),
+    items.DatasetItem("flights", 2, {"attributes": [], "version": 1}, 100, 5),
     items.DataItem("late-flights", DIGEST, "same-as:flights", "flights", Budget(4.0, 1e-6), 16.0, HEAD),
+    items.RetirementItem("flights", 5),
+    items.DeletionItem("flights", 5),
     items.RoundItem(
         round_id="r-1",
         dataset="flights",
+        dataset_version=2,
         dataset_root=ROOT,
         unit="query",
         data_budget=RECORDED_TERMS.data_budget,
@@ -228,6 +232,7 @@ def texts() -> dict[str, str]:
         "an account that has another cap": ACCOUNT.to_text(ACCOUNTS),
         "request to open": open_request(TERMS, "olga", "once").content.hex(),
         "request to register": NEW.request("olga", "once").content.hex(),
+        "request to update": NewVersion("flights", "newer.csv", SCHEMA).request("olga", "once").content.hex(),
         "bound seed": bound_seed(bytes(32), b"n" * 32, b"d" * 32, SETTING, PLAN, {"ann": b"all"}).hex(),
     }
 

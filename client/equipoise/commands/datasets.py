@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from equipoise.clients.operator import Operator
-from equipoise.commands.columns import DATASETS
+from equipoise.commands.dataset_life import delete, list_datasets, retire, show, update
 from equipoise.commands.files import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
-from equipoise.commands.printing import print_json, print_line, print_list
+from equipoise.commands.printing import print_json, print_line
 from equipoise.commands.progress import RunProgress
 from equipoise.commands.rounds import act
 from equipoise.commands.terminal import printable
@@ -25,6 +25,8 @@ from equipoise.queries.schema import Schema
 
 FAMILIES = ("pairs", "triples")  # that have a name; other tables are named one by one
 dataset_app = typer.Typer(help="Tables that rounds may be run on.", no_args_is_help=True)
+for life in (update, retire, delete, list_datasets, show):
+    dataset_app.command("list" if life is list_datasets else None)(life)
 
 
 @dataset_app.command("register")
@@ -91,8 +93,9 @@ def register(
 ) -> None:
     """Register a table, and open an account for new people in it. Its caps hold for all rounds together, for ever.
 
-    A table with people of a registered dataset, such as a newer version of it, has that dataset's account: what is
-    spent for one counts for both, and no caps or orders are given. The answer is on record, and cannot be changed.
+    A table with people of a registered dataset has that dataset's account: what is spent for one counts for both,
+    and no caps or orders are given. The answer is on record, and cannot be changed. A newer snapshot of a table is
+    registered by dataset update.
 
     At which order an account counts can never be changed; docs/budgets.md says which one suits what.
 
@@ -172,32 +175,9 @@ def measure(
     act(profile, as_json, until_released)
 
 
-@dataset_app.command("retire")
-def retire(
-    name: Annotated[str, typer.Argument(help="The dataset's name.")],
-    request_id: RequestId = None,
-    profile: Profile = DEFAULT_PROFILE,
-    as_json: AsJson = False,
-) -> None:
-    """Retire a dataset: no new rounds on it. Open rounds continue; results and budgets stay as they are."""
-    with Operator.from_profile(profile) as operator:
-        retired = operator.retire_dataset(name, request_id)
-    if as_json:
-        print_json(retired)
-    else:
-        print_line(f"Retired {retired.name}.")
-
-
-@dataset_app.command("list")
-def list_datasets(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    """List the registered tables."""
-    with Operator.from_profile(profile) as operator:
-        print_list("datasets", list(operator.datasets()), DATASETS, as_json)
-
-
 def _ask_people(operator: Operator) -> str:
     """Ask on the terminal whose people a table holds; nothing is asked before there is another table."""
-    names = [each.name for each in operator.datasets()]
+    names = [each.dataset.name for each in operator.datasets()]
     if not names:
         return ""
     typer.echo(f"Registered: {', '.join(map(printable, names))}.", err=True)

@@ -167,6 +167,7 @@ def _check_names(opened: Found, evidence: Evidence) -> None:
             raise VerificationFailed(f"the item {NAMES[type(item)]} {problem}")
     for what, one, other in (
         ("dataset", dataset.dataset, shown.dataset),
+        ("version of the dataset", dataset.version, shown.dataset_version),
         ("number of records", dataset.records, shown.records),
         ("size of the universe", _schema(dataset.schema).universe_size, shown.universe_size),
     ):

@@ -1142,23 +1142,31 @@ class Dataset(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     RETIRE_TIME_FIELD_NUMBER: _builtins.int
     ACCOUNT_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    DELETE_TIME_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name."""
     records: _builtins.int
     """The number of records; public."""
     account: _builtins.str
     """The account that its rounds are charged to: the name of the first dataset of the same people. Empty for analysts."""
+    version: _builtins.int
+    """Which snapshot of the table this is, from 1; schema, records and create_time are this version's."""
     @_builtins.property
     def schema(self) -> Global___Schema:
         """Its schema."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was registered."""
+        """When this version was registered."""
 
     @_builtins.property
     def retire_time(self) -> _timestamp_pb2.Timestamp:
         """When it was retired; set where no new rounds can be opened on it."""
+
+    @_builtins.property
+    def delete_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was deleted; set where the server has forgotten its results."""
 
     def __init__(
         self,
@@ -1169,10 +1177,12 @@ class Dataset(_message.Message):
         create_time: _timestamp_pb2.Timestamp | None = ...,
         retire_time: _timestamp_pb2.Timestamp | None = ...,
         account: _builtins.str = ...,
+        version: _builtins.int = ...,
+        delete_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "retire_time", b"retire_time", "schema", b"schema"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "delete_time", b"delete_time", "retire_time", b"retire_time", "schema", b"schema"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account", b"account", "create_time", b"create_time", "name", b"name", "records", b"records", "retire_time", b"retire_time", "schema", b"schema"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account", b"account", "create_time", b"create_time", "delete_time", b"delete_time", "name", b"name", "records", b"records", "retire_time", b"retire_time", "schema", b"schema", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1269,6 +1279,7 @@ class Round(_message.Message):
     ABORT_REASON_FIELD_NUMBER: _builtins.int
     SEED_COMMITMENT_FIELD_NUMBER: _builtins.int
     ANSWERED_FIELD_NUMBER: _builtins.int
+    DATASET_VERSION_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """A random identifier."""
     state: Global___RoundState.ValueType
@@ -1281,6 +1292,8 @@ class Round(_message.Message):
     """SHA-256 of the round's seed under a random salt, fixed before any workload is seen."""
     answered: _builtins.int
     """How many of the caller's statements have their answers (analysts, in sessions)."""
+    dataset_version: _builtins.int
+    """The version of the dataset that the round is about: the newest one when the round was opened."""
     @_builtins.property
     def terms(self) -> Global___RoundTerms:
         """What was wanted when it was opened."""
@@ -1305,10 +1318,11 @@ class Round(_message.Message):
         abort_reason: _builtins.str = ...,
         seed_commitment: _builtins.bytes = ...,
         answered: _builtins.int = ...,
+        dataset_version: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["open_time", b"open_time", "release_time", b"release_time", "terms", b"terms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "answered", b"answered", "id", b"id", "mechanism", b"mechanism", "open_time", b"open_time", "release_time", b"release_time", "seed_commitment", b"seed_commitment", "state", b"state", "terms", b"terms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "answered", b"answered", "dataset_version", b"dataset_version", "id", b"id", "mechanism", b"mechanism", "open_time", b"open_time", "release_time", b"release_time", "seed_commitment", b"seed_commitment", "state", b"state", "terms", b"terms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

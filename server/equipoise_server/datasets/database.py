@@ -56,6 +56,7 @@ class DatabaseTable:
     """A table that a file describes. `datasets.source.Source` documents the methods."""
 
     path: Path
+    title: ClassVar[str] = "database"
     suffixes: ClassVar[tuple[str, ...]] = (".database.toml",)
 
     @classmethod

@@ -36,6 +36,7 @@ class TableFile(ABC):
     """A table in one file. `datasets.source.Source` documents the methods."""
 
     path: Path
+    title: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
 
     @classmethod
@@ -104,6 +105,7 @@ class CsvFile(TableFile):
     `encoding`, one of `ENCODINGS`.
     """
 
+    title = "CSV"
     suffixes = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
     delimiter: str = ","
     encoding: str = "utf-8"
@@ -163,6 +165,7 @@ class ParquetFile(TableFile):
     write partitioned tables expect.
     """
 
+    title = "Parquet"
     suffixes = (".parquet", ".pq")
 
     def files(self) -> tuple[Path, ...]:

@@ -50,7 +50,10 @@ class Source(Protocol):
 
 
 class Kind(Protocol):
-    """A kind of sources: the suffixes of names by which it is recognised, and its constructor."""
+    """A kind of sources: its title, the suffixes of names by which it is recognised, and its constructor."""
+
+    @property
+    def title(self) -> str: ...
 
     @property
     def suffixes(self) -> tuple[str, ...]: ...
@@ -86,6 +89,12 @@ def _source(path: Path, options: str, field: str) -> Source:
             return kind.of(path, values, field)
     suffixes = ", ".join(suffix for kind in KINDS for suffix in kind.suffixes)
     raise InvalidArgument(field, f"must be a file that ends in one of {suffixes}")
+
+
+def kind_of(name: str) -> str:
+    """Return what the kind of the source called `name` is called; empty where the name tells none."""
+    file = name.partition("?")[0].lower()
+    return next((kind.title for kind in KINDS if file.endswith(kind.suffixes)), "")
 
 
 def source_in(directory: Path, name: str) -> Source:

@@ -127,6 +127,7 @@ class Replay:
         """Check that dataset, terms and plan are the recorded ones, and that the terms lead to this plan."""
         stored, committed, released = self.stored, self.stored.committed, self.stored.round
         same("the round's dataset", stored.dataset.name, committed.round.dataset)
+        same("the version of the dataset", stored.dataset.version, committed.round.dataset_version)
         same("schema", json.loads(stored.dataset.schema.to_json()), dict(committed.dataset.schema))
         same("records", stored.round.records, committed.round.records)
         same("universe_size", stored.round.universe_size, committed.round.universe_size)

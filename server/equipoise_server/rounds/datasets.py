@@ -9,9 +9,9 @@ from pathlib import Path
 
 from sqlalchemy import Connection, func, select
 
-from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
+from equipoise.errors import AlreadyExists, InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.datasets import read_people
+from equipoise.model.datasets import DatasetState, read_people, same_people_as
 from equipoise.model.times import to_microseconds
 from equipoise.queries.schema import Schema
 from equipoise.records.codec import optional
@@ -22,12 +22,11 @@ from equipoise_server.identity.names import check_name
 from equipoise_server.ledger.caps import Cap, at_order, checked_cap
 from equipoise_server.rounds.people import NewTable, Payer, open_data_account, payer
 from equipoise_server.rounds.records import DatasetRecord
-from equipoise_server.rounds.store.rounds import canonical, dataset_record, read_dataset
+from equipoise_server.rounds.store.rounds import canonical, read_dataset
 from equipoise_server.rounds.store.step_records import dataset_registered
 from equipoise_server.storage.idempotency import Request, make_request
 from equipoise_server.storage.operations import Operations
-from equipoise_server.storage.paging import cut_page, page_limit
-from equipoise_server.storage.tables.round import datasets
+from equipoise_server.storage.tables.round import dataset_versions, datasets
 
 
 @dataclass(frozen=True)
@@ -131,48 +130,34 @@ class Datasets:
         if (known := self.operations.answered(request, _as_registered)) is not None:
             return known
         check_name(name)
-        table_source = self.source(source)
-        counts = table_source.counts(schema)
-        if counts.records == 0:
-            raise InvalidArgument("table", "has no records")
-        digest = data_digest(counts)
-        table = NewTable(table_source, digest, self.directory)
-        # Compare files before the writing transaction, which keeps other writers waiting.
-        with self.operations.store.read() as connection:
-            table.datasets(connection)
+        records, table = self.read_table(source, schema)
 
         def work(connection: Connection, now: datetime) -> str:
-            paying = _insert(connection, new, counts.records, caps, table, now)
-            dataset_registered(connection, read_dataset(connection, name), paying.people, digest, now)
+            paying = _insert(connection, new, caps, table, now)
+            insert_version(connection, name, 1, source, schema, records, now)
+            dataset_registered(connection, read_dataset(connection, name), paying.people, table.digest, now)
             return name
 
         return self.operations.carry_out(request, work, _as_registered)
 
-    def retire(self, name: str, request_id: str, caller: str = "") -> DatasetRecord:
-        """Allow no new rounds on a dataset; its open rounds continue. Raises `NotFound`, `WrongState`."""
-
-        def work(connection: Connection, now: datetime) -> str:
-            if read_dataset(connection, name).retire_time is not None:
-                raise WrongState("the dataset is already retired")
-            retired = datasets.update().where(datasets.c.name == name).values(retire_time=to_microseconds(now))
-            connection.execute(retired)
-            return name
-
-        request = make_request(f"operator/{caller}", request_id, "retire_dataset", name)
-        return self.operations.carry_out(request, work, read_dataset)
-
     def get(self, name: str) -> DatasetRecord:
-        """Return one dataset. Raises `NotFound`."""
+        """Return the newest version of a dataset. Raises `NotFound`."""
         with self.operations.store.read() as connection:
             return read_dataset(connection, name)
 
-    def page(self, page_size: int = 0, page_token: str = "") -> tuple[list[DatasetRecord], str]:
-        """Return a page of the datasets in the order of their names, and the token of the next page."""
-        limit = page_limit(page_size)
-        query = select(datasets).where(datasets.c.name > page_token).order_by(datasets.c.name)
+    def read_table(self, source: str, schema: Schema) -> tuple[int, NewTable]:
+        """Return the number of records of a table, and the table, compared with all that are registered.
+
+        Files are compared before the writing transaction, which keeps other writers waiting.
+        """
+        table_source = self.source(source)
+        counts = table_source.counts(schema)
+        if counts.records == 0:
+            raise InvalidArgument("table", "has no records")
+        table = NewTable(table_source, data_digest(counts), self.directory)
         with self.operations.store.read() as connection:
-            records = [dataset_record(row) for row in connection.execute(query.limit(limit + 1))]
-        return cut_page(records, limit, lambda record: record.name)
+            table.datasets(connection)
+        return counts.records, table
 
     def source(self, name: str) -> Source:
         """Return a dataset's source. Raises `InvalidArgument` if it is absent or outside the data directory."""
@@ -180,34 +165,56 @@ class Datasets:
 
 
 def _insert(
-    connection: Connection,
-    new: NewDataset,
-    records: int,
-    caps: tuple[Cap, Cap] | None,
-    table: NewTable,
-    now: datetime,
+    connection: Connection, new: NewDataset, caps: tuple[Cap, Cap] | None, table: NewTable, now: datetime
 ) -> Payer:
     """Write the dataset, and open the data account of new people. `caps`: as `_new_caps` returns them."""
     same = func.lower(datasets.c.name) == new.name.lower()
     if taken := connection.execute(select(datasets.c.name).where(same)).scalar():
-        raise AlreadyExists(f"a dataset named {taken!r} is already registered")
+        raise AlreadyExists(_taken(read_dataset(connection, taken)))
     paying = payer(connection, new.name, new.people, table, new_budgets=new.new_budgets)
     connection.execute(
         datasets.insert().values(
             name=new.name,
             account=paying.account,
-            source=new.source,
-            schema=new.schema.to_json(),
-            records=records,
             analyst_epsilon=None if caps is None else caps[1].epsilon,
             analyst_delta=None if caps is None else caps[1].delta,
             analyst_order=None if caps is None else caps[1].order,
-            create_time=to_microseconds(now),
         )
     )
     if caps is not None:
         open_data_account(connection, paying, caps, now)
     return paying
+
+
+def insert_version(
+    connection: Connection, name: str, version: int, source: str, schema: Schema, records: int, now: datetime
+) -> None:
+    """Write a version of a dataset, in the transaction that registers it."""
+    connection.execute(
+        dataset_versions.insert().values(
+            dataset=name,
+            version=version,
+            source=source,
+            schema=schema.to_json(),
+            records=records,
+            create_time=to_microseconds(now),
+        )
+    )
+
+
+def _taken(dataset: DatasetRecord) -> str:
+    """Say why a name cannot be registered, and what to do instead."""
+    name = dataset.name
+    match dataset.state:
+        case DatasetState.ACTIVE:
+            return (
+                f"a dataset named {name!r} is already registered; equipoise operator dataset update adds a version"
+            )
+        case DatasetState.RETIRED | DatasetState.DELETED:
+            return (
+                f"a dataset named {name!r} was registered before and is {dataset.state}; its name is not given "
+                f"again: register the table under another one, {same_people_as(name)!r} if it holds these people"
+            )
 
 
 def _new_caps(new: NewDataset) -> tuple[Cap, Cap] | None:
@@ -235,4 +242,4 @@ def _new_caps(new: NewDataset) -> tuple[Cap, Cap] | None:
 
 def _as_registered(connection: Connection, name: str) -> DatasetRecord:
     """Return the dataset as it was when it had just been registered, which was the first answer to the request."""
-    return replace(read_dataset(connection, name), retire_time=None)
+    return replace(read_dataset(connection, name, 1), retire_time=None, delete_time=None)

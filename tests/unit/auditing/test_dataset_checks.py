@@ -26,12 +26,13 @@ def test_datasets_of_the_same_people_are_in_order_and_are_listed(custodian: Cust
     assert (failures(custodian), audit.remarks) == ({}, [])
     charged = {account.name: [*account.charges] for account in audit.standing}
     assert charged == {name: [ROUND, OTHER] for name in charged}
+    shared = {"version": 1, "account": "shop", "state": "active"}
     assert as_json(audit)["datasets"] == [
-        {"dataset": "shop", "entry": 4, "people": "new", "account": "shop"},
-        {"dataset": "later", "entry": 8, "people": SAME, "account": "shop"},
-        {"dataset": "latest", "entry": 9, "people": "same-as:later", "account": "shop"},
+        {"dataset": "shop", "entry": 4, "people": "new", **shared},
+        {"dataset": "later", "entry": 8, "people": SAME, **shared},
+        {"dataset": "latest", "entry": 9, "people": "same-as:later", **shared},
     ]
-    assert "| latest | entry 9 of the log | same-as:later | `shop` |" in as_markdown(audit)
+    assert "| latest | 1 | entry 9 of the log | same-as:later | `shop` | active |" in as_markdown(audit)
 
 
 def charged_to_its_own(custodian: Custodian) -> None:
@@ -137,5 +138,7 @@ def test_an_account_beside_another_is_remarked(custodian: Custodian) -> None:
     assert failures(custodian) == {}
     assert audit.remarks == [
         "shop, again hold the same data: what people in them may lose is the sum",
+        "entry 8 of the log (dataset-registered): the custodian says that nobody in again is in a dataset "
+        "registered before; what people who are in both may lose is the sum",
         f"entry {opened.sequence}: data/again was opened beside data/shop, maybe for the same people",
     ]

@@ -42,6 +42,7 @@ ROUND = RoundRecord(
     account="flights",
     id="r1",
     terms=TERMS,
+    dataset_version=3,
     state=RoundState.RELEASED,
     mechanism="equilibrium",
     plan=PLAN,
@@ -134,7 +135,9 @@ def test_a_round_that_is_not_released_has_no_release_time() -> None:
 
 def test_a_dataset_does_not_tell_where_its_file_lies() -> None:
     schema = Schema((Attribute("carrier", ("AA", "UA")),))
-    record = DatasetRecord(name="flights", source="secret/place.csv", schema=schema, records=7, create_time=TIME)
+    record = DatasetRecord(
+        name="flights", version=1, source="secret/place.csv", schema=schema, records=7, create_time=TIME
+    )
     message = dataset_to_message(record)
     assert (message.name, message.records, message.schema.attributes[0].name) == ("flights", 7, "carrier")
     assert b"secret" not in message.SerializeToString()
