@@ -28,7 +28,7 @@ from equipoise.wire.workloads import workload_to_bytes
 from equipoise_lab.audit.clopper_pearson import Outcome, Sampler
 from equipoise_server.computation.round import Job, compute_round
 from equipoise_server.computation.streams import stream_parts
-from equipoise_server.datasets.files import TableFile
+from equipoise_server.datasets.files.tables import TableFile
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.rounds.runner import Runner
 from equipoise_server.rounds.services import round_services

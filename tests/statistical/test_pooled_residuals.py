@@ -29,6 +29,7 @@ from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.pooled import mechanism
 from equipoise_server.mechanisms.pooled.demand import votes_of
 from equipoise_server.mechanisms.pooled.plan import PooledParameters
+from equipoise_server.mechanisms.pooled.released import Released
 from equipoise_server.mechanisms.residuals import axis_bases
 from equipoise_server.mechanisms.residuals.measurement import measure
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
@@ -131,7 +132,7 @@ def weights_from_exact_votes(patches: pytest.MonkeyPatch) -> None:
 
     def leaking(
         parameters: PooledParameters, setting: PublicParameters, data: Counts, present: Workloads, seed: bytes
-    ) -> mechanism.Released:
+    ) -> Released:
         votes = np.sum([votes_of(own, "query", parameters.family.sets) for own in present.values()], axis=0)
         noise = parameters.residuals
         assert noise is not None
@@ -176,6 +177,7 @@ def test_every_stream_is_read_once() -> None:
     assert len(seen) == len(set(seen)) == 3
 
 
+@pytest.mark.full
 def test_rounds_fail_no_more_often_than_beta() -> None:
     """Beta 0.1, 200 rounds; and intervals of a third the size would fail more often, so this test can tell."""
     setting = tiny("query", {"a": 1, "b": 2}, 2000, Budget(1.0, 1e-6), ANALYST)

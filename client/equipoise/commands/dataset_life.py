@@ -13,6 +13,7 @@ from equipoise.commands.columns import ACCOUNTS, CHARGES, DATASETS, VERSIONS
 from equipoise.commands.files import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
 from equipoise.commands.printing import print_facts, print_json, print_line, print_list, print_rows
+from equipoise.commands.progress import ShownProgress
 from equipoise.commands.terminal import printable
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
@@ -45,7 +46,8 @@ def update(
     """
     with Operator.from_profile(profile) as operator:
         read_by = None if schema is None else Schema.from_json(read_text(schema))
-        version = operator.update_dataset(name, source, read_by, request_id)
+        with ShownProgress("reading the table"):
+            version = operator.update_dataset(name, source, read_by, request_id)
     if as_json:
         print_json(version)
     else:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.boxes import EVERYTHING, Boxes, add_boxes, intersection, merged, single_condition
+from equipoise.queries.padding import holds_nothing
 from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.schema_checks import edge_text
@@ -53,6 +54,10 @@ class PredicateCompiler:
             return boxes
         self._products = 0
         boxes = self._boxes(predicate, path, 1)
+        if self.schema.padded and holds_nothing(boxes, self.schema):
+            # A negation: any one of its attributes tells records of nothing from others.
+            axis = min((axis for box in boxes for axis, _ in box), default=0)
+            boxes = merged(self._product(self._slab(axis, self._full[axis] >> 1), boxes, path), self._full)
         if len(boxes) > MAX_BOXES:
             raise _too_complex(path)
         if len(self._compiled) < MAX_REMEMBERED:
@@ -108,6 +113,10 @@ class PredicateCompiler:
         attribute = self.schema.attributes[axis]
         try:
             positions = {attribute.index(label) for label in predicate.categories}
+            if attribute.none and attribute.size - 1 in positions:
+                raise InvalidArgument(
+                    f"attribute {attribute.name}", f"has records of nothing in {attribute.none!r}"
+                )
         except InvalidArgument as error:
             raise InvalidArgument(f"{path}.categories", f"{error.field} {error.problem}") from None
         return self._slab(axis, _mask(positions))

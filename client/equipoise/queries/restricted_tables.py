@@ -108,16 +108,9 @@ class RestrictedTables:
             np.add.at(result, self._queries(rows), covered[:, None] * self._inside(rows, vectors))
 
     def add_record_counts(
-        self,
-        categories: NDArray[np.int64],
-        vectors: Sequence[Vectors],
-        result: NDArray[np.int64],
-        counts: NDArray[np.int64] | int = 1,
+        self, categories: NDArray[np.int64], vectors: Sequence[Vectors], result: NDArray[np.int64]
     ) -> None:
-        """Adds the records, int64[axes of the universe, B] categories, to the counts of the queries, int64[k].
-
-        `counts`: how often each of the records is there, int64[B], or all of them alike.
-        """
+        """Adds the records, int64[axes of the universe, B] categories, to the counts of the queries, int64[k]."""
         count = categories.shape[1]
         cells = np.zeros(count, dtype=np.int64)
         for axis in self.axes:
@@ -128,9 +121,7 @@ class RestrictedTables:
             inside = np.ones((len(self.first_queries[rows]), count), dtype=np.uint8)
             for place, axis in enumerate(self.box_axes):
                 inside &= vectors[axis].at(self.vectors[rows, place], categories[axis])
-            np.add.at(
-                result, self.first_queries[rows, None] + cells, inside * self.coefficients[rows, None] * counts
-            )
+            np.add.at(result, self.first_queries[rows, None] + cells, inside * self.coefficients[rows, None])
 
     @cached_property
     def _outside_places(self) -> list[int]:

@@ -14,6 +14,9 @@ listed and values outside the bins, `clamp` sends such values to the nearest bin
 end if they are not listed. Edges are numbers, or dates in ISO 8601. `"ordered": true` says that the order of the
 categories means something, so that ranges may get less noise; it is the default with edges. `{"age": 10}` is short
 for a column coded 0, 1, 2, ...
+
+Where persons with few rows are filled up (`equipoise.model.persons`), every attribute has one more category, the
+last one, which `none` names: that of records of nothing. No value falls into it, and no predicate counts them.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.dates import date_text
@@ -38,6 +42,7 @@ from equipoise.queries.strict_json import parse_json
 
 VERSION = 1
 MAX_ATTRIBUTES = 256
+RULES = ("missing", "unknown", "none")  # each names a category
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,8 @@ class Attribute:
     """One column: its categories in order, and how its values reach them.
 
     With `edges`, the first `len(edges) - 1` categories are the bins `[edges[i], edges[i + 1])`, and only the
-    `missing` and `unknown` categories may follow. `ordered` None: where it has edges. `dates`: the edges are
-    dates, as whole seconds since 1970-01-01 00:00 UTC. Raises `InvalidArgument`.
+    `missing`, `unknown` and `none` categories may follow. `ordered` None: where it has edges. `dates`: the edges
+    are dates, as whole seconds since 1970-01-01 00:00 UTC. Raises `InvalidArgument`.
     """
 
     name: str
@@ -57,6 +62,7 @@ class Attribute:
     clamp: bool = False
     ordered: bool | None = None
     dates: bool = False
+    none: str = ""
 
     def __post_init__(self) -> None:
         check_text("name", self.name)
@@ -69,10 +75,7 @@ class Attribute:
         if len(self._positions) < len(self.categories):
             twice = next(c for i, c in enumerate(self.categories) if self._positions[c] != i)
             raise InvalidArgument("categories", f"hold {twice!r} twice")
-        for rule in ("missing", "unknown"):
-            label = getattr(self, rule)
-            if not isinstance(label, str) or (label and label not in self._positions):
-                raise InvalidArgument(rule, f"{label!r} is not one of the categories")
+        self._check_rules()
         if not isinstance(self.clamp, bool):
             raise InvalidArgument("clamp", "must be true or false")
         if not isinstance(self.ordered, bool | None):
@@ -86,12 +89,21 @@ class Attribute:
         if self.edges:
             self._check_edges()
 
+    def _check_rules(self) -> None:
+        for rule in RULES:
+            label = getattr(self, rule)
+            if not isinstance(label, str) or (label and label not in self._positions):
+                raise InvalidArgument(rule, f"{label!r} is not one of the categories")
+        of_values = self.none in self.categories[:-1] or self.none in (self.missing, self.unknown)
+        if self.none and (of_values or self.size == 1):
+            raise InvalidArgument("none", "must be the last category of several, and that of no value")
+
     def _check_edges(self) -> None:
         check_edges(self.edges, self.dates)
         if len(self.categories) < self.bins:
             raise InvalidArgument("categories", f"are fewer than the {self.bins} bins")
         for label in self.categories[self.bins :]:
-            if label not in (self.missing, self.unknown):
+            if label not in (self.missing, self.unknown, self.none):
                 raise InvalidArgument("categories", f"{label!r} follows the bins; only missing and unknown may")
 
     @property
@@ -135,6 +147,8 @@ class Schema:
         for i, each in enumerate(self.attributes):
             if each.name in self.names[:i]:
                 raise InvalidArgument(f"schema.attributes[{i}].name", f"{each.name!r} is used twice")
+            if bool(each.none) != self.padded:
+                raise InvalidArgument(f"schema.attributes[{i}].none", "must be set for all attributes, or for none")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -155,6 +169,11 @@ class Schema:
     def universe_size(self) -> int:
         """The number of different records there can be."""
         return math.prod(self.sizes)
+
+    @property
+    def padded(self) -> bool:
+        """Whether there may be records of nothing, which are in the last category of every attribute."""
+        return bool(self.attributes[0].none)
 
     def attribute(self, name: str) -> Attribute:
         """Returns the attribute of that name. Raises `InvalidArgument`."""
@@ -186,20 +205,10 @@ class Schema:
         return json.dumps({"version": VERSION, "attributes": documents}, ensure_ascii=False, indent=2) + "\n"
 
 
-def make_attribute(
-    field: str,
-    name: str,
-    categories: tuple[str, ...],
-    edges: tuple[float, ...] = (),
-    missing: str = "",
-    unknown: str = "",
-    clamp: bool = False,
-    ordered: bool | None = None,
-    dates: bool = False,
-) -> Attribute:
+def make_attribute(field: str, **values: Any) -> Attribute:
     """Returns an attribute whose errors are named below `field`, such as `schema.attributes[2].edges`."""
     try:
-        return Attribute(name, categories, edges, missing, unknown, clamp, ordered, dates)
+        return Attribute(**values)
     except InvalidArgument as error:
         raise InvalidArgument(f"{field}.{error.field}", error.problem) from None
 
@@ -207,27 +216,16 @@ def make_attribute(
 def _from_document(field: str, document: object) -> Attribute:
     if not isinstance(document, dict):
         raise InvalidArgument(field, "must be a JSON object")
-    check_keys(field, document, {"name", "categories", "edges", "missing", "unknown", "clamp", "ordered"})
+    check_keys(field, document, {"name", "categories", "edges", *RULES, "clamp", "ordered"})
     values, dates = read_edges(field, document)
     if "edges" not in document and "categories" not in document:
         raise InvalidArgument(field, "must have categories or edges")
-    categories = [
-        check_text(f"{field}.categories[{i}]", label)
-        for i, label in enumerate(read_list(field, document, "categories") or bin_labels(values, dates))
-    ]
-    rules: list[str] = []
-    for rule in ("missing", "unknown"):
-        label = check_text(f"{field}.{rule}", document[rule]) if rule in document else ""
-        if label and categories and label not in categories:
-            categories.append(label)
-        rules.append(label)
-    clamp, ordered = document.get("clamp", False), document.get("ordered")
-    if not (isinstance(clamp, bool) and isinstance(ordered, bool | None)):
-        raise InvalidArgument(
-            f"{field}.{'ordered' if isinstance(clamp, bool) else 'clamp'}", "must be true or false"
-        )
-    name = check_text(f"{field}.name", document.get("name", ""))
-    return make_attribute(field, name, tuple(categories), values, rules[0], rules[1], clamp, ordered, dates)
+    categories = read_list(field, document, "categories") or bin_labels(values, dates)
+    rules = {rule: check_text(f"{field}.{rule}", document[rule]) for rule in RULES if rule in document}
+    added = [label for label in dict.fromkeys(rules.values()) if categories and label not in categories]
+    given = rules | {flag: document[flag] for flag in ("clamp", "ordered") if flag in document}
+    name, labels = document.get("name", ""), (*categories, *added)
+    return make_attribute(field, name=name, categories=labels, edges=values, dates=dates, **given)
 
 
 def _to_document(attribute: Attribute) -> dict[str, object]:
@@ -236,8 +234,7 @@ def _to_document(attribute: Attribute) -> dict[str, object]:
         numbers = [int(e) if float(e).is_integer() else float(e) for e in attribute.edges]
         document["edges"] = [date_text(e) for e in numbers] if attribute.dates else numbers
     document["categories"] = list(attribute.categories)
-    rules = ("missing", "unknown", "clamp")
-    document |= {rule: getattr(attribute, rule) for rule in rules if getattr(attribute, rule)}
+    document |= {rule: getattr(attribute, rule) for rule in (*RULES, "clamp") if getattr(attribute, rule)}
     if attribute.ordered is not None:
         document["ordered"] = attribute.ordered
     return document
@@ -247,4 +244,4 @@ def _coded(name: str, size: object) -> Attribute:
     field = f"schema.{name}"
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MAX_CATEGORIES:
         raise InvalidArgument(field, f"must be a number of categories from 1 to {MAX_CATEGORIES:,}")
-    return make_attribute(field, name, tuple(str(code) for code in range(size)))
+    return make_attribute(field, name=name, categories=tuple(str(code) for code in range(size)))

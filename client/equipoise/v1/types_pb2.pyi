@@ -260,6 +260,7 @@ class Attribute(_message.Message):
     CLAMP_FIELD_NUMBER: _builtins.int
     ORDERED_FIELD_NUMBER: _builtins.int
     DATES_FIELD_NUMBER: _builtins.int
+    NONE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The column's name in the table."""
     missing: _builtins.str
@@ -273,6 +274,10 @@ class Attribute(_message.Message):
     dates: _builtins.bool
     """Whether the edges are dates: whole seconds since 1970-01-01 00:00 UTC, in the years 1 to 9999. The table then
     has dates or times, in UTC unless they say their offset.
+    """
+    none: _builtins.str
+    """The category of records of nothing, with which persons of few rows are filled up: the last one. Empty where there are
+    none; the same for all attributes.
     """
     @_builtins.property
     def categories(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -293,10 +298,11 @@ class Attribute(_message.Message):
         clamp: _builtins.bool = ...,
         ordered: _builtins.bool | None = ...,
         dates: _builtins.bool = ...,
+        none: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_ordered", b"_ordered", "ordered", b"ordered"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ordered", b"_ordered", "categories", b"categories", "clamp", b"clamp", "dates", b"dates", "edges", b"edges", "missing", b"missing", "name", b"name", "ordered", b"ordered", "unknown", b"unknown"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ordered", b"_ordered", "categories", b"categories", "clamp", b"clamp", "dates", b"dates", "edges", b"edges", "missing", b"missing", "name", b"name", "none", b"none", "ordered", b"ordered", "unknown", b"unknown"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ordered: _TypeAlias = _typing.Literal["ordered"]  # noqa: Y015
     _WhichOneofArgType__ordered: _TypeAlias = _typing.Literal["_ordered", b"_ordered"]  # noqa: Y015

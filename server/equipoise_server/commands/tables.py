@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from equipoise.commands.progress import ShownProgress
 from equipoise.errors import AlreadyExists
 from equipoise.queries.universe_size import size_in_words
 from equipoise_server.admin.checks import count_table
@@ -34,7 +35,8 @@ def check_table(
     fall into each category. If there are values that the schema does not allow, counts them and exits with 1.
     The counts are exact and private: only the custodian may see them.
     """
-    counted = count_table(table, schema)
+    with ShownProgress("reading the table") as progress:
+        counted = count_table(table, schema, progress)
     if as_json:
         print_json({"universe_size": counted.universe_size, "records": counted.records, "counts": counted.counts})
         return
@@ -59,7 +61,8 @@ def suggest(
     """
     if out.exists():
         raise AlreadyExists(f"{out} exists already")
-    suggestions = suggest_schema(table)
+    with ShownProgress("reading the table"):
+        suggestions = suggest_schema(table)
     schema = schema_of(suggestions)
     out.write_text(schema.to_json(), encoding="utf-8")
     if as_json:

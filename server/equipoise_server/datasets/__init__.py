@@ -1,1 +1,1 @@
-"""Private tables: read through DuckDB, held only as integer counts over the schema's universe."""
+"""Private tables: read by the engines that hold them, kept only as integer counts."""

@@ -14,8 +14,10 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
 from equipoise_server.datasets.columns import Column
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.datasets.database import DatabaseTable
-from equipoise_server.datasets.files import CsvFile, ParquetFile
+from equipoise_server.datasets.database.table import DatabaseTable
+from equipoise_server.datasets.files.tables import CsvFile, ParquetFile
+from equipoise_server.datasets.progress import OnRead, unseen
+from equipoise_server.datasets.spark.table import SparkTable
 
 
 class Source(Protocol):
@@ -28,8 +30,12 @@ class Source(Protocol):
         """Return whether there is anything to read."""
         ...
 
-    def counts(self, schema: Schema) -> Counts:
+    def counts(self, schema: Schema, progress: OnRead = unseen) -> Counts:
         """Read the table as counts of the schema's possible records.
+
+        Args:
+            schema: the table's public attributes.
+            progress: told how far the reading is, where the source knows.
 
         Raises:
             InvalidArgument: "table" where the table cannot be read or rows are refused (the message has counts for
@@ -61,7 +67,7 @@ class Kind(Protocol):
     def of(self, path: Path, options: Mapping[str, str], field: str) -> Source: ...
 
 
-KINDS: tuple[Kind, ...] = (CsvFile, ParquetFile, DatabaseTable)
+KINDS: tuple[Kind, ...] = (CsvFile, ParquetFile, DatabaseTable, SparkTable)
 
 
 def source_at(path: Path, field: str = "table") -> Source:

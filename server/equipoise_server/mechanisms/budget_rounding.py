@@ -18,6 +18,7 @@ from equipoise.accounting import (
 from equipoise.model.accounts import Budget
 from equipoise_server.conversion import largest_rho
 
+SAMPLERS = "samplers"  # the name of the event that truncated samplers are charged as
 MIN_EPSILON = Fraction(1, 10**8)  # below it the noise would be coarser than its sampler can draw
 EPSILON_BITS = 40  # epsilons are rounded down to units of 2^-40
 
@@ -65,10 +66,10 @@ def with_samplers(
         beyond: a further delta, such as that of a hard cap which may be met.
 
     Returns:
-        The events, and one more event of epsilon 0 with the name "samplers".
+        The events, and one more event of epsilon 0 with the name `SAMPLERS`.
     """
     slack = sampler_delta(total_variation, epsilon, parts)
-    return [*parts, ApproximateDpEvent("samplers", Fraction(0), slack + beyond)]
+    return [*parts, ApproximateDpEvent(SAMPLERS, Fraction(0), slack + beyond)]
 
 
 def step_epsilon(part: PrivacyEvent) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from equipoise.accounting import DELTA_UNIT, Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
+from equipoise.model.persons import MAX_PERSON_RECORDS
 from equipoise.model.terms_checks import check_shares, check_unit
 from equipoise.queries.box_terms import EXACT
 from equipoise.queries.universe_size import size_in_words
@@ -19,7 +20,7 @@ from equipoise_server.mechanisms.budget_rounding import usable_delta
 from equipoise_server.mechanisms.interface import PublicParameters
 
 MIN_BETA = 1e-12
-ANY_WIDTH = "take pooled, gaussian or laplace, or a standing measurement, instead"
+ANY_WIDTH = "take projection, pooled, gaussian or laplace, or a standing measurement, instead"
 
 
 def check_setting(setting: PublicParameters) -> None:
@@ -51,6 +52,9 @@ def check_table_setting(setting: PublicParameters) -> None:
         raise InvalidArgument("beta", f"must lie between {MIN_BETA} and 1")
     if not 1 <= setting.records < 2**40:
         raise InvalidArgument("records", f"must lie between 1 and {2**40 - 1}")
+    if not 1 <= setting.person_records <= MAX_PERSON_RECORDS or setting.records % setting.person_records:
+        problem = f"must lie between 1 and {MAX_PERSON_RECORDS:,}, and divide the records evenly"
+        raise InvalidArgument("person_records", problem)
     if not setting.universe_size >= 1:
         raise InvalidArgument("universe_size", "must be at least 1")
     if setting.attributes and math.prod(setting.attributes) != setting.universe_size:

@@ -30,7 +30,7 @@ class PublicParameters:
     """The public parameters of a round; a plan depends on nothing else.
 
     Attributes:
-        records: `n`, the number of records in the table.
+        records: `n`, the number of records in the table: those of all persons.
         universe_size: `|X|`, the number of possible records, of any size.
         shares: each analyst's declared share.
         unit: what the analysts' guarantee protects, "query" or "analyst".
@@ -44,6 +44,8 @@ class PublicParameters:
         ordered: the places of attributes whose categories have an order, ascending.
         measured: of a run that answers from a measurement made before: the numbers that were released of it. No
             plan depends on them; the options have their digest.
+        person_records: how many records every person in the table has. Mechanisms plan for one; `persons` plans for
+            more.
     """
 
     records: int
@@ -57,6 +59,7 @@ class PublicParameters:
     attributes: tuple[int, ...] = ()
     ordered: tuple[int, ...] = ()
     measured: bytes = b""
+    person_records: int = 1
 
     @property
     def protects_analysts(self) -> bool:

@@ -31,7 +31,7 @@ def make_plan(
         name: the mechanism.
         setting: the public parameters that were planned for.
         parameters: the mechanism's own parameters, sufficient to run it.
-        data: the privacy events that a run charges to the data, at all caps.
+        data: the privacy events that a run charges to the data, at all caps, where one record is replaced.
         analysts: the privacy events for one protected unit of the analysts; none where answers share no randomness.
         max_half_width: the largest half-width of a certified answer, as a fraction of the records.
         expected_error: the mean error over all declared queries that is expected, as a fraction of the records.
@@ -44,7 +44,10 @@ def make_plan(
 
     Raises:
         BudgetExhausted: a cost exceeds its budget.
+        ValueError: a person has several records in the setting, for whom `persons` plans.
     """
+    if setting.person_records != 1:
+        raise ValueError("mechanisms are planned for one replaced record; plan with persons.planned_starts")
     analysts = analysts if setting.protects_analysts else ()
     data_cost, analyst_cost = charge_of(data), charge_of(analysts) if setting.protects_analysts else None
     check_costs(setting, data_cost, analyst_cost)

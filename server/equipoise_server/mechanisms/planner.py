@@ -18,6 +18,7 @@ from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.choice import Candidate, Refusal, Rule, by_expected_error, choose
 from equipoise_server.mechanisms.interface import Mechanism, OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.online.interface import SessionMechanism
+from equipoise_server.mechanisms.persons import planned_starts
 from equipoise_server.mechanisms.prior.choice import (
     STANDING,
     Start,
@@ -163,10 +164,9 @@ def _candidate(mechanism: Mechanism | SessionMechanism, setting: PublicParameter
 
 
 def _planned(mechanism: Mechanism | SessionMechanism, setting: PublicParameters) -> Candidate:
-    if isinstance(mechanism, StartsFromPrior):
-        starts = mechanism.starts(setting)
-        return _of(mechanism.name, starts[0].plan, setting, tuple(starts))
-    return _of(mechanism.name, mechanism.plan(setting), setting)
+    starts = tuple(planned_starts(mechanism, setting))
+    choice = starts if isinstance(mechanism, StartsFromPrior) else ()
+    return _of(mechanism.name, starts[0].plan, setting, choice)
 
 
 def _of(name: str, plan: MechanismPlan, setting: PublicParameters, starts: tuple[Start, ...] = ()) -> Candidate:

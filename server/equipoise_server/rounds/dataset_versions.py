@@ -73,7 +73,7 @@ def update_dataset(
     before = datasets.get(name)
     check_active(before)
     place, read_by = new.after(before)
-    records, table = datasets.read_table(place, read_by)
+    records, table = datasets.read_table(name, place, read_by)
 
     def work(connection: Connection, now: datetime) -> str:
         newest = read_dataset(connection, name)

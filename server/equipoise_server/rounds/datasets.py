@@ -21,6 +21,7 @@ from equipoise_server.datasets.source import Source, source_in
 from equipoise_server.identity.names import check_name
 from equipoise_server.ledger.caps import Cap, at_order, checked_cap
 from equipoise_server.rounds.people import NewTable, Payer, open_data_account, payer
+from equipoise_server.rounds.reading import logged
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.store.rounds import canonical, read_dataset
 from equipoise_server.rounds.store.step_records import dataset_registered
@@ -130,7 +131,7 @@ class Datasets:
         if (known := self.operations.answered(request, _as_registered)) is not None:
             return known
         check_name(name)
-        records, table = self.read_table(source, schema)
+        records, table = self.read_table(name, source, schema)
 
         def work(connection: Connection, now: datetime) -> str:
             paying = _insert(connection, new, caps, table, now)
@@ -145,13 +146,14 @@ class Datasets:
         with self.operations.store.read() as connection:
             return read_dataset(connection, name)
 
-    def read_table(self, source: str, schema: Schema) -> tuple[int, NewTable]:
+    def read_table(self, name: str, source: str, schema: Schema) -> tuple[int, NewTable]:
         """Return the number of records of a table, and the table, compared with all that are registered.
 
-        Files are compared before the writing transaction, which keeps other writers waiting.
+        The log tells of the progress under the dataset's name. Files are compared before the writing transaction,
+        which keeps other writers waiting.
         """
         table_source = self.source(source)
-        counts = table_source.counts(schema)
+        counts = table_source.counts(schema, logged(name))
         if counts.records == 0:
             raise InvalidArgument("table", "has no records")
         table = NewTable(table_source, data_digest(counts), self.directory)

@@ -113,6 +113,8 @@ def test_two_keys_sign_while_one_takes_the_other_s_place(state: Path) -> None:
     with pytest.raises(NotFound):
         retire_key(state, Purpose.LOG, old_id, clock)
     assert verify(state)["log_size"] == 5
+    # Each checkpoint has the signatures of the keys that the log names up to its size, and of none that came next.
+    check_state(state, clock)
 
 
 def test_an_auditor_s_key_is_put_beside_the_first_and_retired(state: Path, tmp_path: Path) -> None:
@@ -143,6 +145,7 @@ def test_an_auditor_s_key_is_put_beside_the_first_and_retired(state: Path, tmp_p
     store.close()
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("point", [CrashPoint.KEY_MADE, CrashPoint.KEY_WRITTEN, CrashPoint.KEY_COMMITTED])
 def test_a_crash_while_keys_are_exchanged_leaves_a_log_that_is_signed(state: Path, point: CrashPoint) -> None:
     def die(reached: CrashPoint) -> None:

@@ -16,7 +16,7 @@ from equipoise_server.datasets import source
 from equipoise_server.datasets.columns import Column, Values
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.datasets.files import CsvFile, ParquetFile
+from equipoise_server.datasets.files.tables import CsvFile, ParquetFile
 from equipoise_server.datasets.source import Source, source_at, source_in
 
 SCHEMA = Schema((Attribute("a", ("x", "y")),))

@@ -14,6 +14,7 @@ from equipoise_server.conversion import epsilon_of_curve, epsilon_of_rho, larges
 from equipoise_server.mechanisms.budget_rounding import (
     EPSILON_BITS,
     MIN_EPSILON,
+    SAMPLERS,
     epsilon_within,
     sampler_delta,
     usable_delta,
@@ -147,7 +148,7 @@ def data_parts(setting: PublicParameters, session: Session, parameters: EpochPar
     truncated = session.statements * parameters.test_noise.truncation_delta()
     alone = [PureDpEvent("tests", parameters.test_epsilon, session.statements), noise.part(positives)]
     # Tests are cut alike however they are counted.
-    slack = ApproximateDpEvent("samplers", Fraction(0), sampler_delta(truncated, budget.epsilon, alone))
+    slack = ApproximateDpEvent(SAMPLERS, Fraction(0), sampler_delta(truncated, budget.epsilon, alone))
     delta = usable_delta(budget)
     curve = accounting.threshold_tests_curve(float(parameters.test_epsilon), positives, float(noise.rho(1)))
     # A step up, for an auditor's arithmetic.

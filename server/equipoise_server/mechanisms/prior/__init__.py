@@ -8,6 +8,7 @@ arithmetic that gives the same bits on every machine.
 - `measure`: `measured_for(parameters, setting, data, seed)` counts and draws, and `fitted_prior` fits the prior to
   what was measured.
 - `fit`: the fit of log-weights to noisy tables.
-- `support`: the list of records over which weights are kept. The whole universe is one.
+- `support`: the list of records over which weights are kept. The whole universe is one. `support_of(measured)` in
+  `measure` gives it; of a universe that nobody can enumerate, `drawing` draws some along the tree of `dependence`.
 - `distribution`: `Prior`: log-weights on the game's grid, integer weights, and records laid out along them.
 """

@@ -17,6 +17,7 @@ from equipoise.records.codec import POSITIVE, canonical_object, codec_of, key, l
 from equipoise_server.mechanisms.checking import check_enumerable
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.prior.fit import MAX_SWEEPS
+from equipoise_server.mechanisms.prior.support import support_size
 from equipoise_server.mechanisms.residuals.allocation import least_summed
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
@@ -33,10 +34,10 @@ VARIANCE_BITS = 10  # cells' variances are recorded in units of 2^-10 records sq
 START_SECONDS = 0.05
 RESIDUAL_SECONDS = 4e-4  # of any noise from one stream
 NUMBER_SECONDS = 3e-7  # of one noisy integer, and its places in the tables
-SWEEP_SECONDS = 1.5e-8  # of one table's turn, for each record that can exist
+SWEEP_SECONDS = 1.5e-8  # of one table's turn, for each record of the support
 TURN_SECONDS = 4e-4  # and at least
 USUAL_SWEEPS = 10
-FIT_BYTES = 56  # for each record that can exist
+FIT_BYTES = 56  # for each record of the support
 NUMBER_BYTES = 64
 
 
@@ -86,9 +87,9 @@ class PriorParameters:
         return sum(parts, Fraction(0))
 
     @property
-    def universe(self) -> int:
-        """The number of records that can exist."""
-        return math.prod(self.noise.sizes)
+    def support(self) -> int:
+        """The number of records over which the prior keeps its weights."""
+        return support_size(self.noise.sizes)
 
     @property
     def numbers(self) -> int:
@@ -99,12 +100,12 @@ class PriorParameters:
         """Predict what measuring and fitting take, on one ordinary core."""
         tables = len(self.noise.largest)
         drawn = 0.0 if self.released else RESIDUAL_SECONDS * len(self.noise.parameters)
-        turns = min(USUAL_SWEEPS, MAX_SWEEPS) * tables * (TURN_SECONDS + SWEEP_SECONDS * self.universe)
+        turns = min(USUAL_SWEEPS, MAX_SWEEPS) * tables * (TURN_SECONDS + SWEEP_SECONDS * self.support)
         return START_SECONDS + drawn + NUMBER_SECONDS * self.numbers + turns
 
     def memory_bytes(self) -> int:
         """Predict the peak, without the process itself."""
-        return FIT_BYTES * self.universe + NUMBER_BYTES * self.numbers
+        return FIT_BYTES * self.support + NUMBER_BYTES * self.numbers
 
 
 def plan_prior(setting: PublicParameters, rho: float | Fraction) -> PriorParameters:

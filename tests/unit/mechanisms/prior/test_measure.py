@@ -18,12 +18,15 @@ from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.marginal_tables import Axes
 from equipoise.records.codec import codec_of
+from equipoise_server.datasets.coded_counts import CodedCounts
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.prior.distribution import Prior
 from equipoise_server.mechanisms.prior.forecast import dense_variance
-from equipoise_server.mechanisms.prior.measure import fitted_prior, measured_for
+from equipoise_server.mechanisms.prior.measure import fitted_prior, measured_for, support_of
 from equipoise_server.mechanisms.prior.plan import MAX_CATEGORIES, PriorParameters, plan_prior, tables_of
+from equipoise_server.mechanisms.prior.support import RECORDS, ListedSupport, Universe, support_size
+from equipoise_server.mechanisms.residuals.allocation import least_summed
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import measure
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
@@ -166,3 +169,33 @@ def test_a_prior_comes_near_every_pair_and_is_the_same_to_the_bit_on_every_machi
     again = fitted_prior(parameters, measure(data, parameters.noise, SEED, "prior"))
     assert np.array_equal(again.potential, prior.potential)
     assert not np.array_equal(prior_of(parameters, data, bytes(32)).potential, prior.potential)
+
+
+def test_a_wide_table_has_a_support_of_records_that_its_measurement_tells_of() -> None:
+    """Of 2^28 possible records some are drawn: along the measured pairs, up to the noise and to single records."""
+    sizes = (4,) * 14
+    choose = np.random.default_rng(6)
+    first = choose.integers(0, 4, 4_000)
+    rows = np.column_stack([(first + choose.integers(0, 2, 4_000)) % 4 for _ in sizes])
+    table = CodedCounts.of(sizes, rows.T.astype(np.uint8), np.ones(4_000, dtype=np.int64))
+    family = ResidualFamily.closed(sizes, tables_of(sizes))
+    measured = measure(table, least_summed(family, 2.0).noise, SEED, "prior")
+    support = support_of(measured)
+    assert isinstance(support, ListedSupport)
+    assert support.size == support_size(sizes) == RECORDS
+    every = np.ones(support.size, dtype=np.int64)
+    for axes, true in table.marginals([(0, 1), (3, 9), (12, 13)]):
+        joint, product = true / 4_000, np.multiply.outer(true.sum(axis=1), true.sum(axis=0)) / 4_000**2
+        found = support.table(axes, every) / support.size
+        # Three quarters along the tree: a pair that is no edge of it is told less, but not turned around.
+        assert np.abs(found - (0.75 * joint + 0.25 * product)).max() < 0.06
+        assert np.abs(found - product).max() > 0.01
+    prior = fitted_prior(PriorParameters.of(measured.noise), measured)
+    for axes, true in table.marginals([(0, 1), (3, 9), (12, 13)]):
+        assert np.abs(support.table(axes, prior.weights) / prior.weights.sum() - true / 4_000).max() < 0.02
+
+
+def test_a_small_universe_is_its_own_support() -> None:
+    noise = least_summed(ResidualFamily.closed(SIZES, tables_of(SIZES)), 1.0).noise
+    assert support_of(measure(DenseCounts(table(), SIZES), noise, SEED, "prior")) == Universe(SIZES)
+    assert support_size(SIZES) == math.prod(SIZES)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import duckdb
 
 from equipoise_server.datasets.columns import MAX_LABELS, Column, Values
-from equipoise_server.datasets.duckdb_table import Relation
-from equipoise_server.datasets.duckdb_values import number, seconds
+from equipoise_server.datasets.files.grouping import Relation
+from equipoise_server.datasets.files.values import number, seconds
 
 _FACTS = (
     "count(*), count({column}), count(n), count(*) FILTER (isnan(n)), min(n) FILTER (isfinite(n)), "

@@ -24,8 +24,10 @@ from equipoise.errors import InvalidArgument, Unavailable
 from equipoise.queries.schema import Schema
 from equipoise_server.datasets.columns import Column
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.datasets.duckdb_columns import columns_of
-from equipoise_server.datasets.duckdb_table import Relation, connect, count_rows
+from equipoise_server.datasets.files.columns import columns_of
+from equipoise_server.datasets.files.grouping import Relation, connect, count_rows
+from equipoise_server.datasets.files.reported import reported
+from equipoise_server.datasets.progress import OnRead, unseen
 
 MAX_HEADER = 1 << 20  # characters; without a limit a small compressed file could fill the memory
 ENCODINGS = ("utf-8", "latin-1", "utf-16")
@@ -56,8 +58,8 @@ class TableFile(ABC):
     def exists(self) -> bool:
         return bool(self.files())
 
-    def counts(self, schema: Schema) -> Counts:
-        with self._opened() as (connection, relation):
+    def counts(self, schema: Schema, progress: OnRead = unseen) -> Counts:
+        with self._opened() as (connection, relation), reported(connection, progress):
             return count_rows(connection, relation, schema)
 
     def columns(self) -> tuple[Column, ...]:

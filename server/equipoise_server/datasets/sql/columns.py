@@ -1,19 +1,21 @@
-"""Finds out what the columns of a database's table hold."""
+"""Finds out what the columns of a table hold, by statements that SQLAlchemy writes in the dialect of an engine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
+from typing import Any
 
 from sqlalchemy import (
     Boolean,
     ColumnElement,
-    Connection,
     Date,
     DateTime,
     Float,
     Integer,
     Numeric,
+    Select,
+    Table,
     Text,
     case,
     cast,
@@ -23,32 +25,31 @@ from sqlalchemy import (
 from sqlalchemy import Column as TableColumn
 
 from equipoise_server.datasets.columns import MAX_LABELS, Column, Values
-from equipoise_server.datasets.database_table import reflected
+
+Ask = Callable[[Select[*tuple[Any, ...]]], Sequence[Sequence[Any]]]
 
 
-def columns_of(connection: Connection, name: str, namespace: str | None) -> Iterator[Column]:
-    """Yield the columns of a table or view, in order. Raises `NoSuchTableError`."""
-    for column in reflected(connection, name, namespace).columns:
-        yield _column(connection, column)
+def columns_of(ask: Ask, table: Table) -> Iterator[Column]:
+    """Yield what the columns of a table hold, in order. `ask`: returns the rows that a statement selects."""
+    for column in table.columns:
+        yield _column(ask, column)
 
 
-def _column(connection: Connection, column: TableColumn[object]) -> Column:
+def _column(ask: Ask, column: TableColumn[object]) -> Column:
     text = case((column, "true"), else_="false") if isinstance(column.type, Boolean) else cast(column, Text)
     label = text.label("label")
     frequent = select(label).where(column.is_not(None)).group_by(label).order_by(func.count().desc(), label)
-    listed = tuple(str(value) for value in connection.execute(frequent.limit(MAX_LABELS + 1)).scalars())
+    listed = tuple(str(value) for (value,) in ask(frequent.limit(MAX_LABELS + 1)))
     labels = listed if len(listed) <= MAX_LABELS else ()
     finite: ColumnElement[bool] = column.is_not(None)
     if isinstance(column.type, Float):
         finite &= func.lower(text).not_in(["nan", "infinity", "-infinity"])
-    rows, present = connection.execute(
-        select(func.count(), func.count(case((finite, 1)))).select_from(column.table)
-    ).one()
-    missing = rows > present
+    ((rows, present),) = ask(select(func.count(), func.count(case((finite, 1)))).select_from(column.table))
+    missing = rows != present
     kinds = ((Integer, Values.WHOLE), (Numeric | Float, Values.NUMBERS), (Date | DateTime, Values.DATES))
     for types, values in kinds:
         if isinstance(column.type, types) and present:
-            low, high = connection.execute(select(func.min(column), func.max(column)).where(finite)).one()
+            ((low, high),) = ask(select(func.min(column), func.max(column)).where(finite))
             return Column(column.name, values, labels, _number(low), _number(high), missing)
     return Column(column.name, Values.LABELS, labels, missing=missing)
 

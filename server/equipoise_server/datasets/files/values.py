@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 from equipoise.queries.dates import ISO_8601
+from equipoise_server.datasets.halving import halved
 from equipoise_server.datasets.universe import BELOW
 
 NUMERIC = re.compile(r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\(.*\)")
@@ -49,18 +50,10 @@ def seconds(column: str, kind: str) -> str:
 
 
 def bin_code(value: str, edges: Sequence[float]) -> str:
-    """Return the expression of the bin that a number is in, as `universe` codes it.
+    """Return the expression of the bin that a number is in, as `universe` codes it."""
 
-    It is found by halving: that takes as many comparisons as the number of edges has binary digits, and no row has
-    to be kept, as for a join with the edges.
-    """
-
-    def between(low: int, high: int) -> str:
-        if low == high:
-            return str(low - 1 if low else BELOW)
-        middle = (low + high) // 2
+    def choose(place: int, below: str, above: str) -> str:
         # As text, because DuckDB would read a number with a point as a decimal one first, and round twice.
-        below = f"{value} < '{edges[middle]!r}'::DOUBLE"
-        return f"CASE WHEN {below} THEN {between(low, middle)} ELSE {between(middle + 1, high)} END"
+        return f"CASE WHEN {value} < '{edges[place]!r}'::DOUBLE THEN {below} ELSE {above} END"
 
-    return between(0, len(edges))
+    return halved(len(edges), lambda place: str(place - 1 if place else BELOW), choose)

@@ -1,27 +1,22 @@
-"""Counts the equal rows of a database's table, by one statement that SQLAlchemy writes in the database's dialect.
+"""The statement that counts the equal rows of a table, which SQLAlchemy writes in the dialect of an engine.
 
 Every label and edge is a bound parameter. The statement is one GROUP BY over all attributes of the public schema.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
     ColumnElement,
-    Connection,
     Date,
     DateTime,
     Double,
     Float,
     Integer,
-    MetaData,
     Numeric,
     Select,
     Table,
@@ -35,43 +30,24 @@ from sqlalchemy import (
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Attribute, Schema
+from equipoise_server.datasets.halving import halved
 from equipoise_server.datasets.label_codes import label_codes
 from equipoise_server.datasets.packed_codes import words_of
 from equipoise_server.datasets.universe import BELOW, MISSING, UNKNOWN
 
-BATCH = 100_000  # groups that are fetched at once
 Expression = ColumnElement[object]
 
 
-def grouped(
-    connection: Connection, name: str, namespace: str | None, schema: Schema
-) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """Return the words (`packed_codes`) of each group of equal rows, and the number of rows of each group.
+def grouping(table: Table, schema: Schema) -> Select[tuple[int, ...]]:
+    """Return the statement of each group of equal rows: its words (`packed_codes`), and its number of rows.
 
     Args:
-        connection: A connection in a transaction that sees one state of the database.
-        name: The table or view.
-        namespace: The database's schema that it is in; None for the usual one.
+        table: The table with its columns.
         schema: Its public attributes. Other columns are ignored.
 
     Raises:
         InvalidArgument: An attribute's column is missing, or its type does not fit the attribute.
-        NoSuchTableError: There is no such table.
     """
-    table = reflected(connection, name, namespace)
-    result = connection.execution_options(stream_results=True, yield_per=BATCH).execute(_question(table, schema))
-    parts = [np.array([tuple(row) for row in rows], dtype=np.int64) for rows in result.partitions()]
-    together = np.concatenate(parts) if parts else np.empty((0, len(words_of(schema)) + 1), dtype=np.int64)
-    *packed, counts = together.T
-    return packed, counts
-
-
-def reflected(connection: Connection, name: str, namespace: str | None) -> Table:
-    """Return a table or view with its columns, as the database describes it. Raises `NoSuchTableError`."""
-    return Table(name, MetaData(), schema=namespace, autoload_with=connection, resolve_fks=False)
-
-
-def _question(table: Table, schema: Schema) -> Select[tuple[int, ...]]:
     codes = select(
         *(_code(table, attribute).label(f"code{axis}") for axis, attribute in enumerate(schema.attributes))
     ).subquery()
@@ -104,20 +80,12 @@ def _code(table: Table, attribute: Attribute) -> Expression:
     else:
         top = literal(above)
     bins: list[Expression] = [literal(place) for place in (BELOW, *range(above))]
-    return case((column.is_(None), MISSING), else_=_halved(column, edges, [*bins, top], 0, len(edges)))
+    bins.append(top)
 
+    def choose(place: int, below: Expression, at_or_above: Expression) -> Expression:
+        return case((column < edges[place], below), else_=at_or_above)
 
-def _halved(
-    column: Column[object], edges: Sequence[Expression], bins: Sequence[Expression], low: int, high: int
-) -> Expression:
-    """Return the bin of a value that is at or above `low` edges, and below all from `high` on."""
-    if low == high:
-        return bins[low]
-    middle = (low + high) // 2
-    return case(
-        (column < edges[middle], _halved(column, edges, bins, low, middle)),
-        else_=_halved(column, edges, bins, middle + 1, high),
-    )
+    return case((column.is_(None), MISSING), else_=halved(len(edges), lambda place: bins[place], choose))
 
 
 def _category(column: Column[object], attribute: Attribute) -> Expression:

@@ -19,7 +19,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.csv_labels import csv_label
 from equipoise.queries.schema import Attribute, Schema
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.datasets.duckdb_values import bin_code, number, seconds
+from equipoise_server.datasets.files.values import bin_code, number, seconds
 from equipoise_server.datasets.label_codes import label_codes
 from equipoise_server.datasets.packed_codes import counts_of, words_of
 from equipoise_server.datasets.universe import BELOW, MISSING, UNKNOWN
@@ -65,8 +65,9 @@ def connect(paths: Sequence[Path]) -> duckdb.DuckDBPyConnection:
     )
     connection.execute("SET allowed_paths = ?", [[str(path) for path in paths]])
     connection.execute("SET enable_external_access = false")
-    # A worker has no terminal of its own: a bar would go to the standard output of the server.
-    connection.execute("SET enable_progress_bar = false")
+    # DuckDB counts its progress only for a bar, which is not printed: a worker has no terminal of its own.
+    connection.execute("SET enable_progress_bar = true")
+    connection.execute("SET enable_progress_bar_print = false")
     connection.execute("SET lock_configuration = true")
     return connection
 

@@ -1,0 +1,1 @@
+"""Tables in databases, counted where they lie."""

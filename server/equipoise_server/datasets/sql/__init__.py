@@ -1,0 +1,1 @@
+"""The SQL of tables that other engines count, as SQLAlchemy writes it in their dialects."""
