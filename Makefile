@@ -13,6 +13,10 @@ help:  ## what can be made
 demo: $(VENV)/demo.stamp  ## one whole round on a public table, with a real server on loopback
 	@$(BIN)/equipoise-server demo $(DEMO)
 
+# Bytecode is kept, whatever the environment says: without it every worker rewrites the assertions of all tests in
+# every run, and every server that is started compiles the package.
+unexport PYTHONDONTWRITEBYTECODE
+
 # One more than there are cores, as many tests wait for a server.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(shell expr $$(nproc) + 1) --dist worksteal
 
@@ -38,12 +42,15 @@ coverage: $(VENV)/test.stamp $(VENV)/demo.stamp  ## how much of both packages th
 	$(BIN)/coverage report --include 'server/*' --format total
 	$(BIN)/coverage report --include 'client/*' --fail-under 95
 
-audit-fast: $(VENV)/test.stamp  ## what the tests prove about privacy, and each certified bound beside its claim
-	$(BIN)/python -m pytest tests/statistical tests/noninterference -s
+# Tests are handed out one by one, and at the end each certified bound is printed beside its claim.
+AUDIT := $(BIN)/python -m pytest tests/statistical tests/noninterference -rfEP --numprocesses $(shell expr $$(nproc) + 1) --dist load --maxschedchunk 1
 
-audit: $(VENV)/test.stamp  ## the same at the nightly size, and a replay with another numpy: more than an hour
+audit-fast: $(VENV)/test.stamp  ## what the tests prove about privacy, and each certified bound beside its claim
+	$(AUDIT) --audit-size fast
+
+audit: $(VENV)/test.stamp  ## the same at the nightly size, and a replay with another numpy: about an hour
 	@$(PIP) install --upgrade --target $(VENV)/other-numpy --no-deps --only-binary :all: 'numpy>=2.0,<2.2'
-	$(BIN)/python -m pytest tests/statistical tests/noninterference -s --audit-size nightly --other-numpy $(abspath $(VENV))/other-numpy
+	$(AUDIT) --audit-size nightly --other-numpy $(abspath $(VENV))/other-numpy
 
 mutants: $(VENV)/test.stamp  ## faults put into the code one by one, each of which a named test must notice
 	$(BIN)/python tools/mutants.py

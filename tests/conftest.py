@@ -2,9 +2,10 @@
 
 Every folder is of one kind: `unit`, `integration`, `statistical` or `hostile`, which `-m` selects. Of each kind,
 `--tier quick` runs a part in minutes: every test on SQLite, unless it is marked `full`; of one marked `thin(n)` one
-in n of its cases; of the examples that Hypothesis tries a fifth; of the runs of an audit two fifths; on PostgreSQL
-what is marked `both_stores`. `--tier rest` runs exactly what quick leaves out, with all examples what Hypothesis
-tries, and with all runs what is audited. `make test-unit` leaves out what is marked `slow`, too.
+in n of its cases on each store; of the examples that Hypothesis tries an eighth; of the runs of an audit two
+fifths; on PostgreSQL what is marked `both_stores`. `--tier rest` runs exactly what quick leaves out, with all
+examples what Hypothesis tries, and with all runs what is audited. `make test-unit` leaves out what is marked
+`slow`, too.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ if not can_preload():
 settings.register_profile(
     "steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
 )
-settings.register_profile("quick", settings.get_profile("steady"), max_examples=20)
+settings.register_profile("quick", settings.get_profile("steady"), max_examples=12)
 settings.register_profile(
     "explore", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
@@ -94,7 +95,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark every test with its kind, and leave those that are not of the tier."""
-    cases: Counter[str] = Counter()
+    cases: Counter[tuple[str, bool]] = Counter()
     quick: list[pytest.Item] = []
     rest: list[pytest.Item] = []
     for item in items:
@@ -113,18 +114,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         ids = {item.nodeid for item in chosen}
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in ids])
         items[:] = chosen
+    if config.getoption("--audit-size"):
+        items.sort(key=comes_late)
 
 
-def in_quick_tier(item: pytest.Item, cases: Counter[str]) -> bool:
-    """Whether the quick tier runs it. `cases` counts, by test, the cases that were looked at before."""
+def comes_late(item: pytest.Item) -> tuple[bool, bool]:
+    """The order of an audit whose size is given: what takes longest comes first, so that workers end together."""
+    return "audit_size" not in getattr(item, "fixturenames", ()), "noninterference" not in item.path.parts
+
+
+def in_quick_tier(item: pytest.Item, cases: Counter[tuple[str, bool]]) -> bool:
+    """Whether the quick tier runs it. `cases` counts, by test and store, the cases that were looked at before."""
     parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
     needs_postgresql = "postgresql" in getattr(item, "fixturenames", ()) or "postgresql" in parameters
     if item.get_closest_marker("full") or (needs_postgresql and not item.get_closest_marker("both_stores")):
         return False
     thin = item.get_closest_marker("thin")
-    if thin is None or needs_postgresql:
+    if thin is None:
         return True
-    test = item.nodeid.partition("[")[0]
+    test = item.nodeid.partition("[")[0], needs_postgresql
     cases[test] += 1
     return (cases[test] - 1) % int(thin.args[0]) == 0
 

@@ -23,6 +23,7 @@ def connected(profile: Path) -> Iterator[Client]:
         yield client
 
 
+@pytest.mark.full
 def test_an_authority_is_exchanged_while_a_server_runs(tmp_path: Path) -> None:
     with lying_server(tmp_path, "nothing") as place:
         ann, before = place.profile("ann"), (place.profile("ann") / AUTHORITY).read_bytes()
@@ -76,6 +77,7 @@ def test_an_authority_is_exchanged_while_a_server_runs(tmp_path: Path) -> None:
     assert place.held("check").code == 0
 
 
+@pytest.mark.full
 def test_people_are_revoked_in_both_generations(tmp_path: Path) -> None:
     with lying_server(tmp_path, "nothing") as place:
         assert place.held("ca", "rotate").code == 0

@@ -125,6 +125,7 @@ def state(tmp_path: Path, store_url: str) -> Path:
     return made
 
 
+@pytest.mark.full
 async def test_clients_racing_at_servers_get_exactly_what_fits(state: Path) -> None:
     """64 clients open a round each at once, on PostgreSQL at two servers; all that are opened can be sealed."""
     shared = load_config(state).store.startswith("postgresql")

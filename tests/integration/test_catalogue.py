@@ -232,6 +232,7 @@ def test_health_is_told_apart_and_the_main_address_tells_nothing_of_itself(place
         assert Refusal.of(refused.value).status == "UNIMPLEMENTED"
 
 
+@pytest.mark.full
 def test_an_address_that_is_taken_keeps_the_server_from_starting(place: Place, tmp_path: Path) -> None:
     state = make_state(tmp_path / "state", [f'metrics_listen = "127.0.0.1:{place.server.port}"'])
     with pytest.raises(AssertionError, match="metrics_listen: cannot listen"), running(state):

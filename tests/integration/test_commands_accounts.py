@@ -105,6 +105,7 @@ def test_exported_charges_add_up_to_what_is_shown(run: Run, place: Path) -> None
     assert shown["analyst/shop/analyst/ann"]["committed"]["epsilon"] > 8
 
 
+@pytest.mark.full
 def test_a_cap_that_is_too_small_is_named(
     run: Run, refused: Callable[..., str], place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -130,6 +130,7 @@ def test_every_analyst_can_verify_whatever_became_of_the_round(tmp_path: Path) -
         evidence_of_one_is_of_no_use_to_another(place, released)
 
 
+@pytest.mark.full
 def test_a_marginal_of_some_records_is_answered_and_verified_like_all_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,12 +185,14 @@ def told(capsys: pytest.CaptureFixture[str], code: int, *arguments: object) -> s
     return printed.out or printed.err
 
 
+@pytest.mark.full
 def test_by_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with a_place(tmp_path) as place:
         bundled(place, capsys)
     verified(tmp_path, capsys)
 
 
+@pytest.mark.full
 def test_while_keys_are_exchanged_the_old_one_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Also once a checkpoint is kept that the new one has signed, too, of which the profile does not know."""
     with a_place(tmp_path) as place:

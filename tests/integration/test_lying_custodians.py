@@ -1,4 +1,7 @@
-"""Rounds whose custodian lies, by the commands: who is lied to gets exit code 1 and one sentence that says how."""
+"""Rounds whose custodian lies, by the commands: who is lied to gets exit code 1 and one sentence that says how.
+
+What the same steps find where nobody lies is `full`: in the quick tier the rounds of other tests are in order.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,18 @@ from equipoise.records.sealed_seeds import SALT_BYTES, fingerprint
 from equipoise.records.signed_notes import SigningKey, sign_note
 from equipoise_server.transparency import keys
 
+NO_LIE = pytest.param("nothing", "", marks=pytest.mark.full)
+HONEST = pytest.param("nothing", marks=pytest.mark.full)
+
 
 @pytest.mark.parametrize(
     ("lie", "words"),
     [
-        ("nothing", ""),
+        NO_LIE,
         ("a_smaller_half_width_than_on_record", "the receipt promises the max half width"),
-        ("another_record_than_on_record", "the receipt promises the opened root"),
+        pytest.param(
+            "another_record_than_on_record", "the receipt promises the opened root", marks=pytest.mark.full
+        ),
     ],
 )
 def test_a_promise_that_is_not_on_record_is_found_by_analyst_and_auditor(
@@ -54,7 +62,7 @@ def test_a_promise_that_is_not_on_record_is_found_by_analyst_and_auditor(
     ],
 )
 @pytest.mark.parametrize("session", [False, True])
-@pytest.mark.thin(3)
+@pytest.mark.thin(4)
 def test_a_receipt_that_is_not_the_custodian_s_word_is_refused_at_once(
     tmp_path: Path, lie: str, words: str, session: bool
 ) -> None:
@@ -79,7 +87,7 @@ def test_one_seed_in_two_rounds_is_found_by_the_audit(tmp_path: Path) -> None:
     assert f"has the same seed as the round {first}" in audited.text
 
 
-@pytest.mark.parametrize("lie", ["nothing", "one_seed_under_other_fingerprints"])
+@pytest.mark.parametrize("lie", [HONEST, "one_seed_under_other_fingerprints"])
 def test_a_seed_whose_fingerprint_is_another_is_refused_when_it_is_opened(tmp_path: Path, lie: str) -> None:
     with lying_server(tmp_path, lie) as place:
         round_id, out = place.released(), tmp_path / "seed"
@@ -101,6 +109,7 @@ def test_a_seed_whose_fingerprint_is_another_is_refused_when_it_is_opened(tmp_pa
     assert round_id.encode() in recorded
 
 
+@pytest.mark.full
 def test_a_release_later_than_the_grid_is_found_by_the_audit(tmp_path: Path) -> None:
     with lying_server(tmp_path, "a_late_release") as place:
         place.released()
@@ -109,6 +118,7 @@ def test_a_release_later_than_the_grid_is_found_by_the_audit(tmp_path: Path) -> 
     assert "its release time is later than the grid's first after its end" in audited.text
 
 
+@pytest.mark.full
 def test_a_reading_of_a_seed_without_a_record_is_found_by_the_audit(tmp_path: Path) -> None:
     with lying_server(tmp_path, "readings_without_a_record") as place:
         round_id = place.released()
@@ -120,7 +130,7 @@ def test_a_reading_of_a_seed_without_a_record_is_found_by_the_audit(tmp_path: Pa
 
 @pytest.mark.parametrize("lie", ["a_nonce_left_out", "a_nonce_changed"])
 @pytest.mark.parametrize("session", [False, True])
-@pytest.mark.thin(3)
+@pytest.mark.thin(4)
 def test_a_nonce_that_is_left_out_or_changed_is_found_by_the_audit(tmp_path: Path, lie: str, session: bool) -> None:
     with lying_server(tmp_path, lie) as place:
         if session:
@@ -136,7 +146,8 @@ def test_a_nonce_that_is_left_out_or_changed_is_found_by_the_audit(tmp_path: Pat
     assert "does not name the nonce that the auditor gave" in audited.text
 
 
-@pytest.mark.parametrize("lie", ["nothing", "a_nonce_not_used"])
+@pytest.mark.full
+@pytest.mark.parametrize("lie", [HONEST, "a_nonce_not_used"])
 def test_a_session_s_nonce_that_is_on_record_and_not_used_is_found_by_the_replay(tmp_path: Path, lie: str) -> None:
     with lying_server(tmp_path, lie) as place:
         round_id = place.operator.open_session(SESSION).round.id
@@ -153,7 +164,7 @@ def test_a_session_s_nonce_that_is_on_record_and_not_used_is_found_by_the_replay
 @pytest.mark.parametrize(
     ("start", "words"),
     [
-        ({"time": 1}, "A4 failed"),
+        pytest.param({"time": 1}, "A4 failed", marks=pytest.mark.full),
         ({"time": 1, "journal": {"sequence": 0, "digest": "ab" * 32}}, "is not the one that entry 0 of the log"),
     ],
 )
@@ -172,6 +183,7 @@ def test_a_log_that_begins_without_the_journal_s_head_is_found_by_the_audit(
     assert words in audited.text, audited.text
 
 
+@pytest.mark.full
 def test_a_stored_checkpoint_that_another_key_has_signed_is_found_by_the_check(tmp_path: Path) -> None:
     with lying_server(tmp_path, "nothing") as place:
         place.operator.open(TERMS)
@@ -194,9 +206,13 @@ def test_a_stored_checkpoint_that_another_key_has_signed_is_found_by_the_check(t
 @pytest.mark.parametrize(
     ("lie", "words"),
     [
-        ("nothing", ""),
+        NO_LIE,
         ("admissions_without_a_record", "'ann' has a share, but is not admitted before"),
-        ("a_revocation_that_is_not_kept", "a workload of 'ann' was used, who had no certificate in force"),
+        pytest.param(
+            "a_revocation_that_is_not_kept",
+            "a workload of 'ann' was used, who had no certificate in force",
+            marks=pytest.mark.full,
+        ),
     ],
 )
 def test_whoever_is_let_in_beside_the_record_is_found_by_the_audit(tmp_path: Path, lie: str, words: str) -> None:

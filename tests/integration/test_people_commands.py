@@ -88,6 +88,7 @@ def place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Place]
         yield made
 
 
+@pytest.mark.full
 def test_a_table_of_the_same_people_is_registered_by_an_option(place: Place) -> None:
     newer = place.given("newer")
     # Not a terminal: nothing is asked, and without an answer nothing is registered.
@@ -102,6 +103,7 @@ def test_a_table_of_the_same_people_is_registered_by_an_option(place: Place) -> 
     assert names == ["data/shop"]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("typed", "account"), [("shop", "shop"), ("new", "newer")])
 def test_a_terminal_is_asked_whose_people_the_table_holds(place: Place, typed: str, account: str) -> None:
     caps = CAPS if typed == "new" else ()
@@ -116,6 +118,7 @@ def test_a_terminal_is_asked_whose_people_the_table_holds(place: Place, typed: s
     assert place.registered() == {"newer": account, "shop": "shop"}
 
 
+@pytest.mark.full
 def test_a_command_that_is_killed_at_its_question_has_registered_nothing(place: Place) -> None:
     with place.typed(*place.given("newer")) as (process, _):
         assert process.stderr is not None

@@ -64,6 +64,7 @@ def test_a_killed_worker_is_run_again_by_the_operator(bench: Bench) -> None:
     assert bench.charged() == reserved
 
 
+@pytest.mark.full
 def test_a_stopped_worker_is_killed_and_its_run_begun_again_until_an_operator_must_decide(bench: Bench) -> None:
     bench.worker_idle_seconds = 2
     bench.restart()
@@ -165,7 +166,6 @@ def test_an_abort_of_a_run_is_charged_in_full(bench: Bench) -> None:
     assert bench.rounds.views.runner.process_id(round_id) is None
 
 
-@pytest.mark.both_stores
 def test_a_worker_whose_round_is_aborted_before_its_results_are_stored_has_not_failed(bench: Bench) -> None:
     """The abort removes the run in its transaction, and ends the worker only afterwards."""
     round_id = bench.sealed()
@@ -193,6 +193,7 @@ def test_closing_ends_the_workers_and_keeps_the_round(bench: Bench) -> None:
     assert bench.state(round_id) is RoundState.RUNNING
 
 
+@pytest.mark.full
 def test_a_round_whose_table_is_gone_does_not_stop_the_start(bench: Bench) -> None:
     round_id = bench.completed()
     lose_the_end(bench)

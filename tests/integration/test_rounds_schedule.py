@@ -87,6 +87,7 @@ def test_a_round_that_no_longer_fits_ends_with_a_public_reason(bench: Bench) -> 
     assert (record.state, record.abort_reason) == (RoundState.ABORTED, NO_BUDGET)
 
 
+@pytest.mark.full
 def test_a_failed_run_waits_for_the_operator_and_others_go_on(bench: Bench) -> None:
     table = bench.directory / "data" / "shop.csv"
     content = table.read_text()

@@ -172,6 +172,7 @@ def test_yesterdays_backup_over_today_is_refused_and_repaired(place: Place, stor
         raise_the_cap(place)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("empty_store", ["sqlite"], indirect=True)
 def test_expiring_and_stolen_keys(place: Place) -> None:
     certify, check = block("The server's certificate").splitlines()

@@ -8,7 +8,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from harness.server_process import command, make_state, refusal_of, running, wait_for_exit
+from harness.lying_server import command
+from harness.server_process import make_state, refusal_of, running, wait_for_exit
 from harness.server_rounds import registration, terms
 
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc, operator_pb2, operator_pb2_grpc, types_pb2
@@ -16,21 +17,22 @@ from equipoise.v1 import analyst_pb2, analyst_pb2_grpc, operator_pb2, operator_p
 
 def test_a_second_server_refuses_the_same_directory_and_the_same_port(tmp_path: Path) -> None:
     with running(make_state(tmp_path / "one")) as server:
-        same = command("serve", "--state", str(server.state))
-        assert (same.returncode, "in use by another server" in same.stderr) == (1, True), same.stderr
+        same = command(tmp_path, "equipoise_server.cli", "serve", "--state", server.state)
+        assert (same.code, "in use by another server" in same.text) == (1, True), same.text
         other = make_state(tmp_path / "two", [f'listen = "127.0.0.1:{server.port}"'])
-        taken = command("serve", "--state", str(other))
-        assert taken.returncode == 1
-        assert f"cannot listen on 127.0.0.1:{server.port}" in taken.stderr
-        assert "Traceback" not in taken.stderr
+        taken = command(tmp_path, "equipoise_server.cli", "serve", "--state", other)
+        assert taken.code == 1
+        assert f"cannot listen on 127.0.0.1:{server.port}" in taken.text
+        assert "Traceback" not in taken.text
 
 
+@pytest.mark.full
 def test_check_says_what_is_there_also_while_serving(tmp_path: Path) -> None:
     state = make_state(tmp_path / "state")
     with running(state):
-        checked = command("check", "--state", str(state), "--json")
-    assert checked.returncode == 0, checked.stderr
-    assert json.loads(checked.stdout)["identities"] == 2
+        checked = command(tmp_path, "equipoise_server.cli", "check", "--state", state, "--json")
+    assert checked.code == 0, checked.text
+    assert json.loads(checked.text)["identities"] == 2
 
 
 @pytest.mark.thin(2)

@@ -59,7 +59,6 @@ class People:
     eve: analyst_pb2_grpc.AnalystServiceAsyncStub
 
 
-@pytest.mark.both_stores
 async def test_a_round_from_registration_to_results(server: ServerProcess) -> None:
     async with AsyncExitStack() as stack:
 

@@ -100,6 +100,7 @@ def test_nothing_is_told_that_was_drawn_before_the_nonce_was_there(bench: Bench)
     assert values(ask(attached(bench, "ann", session_id), 1, STATEMENT)) == expected
 
 
+@pytest.mark.full
 def test_a_session_by_turns_goes_on_under_the_nonce_whether_or_not_anybody_asks(bench: Bench) -> None:
     terms = replace(BY_TURNS, session=SessionTerms(length=2000, turn_seconds=10))
     session_id = bench.sessions.open(terms, "turns").id

@@ -68,7 +68,6 @@ def set_cap_for(bench: Bench, count: int) -> Cost:
     return cost
 
 
-@pytest.mark.both_stores
 def test_what_is_spent_for_one_lowers_what_the_others_have_left(bench: Bench) -> None:
     register_later(bench)
     plan = bench.rounds.opening.plan(NOISE)

@@ -98,6 +98,7 @@ def test_a_dataset_is_charged_once_and_every_later_round_costs_nothing(bench: Be
     assert replayed(bench, first.id, seeds[1])[-1] == "synopsis"
 
 
+@pytest.mark.full
 def test_a_measurement_that_dies_is_computed_again_and_charged_once(bench: Bench) -> None:
     round_id = bench.opened(MEASURE)
     bench.rounds.schedule.keep()  # it is sealed, and nothing has run
@@ -167,6 +168,7 @@ def test_measurements_that_cannot_be_answered_from_are_refused_before_anything_i
         opening.plan(replace(STANDING, dataset="newer", options={"standing": waiting}))
 
 
+@pytest.mark.full
 def test_budgets_that_are_not_there_refuse_a_measurement(bench: Bench) -> None:
     for number in range(2):
         measured(bench, replace(MEASURE, data_budget=Budget(8.0 + number, 1e-4)))
@@ -180,6 +182,7 @@ def test_budgets_that_are_not_there_refuse_a_measurement(bench: Bench) -> None:
         bench.opened(replace(MEASURE, analyst_budget=TERMS.analyst_budget))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("prior", [{"prior": "standing"}, {}])
 def test_a_round_that_starts_from_it_is_charged_its_tests_alone(bench: Bench, prior: dict[str, object]) -> None:
     measurement = measured(bench)
@@ -198,6 +201,7 @@ def test_a_round_that_starts_from_it_is_charged_its_tests_alone(bench: Bench, pr
     assert replayed(bench, record.id, seed)[-1] == "synopsis"
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("family", ["pairs", [["colour"], ["size"]]])
 def test_auto_answers_from_it_at_no_cost_and_takes_no_other_statements(bench: Bench, family: object) -> None:
     """Where a share does not say that it asks about single attributes, a measurement of these may refuse it."""
@@ -224,6 +228,7 @@ def test_auto_answers_from_it_at_no_cost_and_takes_no_other_statements(bench: Be
         assert check_all(connection) >= 1
 
 
+@pytest.mark.full
 def test_a_session_that_starts_from_it_tells_what_was_measured(bench: Bench) -> None:
     measurement = measured(bench)
     session = bench.sessions.open(replace(ONLINE, data_budget=Budget(0.8, 1e-4)), "session")
@@ -238,6 +243,7 @@ def test_a_session_that_starts_from_it_tells_what_was_measured(bench: Bench) -> 
     assert "answers" in replayed(bench, session.id, sha256(bench.seed + bytes([2])).digest())
 
 
+@pytest.mark.full
 def test_a_prior_that_is_not_there_is_refused_before_anything_is_charged(bench: Bench) -> None:
     before = bench.charged()
     wanted = replace(TERMS, options={"prior": "standing"})
@@ -256,6 +262,7 @@ def test_a_prior_that_is_not_there_is_refused_before_anything_is_charged(bench: 
     assert bench.charged() == {**before, "data/shop": bench.charged()["data/shop"]}
 
 
+@pytest.mark.full
 def test_a_measurement_that_is_of_no_use_is_not_named(bench: Bench) -> None:
     measured(bench, replace(MEASURE, data_budget=Budget(0.1, 1e-4)))
     planned = bench.rounds.opening.plan(replace(TERMS, options={}))

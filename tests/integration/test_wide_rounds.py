@@ -148,6 +148,7 @@ def test_an_auditor_finds_all_in_order(released: Released, capsys: pytest.Captur
     assert {each["outcome"] for each in found["checks"]} <= {"passed", "not checked"}
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("mechanism", ["measurement", *MECHANISMS])
 def test_every_round_is_replayed_to_the_byte(
     released: Released, mechanism: str, capsys: pytest.CaptureFixture[str]

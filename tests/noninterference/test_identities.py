@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from harness.noninterference.conducts import asks_as_usual
 from harness.noninterference.wire_view import View, difference
@@ -15,6 +16,7 @@ from equipoise.v1 import operator_pb2
 NAMES = ("zoe", "somebody-with-a-name-as-long-as-names-may-be-so-that-lengths-show"[:63])
 
 
+@pytest.mark.full
 def test_nobody_sees_who_was_admitted_renewed_revoked_and_deleted(tmp_path: Path) -> None:
     (first, log), (other, other_log) = (lived(tmp_path / name, name) for name in NAMES)
     assert difference(first, other) is None

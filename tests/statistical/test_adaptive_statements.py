@@ -97,6 +97,7 @@ def test_no_way_of_choosing_statements_by_earlier_answers_shows_more_than_is_cha
     assert 0.25 * epsilon < worst <= epsilon
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("side", [0, 1])
 def test_sessions_whose_statements_are_chosen_by_earlier_answers_have_the_enumerated_law(side: int) -> None:
     assert has_the_law(CHASING, side)

@@ -92,7 +92,7 @@ def pair(
     return Pair.of(*laws)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.full
 @pytest.mark.parametrize("hidden", [False, True])
 def test_data_neighbours_leak_at_most_the_charge(hidden: bool, audit_size: AuditSize) -> None:
     choose, worst = np.random.default_rng(41), 0.0
@@ -112,6 +112,7 @@ def test_data_neighbours_leak_at_most_the_charge(hidden: bool, audit_size: Audit
     assert 0.1 <= worst <= 1
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("play", ["mixed", "sampled"])
 def test_analyst_neighbours_leak_at_most_the_charge(play: str, audit_size: AuditSize) -> None:
     """b asks anything else, more, or nothing; a and c, who want places too, pool what they see."""
@@ -146,7 +147,7 @@ def asks(masks: list[int]) -> dict[str, list[int]]:
     return {"b": masks} if masks else {}
 
 
-@pytest.mark.thin(2)
+@pytest.mark.full
 @pytest.mark.parametrize("hidden", [False, True])
 def test_what_runs_has_the_enumerated_law(hidden: bool, audit_size: AuditSize) -> None:
     """False alarms: 1e-6 in all, divided over the two."""

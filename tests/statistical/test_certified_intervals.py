@@ -72,7 +72,7 @@ def records_of(name: str) -> int:
     return 0 if made is None else made.setting.records
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("name", PLAYS)
 def test_truths_lie_in_their_intervals_and_no_interval_is_refuted(name: str, audit_size: AuditSize) -> None:
     found = seen(PLAYS[name](BETA), audit_size.rounds, records_of(name))
@@ -87,7 +87,7 @@ def test_every_mechanism_is_played() -> None:
     assert {name.partition(",")[0] for name in PLAYS} == {*MECHANISMS, *SESSION_MECHANISMS}
 
 
-@pytest.mark.thin(2)
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["multiplicative_weights", "equilibrium, analysts"])
 def test_intervals_of_tests_that_have_failed_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As they were once told: whatever the noise, with no less than no error at all."""
@@ -118,7 +118,7 @@ def test_the_share_of_rounds_with_a_truth_outside_is_at_most_beta(name: str, bet
     assert missed(covered(name, beta)) <= binom.isf(ALARM, COVERED, beta)
 
 
-@pytest.mark.thin(11)
+@pytest.mark.full
 @pytest.mark.parametrize("beta", [0.05, 0.2])
 @pytest.mark.parametrize("name", TIGHT)
 def test_intervals_a_third_shorter_fail(name: str, beta: float) -> None:

@@ -134,7 +134,7 @@ def test_a_moved_record_shows_no_more_than_is_charged(name: str, audit_size: Aud
     check_audit(f"a moved record, {name}", case, plan, epsilon_for(plan.data_cost, DELTA), audit_size)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.full
 @pytest.mark.parametrize("name", ANALYST_CASES)
 def test_a_changed_question_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
     case = ANALYST_CASES[name]
@@ -179,6 +179,7 @@ def noisy_count(epsilon: Fraction) -> tuple[Sampler, Sampler]:
     return lambda run: (int(noise[run]),), lambda run: (int(noise[2 * NIGHTLY + run]) + 1,)
 
 
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("claim", [1.0, 2.0, 4.0])
 def test_the_nightly_size_refutes_ten_per_cent_more_than_is_claimed(claim: float) -> None:
     """Exact probabilities; what they say is then seen to happen."""

@@ -39,6 +39,7 @@ from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     ("case", "fraction"),
     [(WHOLE, 0.4), (TESTS, 0.9), (ANSWERS, 0.9), (TABLES, 0.9)],

@@ -101,6 +101,7 @@ def test_the_guarantees_are_what_is_enumerated(law: str) -> None:
         assert plan.data_cost.rho == math.ceil(10**12 / drawn.variance)
 
 
+@pytest.mark.thin(2)
 @both
 def test_a_record_shows_what_is_charged_and_no_more(law: str) -> None:
     cost, seen = Histogram().plan(SETTINGS[law]).data_cost, [inner(pair) for pair in pairs(law)]
@@ -108,6 +109,7 @@ def test_a_record_shows_what_is_charged_and_no_more(law: str) -> None:
     assert max(use_of(pair, cost) for pair in seen) > 0.9
 
 
+@pytest.mark.thin(2)
 @both
 def test_an_analyst_shows_another_nothing(law: str) -> None:
     setting = SETTINGS[law]
@@ -146,7 +148,7 @@ def scaled_noise(patches: pytest.MonkeyPatch) -> None:
     with_law(patches, lambda moved: moved, Fraction(9, 10))
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @both
 @pytest.mark.parametrize("switch", [column_norm, scaled_noise])
 def test_the_mutant_is_caught(

@@ -124,6 +124,7 @@ def test_the_guarantees_are_what_is_enumerated(mechanism: IndependentNoise) -> N
         assert cost.rho == -(-(10**12) * parameters.l1_sensitivity // (2 * law.variance))
 
 
+@pytest.mark.thin(2)
 @both
 def test_a_record_shows_what_is_charged_and_no_more(mechanism: IndependentNoise) -> None:
     cost, seen = mechanism.plan(SETTING).data_cost, list(pairs(mechanism))

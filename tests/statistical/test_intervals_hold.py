@@ -61,7 +61,7 @@ def failures(unit: str, epsilon: float, part: float, **options: object) -> tuple
     return failed, afresh
 
 
-@pytest.mark.thin(3)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("unit", "epsilon", "options"),
     [

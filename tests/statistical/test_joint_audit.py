@@ -135,7 +135,7 @@ FAULTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
-@pytest.mark.thin(6)
+@pytest.mark.full
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults_are_refuted_at_the_fast_size(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     FAULTS[name](monkeypatch)

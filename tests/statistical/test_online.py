@@ -27,7 +27,7 @@ MIN_USED = 0.4  # of a charge, in any of the cases; more than 0.9 in the worst o
 LEVEL = 1e-6 / (len(AUDITED) + 1)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize("name", CASES)
 def test_a_moved_record_shows_no_more_than_is_charged(name: str) -> None:
     """By the law of all that is told: as a divergence at every order, and as a hockey stick at every delta."""
@@ -71,6 +71,7 @@ def test_the_audit_certifies_no_more_than_is_true(name: str, audit_size: AuditSi
     assert certificate.epsilon <= exact * 1.001 <= claim * 1.001 < math.inf
 
 
+@pytest.mark.full
 def test_answers_without_noise_are_refuted_at_the_fast_size(monkeypatch: pytest.MonkeyPatch) -> None:
     each = case(([2, 1, 0], [1, 2, 0]), (1,), 2.0, answers="gaussian")
     plan = ONLINE.plan(each.setting)

@@ -183,6 +183,7 @@ def rho_of(events: list[PrivacyEvent]) -> float:
     return float(sum(event.amounts()[0] for event in events))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("instance", [WHOLE, MEASUREMENT], ids=["whole", "measurement alone"])
 def test_a_moved_record_shows_no_more_than_is_charged(instance: Instance) -> None:
     assert 0.2 < instance.used(rho_of(instance.events())) <= 1

@@ -108,6 +108,7 @@ WORST_ANALYST = Instance(
 )
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize(
     ("use", "start", "least"), [(data_use, WORST_DATA, 0.25), (analyst_use, WORST_ANALYST, 0.4)]
 )

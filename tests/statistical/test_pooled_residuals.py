@@ -176,6 +176,7 @@ def test_every_stream_is_read_once() -> None:
     assert len(seen) == len(set(seen)) == 3
 
 
+@pytest.mark.full
 def test_rounds_fail_no_more_often_than_beta() -> None:
     """Beta 0.1, 200 rounds; and intervals of a third the size would fail more often, so this test can tell."""
     setting = tiny("query", {"a": 1, "b": 2}, 2000, Budget(1.0, 1e-6), ANALYST)

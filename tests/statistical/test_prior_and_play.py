@@ -57,6 +57,7 @@ def charged(game: GameParameters) -> float:
     return PRIOR.noise.rho() + data_rho(game, SIZE)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("game", GAMES)
 def test_neighbouring_tables_leak_at_most_the_sum_of_both_charges(game: GameParameters) -> None:
     assert charge_of(PRIOR.events()).rho / 1e12 == pytest.approx(PRIOR.noise.rho())
@@ -78,6 +79,7 @@ def workloads_leak_less(game: GameParameters) -> bool:
     return True
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("game", GAMES)
 def test_neighbouring_workloads_leak_at_most_the_games_charge(game: GameParameters) -> None:
     assert workloads_leak_less(game)

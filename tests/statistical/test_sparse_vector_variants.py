@@ -218,6 +218,7 @@ def without_noise(patches: pytest.MonkeyPatch) -> None:
     patches.setattr(SparseVector, "test_noise", property(lambda vector: DiscreteLaplace(Fraction(1000))))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     ("pair", "switches"),
     [(STEPS, (without_stop, without_noise)), (HALVES, (without_stop,))],

@@ -81,6 +81,7 @@ def drawn_after(lifetime: int, forgotten: int = 0) -> tuple[NDArray[np.int64], N
     return np.concatenate([player.draw(DRAWS // 20, stream) for _ in range(20)]), law / law.sum()
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("lifetime", [5, 1000])
 def test_draws_through_an_old_table_follow_the_law_of_now(lifetime: int) -> None:
     assert not is_rejected(*drawn_after(lifetime))

@@ -139,6 +139,7 @@ def test_a_record_shows_no_more_than_measurement_selection_and_answer_are_charge
     assert 0.6 <= used(charged_parts()) <= 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["prior", "answers"])
 def test_a_part_that_is_not_charged_is_caught(name: str) -> None:
     assert used([event for event in charged_parts() if event.name != name]) > 1

@@ -60,6 +60,7 @@ def test_the_page_has_the_whole_list() -> None:
     assert table in (ROOT / "docs" / "mutants.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
@@ -103,6 +104,7 @@ def test_a_test_that_fails_without_any_mutant_shows_nothing(tmp_path: Path) -> N
     assert told("--tree", str(place)).returncode == 2
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_a_mutant_with_which_no_test_can_run_is_not_caught(tmp_path: Path) -> None:
     """A name that is nowhere defined proves nothing of the tests."""

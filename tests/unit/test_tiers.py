@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 TESTS = Path(__file__).parents[1]
+PROMISES = TESTS.parent / "docs" / "promises.md"
+CITED = re.compile(r"`(tests/[\w/]+\.py::test_\w+)`")
 TRIED = TESTS / "property" / "test_pairs.py"
 AUDITED = TESTS / "statistical" / "test_joint_audit.py"
 # With cases on both stores, with one in n of its cases in the quick tier, and left out of it.
@@ -22,11 +26,11 @@ SOME = (
 )
 
 
-def collected(tier: str) -> list[str]:
-    """The ids of the tests of a tier, in order."""
+def collected(tier: str, paths: Sequence[Path] = SOME) -> list[str]:
+    """The ids of the tests of a tier in these files, in order."""
     options = ("--collect-only", "--override-ini", "addopts=--import-mode=importlib", "-q", "--tier", tier)
     told = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, *map(str, SOME)],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, *map(str, paths)],
         cwd=TESTS.parent,
         env={name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"},
         capture_output=True,
@@ -46,8 +50,17 @@ def test_every_test_is_in_one_tier() -> None:
     assert {each.partition("[")[0] for each in quick} == {each.partition("[")[0] for each in everything} - {
         "tests/statistical/test_replay.py::test_released_rounds_are_replayed_by_other_processes",
         "tests/statistical/test_joint_audit.py::test_a_real_server_gives_the_same_bytes",
+        "tests/statistical/test_joint_audit.py::test_faults_are_refuted_at_the_fast_size",
     }
     (kills,) = (each for each in quick if "random_kills" in each)
     assert "sqlite" in kills
     least = "::test_the_least_of_every_option_is_played_or_refused["
     assert 6 * sum(least in each for each in quick) == sum(least in each for each in everything)
+
+
+@pytest.mark.full
+def test_of_every_promise_the_quick_tier_runs_a_test() -> None:
+    quick = {each.partition("[")[0] for each in collected("quick", [TESTS])}
+    rows = [line for line in PROMISES.read_text(encoding="utf-8").splitlines() if CITED.search(line)]
+    assert len(rows) > 90
+    assert [row for row in rows if quick.isdisjoint(CITED.findall(row))] == []

@@ -1,10 +1,11 @@
-"""The scripts that count files and lines count code alone, and the list of mutants fits the tree."""
+"""Common changes need few files, lines are counted of code alone, and the list of mutants fits the tree."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -40,18 +41,17 @@ def told(script: str, *arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
 
-def test_files_are_counted_that_name_a_column_in_code(tree: Path) -> None:
-    printed = told("touched_files.py", "--tree", str(tree), "--files")
-    found = re.search(r" close_time +(\d+) +(\d+) +(\d+) +(\d+) +10\n((?:    .*\n)*)", printed)
-    assert found is not None
-    assert found.groups()[:4] == ("4", "3", "1", "1")
-    assert found[5].split() == [
-        "client/equipoise/model/rounds.py",
-        "server/equipoise_server/options.py",
-        "server/equipoise_server/rows.py",
-        "protos/types.proto",
-        "docs/rounds.md",
-    ]
+def test_no_kind_of_change_needs_more_files_than_its_limit() -> None:
+    printed = told("touched_files.py")
+    kinds = set()
+    for change in tomllib.loads((TOOLS / "changes.toml").read_text(encoding="utf-8"))["change"]:
+        files = [*change["edited"], *change.get("written", ())]
+        assert len(set(files)) == len(files) <= change["limit"], change["title"]
+        assert [path for path in change["edited"] if not (ROOT / path).is_file()] == []
+        kinds.add(change["kind"])
+        line = rf"^{change['kind']} +{len(files)} +{change['limit']} "
+        assert re.search(line, printed, re.MULTILINE)
+    assert len(kinds) == 6
 
 
 def test_lines_are_counted_without_generated_code(tree: Path) -> None:

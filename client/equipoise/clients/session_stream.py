@@ -113,10 +113,11 @@ class SessionStream:
         service: analyst_pb2_grpc.AnalystServiceStub,
         statements: Iterable[Statement],
     ) -> Iterator[StatementAnswer]:
-        """Yields the answers, in order. Further errors are those of `equipoise.Client.ask`.
+        """Yields the answers, in order; takes the statements one by one, as the window allows.
 
         Raises:
-            InvalidArgument: `window` is below 1, or `after` below 0.
+            InvalidArgument: `window` is below 1, or `after` below 0. Further errors are those of
+                `equipoise.Client.ask`.
         """
         for name, number, least in (("window", self.window, 1), ("after", self.after or 0, 0)):
             if number < least:

@@ -138,10 +138,17 @@ def parse_log_keys(content: bytes, place: str) -> tuple[VerifierKey, ...]:
 
 
 def check_chain(place: str, authority: bytes, certificate: bytes, key: bytes, name: str) -> None:
-    """Finds here what a server would answer with a closed connection only, and names the part that is wrong.
+    """Checks the parts of a profile against one another: a server would answer a wrong one by hanging up only.
 
-    Also a certificate of somebody else than `name`, with which a server would take the holder for that other.
-    `place` comes before the part's name in the error. Raises `InvalidArgument`.
+    Args:
+        place: what comes before a part's name in errors, such as the directory.
+        authority: the authority's certificates, in PEM.
+        certificate: the holder's, in PEM.
+        key: the holder's private key, in PEM without a password.
+        name: who the holder is. With a certificate of somebody else a server would take it for that other.
+
+    Raises:
+        InvalidArgument: naming the first part that cannot be read or does not fit the others.
     """
     own = _certificate(place + CERTIFICATE, certificate)
     try:

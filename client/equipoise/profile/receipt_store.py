@@ -102,9 +102,15 @@ class ReceiptStore:
     def keep_receipt(self, round_id: str, envelope: bytes, *, repeated: bool = True) -> None:
         """Keeps a receipt, unless a newer one is there: a repeated request gets its first receipt again.
 
-        One that is not of a `repeated` request must be newer than what is there: else the workload before could be
-        passed off as the last. Raises `InvalidArgument` naming the file, `VerificationFailed` for what is no
-        receipt, or not newer.
+        Args:
+            round_id: the round.
+            envelope: the signed receipt.
+            repeated: whether the request may have been sent before. If not, the receipt must be newer than the one
+                that is kept: else the workload before could be passed off as the last.
+
+        Raises:
+            InvalidArgument: the file cannot be read or written.
+            VerificationFailed: it is no receipt, or not newer.
         """
         path = self._file(RECEIPTS, round_id)
         kept = _read(path)
@@ -155,9 +161,15 @@ class ReceiptStore:
 
 
 def check_accepted(receipt: Receipt, workload: bytes, shown: Round) -> None:
-    """Raises `VerificationFailed` unless the receipt commits to exactly these bytes, and to the terms shown.
+    """Checks that a receipt commits to the bytes that were sent, and to the terms that were shown.
 
-    Whose signature it is, and for whom, `ReceiptHolder.check` finds out.
+    Args:
+        receipt: as it was received. `ReceiptHolder.check` looks at its signature and at whom it is for.
+        workload: the bytes that were sent.
+        shown: the round as the server showed it.
+
+    Raises:
+        VerificationFailed: it commits to anything else.
     """
     signed = read_receipt(receipt.envelope)
     if signed.round_id != receipt.round_id or signed.commitment != workload_commitment(receipt.salt, workload):
@@ -173,10 +185,17 @@ def check_withdrawn(envelope: bytes, round_id: str) -> None:
 
 
 def check_answered(envelope: bytes, session_id: str, analyst: str, sequence: int, chain: bytes) -> None:
-    """Raises `VerificationFailed` unless the receipt is of this answer and of all before it.
+    """Checks that a session's receipt is of one answer and of all before it.
 
-    `chain`: `equipoise.records.receipts.chain_step`'s, of the bytes that were sent and the answers that
-    came. Whose signature it is, `ReceiptHolder.check` finds out.
+    Args:
+        envelope: the signed receipt. `ReceiptHolder.check` looks at its signature.
+        session_id: the session.
+        analyst: whose answers they are.
+        sequence: the number of the answer among the analyst's, from 1.
+        chain: what `equipoise.records.receipts.chain_step` makes of the bytes sent and of the answers that came.
+
+    Raises:
+        VerificationFailed: it is of another answer, or of other statements or answers.
     """
     signed = read_session_receipt(envelope)
     about = (signed.session, signed.analyst, signed.sequence)

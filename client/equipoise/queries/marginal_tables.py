@@ -34,10 +34,14 @@ def marginal_tables(histogram: Table, wanted: Iterable[Axes]) -> Iterator[tuple[
 
 
 def spread(wanted: Iterable[Axes], table_of: Callable[[Axes], Table], universe: Table) -> None:
-    """Adds to cell x of `universe`, for each of the wanted axis sets, all different, `table_of(axes)` at x.
+    """Adds tables over some axes to an array over the whole universe, in place.
 
-    `universe` has one dimension for each axis. Besides it, partial sums of less than its size are held. `table_of`
-    is called once for each axis set, as late as possible, so that few tables exist at a time.
+    Args:
+        wanted: sets of axes, ascending, all different.
+        table_of: Returns the table over a set of axes. It is called once for each, as late as possible, so that few
+            tables exist at a time.
+        universe: has one dimension for each axis, and is added to. Besides it, partial sums of less than its size
+            are held.
     """
     keys = [(axes, axes) for axes in wanted]
     if keys:

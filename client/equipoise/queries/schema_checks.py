@@ -56,7 +56,16 @@ def check_edges(edges: tuple[float, ...], dates: bool) -> None:
 
 
 def read_list(field: str, document: Mapping[str, object], key: str) -> list[object]:
-    """Returns the list under a key, empty where there is none. Raises `InvalidArgument`, naming `field`."""
+    """Returns the list under a key of a JSON object, empty where there is none.
+
+    Args:
+        field: what errors call the object.
+        document: the object.
+        key: the key.
+
+    Raises:
+        InvalidArgument: what is there is no list.
+    """
     value = document.get(key, [])
     if not isinstance(value, list):
         raise InvalidArgument(f"{field}.{key}", "must be a list")

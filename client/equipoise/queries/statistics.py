@@ -48,7 +48,13 @@ class Databases:
 
     @classmethod
     def of(cls, sizes: tuple[int, ...], cells: NDArray[np.int64], counts: NDArray[np.int64]) -> Databases:
-        """The single database with so many records in each of these different cells, of at least one record."""
+        """Returns a single database.
+
+        Args:
+            sizes: how many categories each attribute has.
+            cells: int64[entries], different cells of the universe.
+            counts: int64[entries], how many records each cell has, at least 1.
+        """
         return cls(sizes, np.zeros(1, dtype=np.int64), cells, counts)
 
     @cached_property
@@ -102,7 +108,16 @@ def grid_units(delta: Fraction) -> int:
 
 
 def binned(schema: Schema, name: object, path: str) -> int:
-    """Returns the axis of the attribute of that name. Raises `InvalidArgument` below `path` unless it has bins."""
+    """Returns the axis of an attribute with bins.
+
+    Args:
+        schema: of the table.
+        name: the attribute's.
+        path: what errors call the statement.
+
+    Raises:
+        InvalidArgument: there is no such attribute, or it has no bins.
+    """
     axis = PredicateCompiler(schema).axis(name, f"{path}.attribute")
     if not schema.attributes[axis].edges:
         raise InvalidArgument(f"{path}.attribute", f"{name!r} has no bins, so its categories have no order")
@@ -125,7 +140,14 @@ def place_of(value: Fraction, attribute: Attribute) -> int:
 def decimal(number: object, path: str, low: float, high: float) -> Fraction:
     """Returns the shortest decimal that stands for a number.
 
-    Raises `InvalidArgument` unless it lies in [`low`, `high`].
+    Args:
+        number: any value, as it was given.
+        path: what errors call it.
+        low: the smallest that is allowed.
+        high: the largest that is allowed.
+
+    Raises:
+        InvalidArgument: it is no number from `low` to `high`.
     """
     # Written so that NaN fails it.
     if isinstance(number, bool) or not isinstance(number, int | float) or not low <= number <= high:
@@ -144,7 +166,13 @@ def widest(places: NDArray[np.int64]) -> Fraction:
 
 
 def exact_sums(databases: Databases, counts: NDArray[np.int64], places: NDArray[np.int64]) -> list[int]:
-    """Returns the sum over each database of counts times places, both int64[entries]; places are at most 2^40."""
+    """Returns the sum over each database of counts times places.
+
+    Args:
+        databases: some, with entries in all.
+        counts: int64[entries].
+        places: int64[entries], each at most 2^40.
+    """
     high = databases.sums(counts * (places >> HALF_BITS)).tolist()
     low = databases.sums(counts * (places & (1 << HALF_BITS) - 1)).tolist()
     return [(above << HALF_BITS) + below for above, below in zip(high, low, strict=True)]

@@ -84,7 +84,13 @@ class WorkloadBuilder:
         return self._numbers_of(((axis, mask),))[0]
 
     def add_conjunctions(self, axes: Axes, queries: NDArray[np.int64], vectors: NDArray[np.int32]) -> None:
-        """Makes each of the queries, int64[n], the product of vectors, int32[n, axes], over ascending axes."""
+        """Makes each of some queries a product of vectors over the same axes.
+
+        Args:
+            axes: ascending.
+            queries: int64[n], numbers of queries.
+            vectors: int32[n, axes], numbers of these axes' vectors.
+        """
         self._conjunctions.setdefault(axes, []).append((queries, vectors))
 
     def end_statement(self, l1_sensitivity: int) -> None:

@@ -73,7 +73,16 @@ def compile_statement(statement: Statement, schema: Schema, path: str = "stateme
 
 
 def compile_statistic(statistic: Statistic, schema: Schema, path: str = "statement") -> CompiledStatistic:
-    """Compiles a statistic. Raises `InvalidArgument` naming what is below `path`, also for any other statement."""
+    """Compiles a statistic.
+
+    Args:
+        statistic: what is asked.
+        schema: of the table.
+        path: what errors call the statement.
+
+    Raises:
+        InvalidArgument: naming what is below `path`; for any other statement, too.
+    """
     kind = kind_of(statistic)
     if not isinstance(kind, StatisticKind):
         raise InvalidArgument(path, "is not a statistic")
@@ -94,7 +103,14 @@ def add_statement(
 ) -> None:
     """Compiles a statement into a workload that is being built.
 
-    Raises `InvalidArgument` naming what is below `path`.
+    Args:
+        statement: what is asked, no statistic.
+        workload: the builder, which is added to.
+        predicates: the compiler of the same schema.
+        path: what errors call the statement.
+
+    Raises:
+        InvalidArgument: naming what is below `path`.
     """
     kind = _linear(statement, path)
     kind.add(statement, workload, predicates, path)

@@ -39,10 +39,19 @@ def parse_canonical_json(data: bytes, what: str) -> Any:
 
 
 def read_object(value: Any, kinds: Mapping[str, type | tuple[type, ...]], what: str) -> dict[str, Any]:
-    """Returns the value, which must be an object with exactly these keys and values of these types.
+    """Checks a JSON value that must be an object with exactly these keys.
 
-    A type counts exactly: true is no integer, and 1 no float. For a key that may be null, give `type(None)` too.
-    Raises `VerificationFailed` that names the first key that is missing, unknown or of another type.
+    Args:
+        value: as JSON was read.
+        kinds: the type of each key's value, or several. A type counts exactly: true is no integer, and 1 no float.
+            For a key that may be null, give `type(None)` too.
+        what: what errors call the value.
+
+    Returns:
+        The value.
+
+    Raises:
+        VerificationFailed: naming the first key that is missing, unknown or of another type.
     """
     if type(value) is not dict:
         raise VerificationFailed(f"{what} is not an object")
@@ -74,7 +83,16 @@ def from_base64(text: Any, what: str) -> bytes:
 
 
 def from_hex(text: Any, length: int, what: str) -> bytes:
-    """The `length` bytes of which `text` is the hexadecimal in lower case; `VerificationFailed` for all else."""
+    """Returns the bytes that some text is the hexadecimal of.
+
+    Args:
+        text: in lower case.
+        length: how many bytes there must be.
+        what: what errors call the text.
+
+    Raises:
+        VerificationFailed: it is anything else.
+    """
     try:
         data = bytes.fromhex(text)
     except (TypeError, ValueError):

@@ -131,7 +131,7 @@ def either(tag: str, kinds: Mapping[str, tuple[type, Codec[Any]]]) -> Codec[Any]
 
 
 def converted(codec: Codec[U], to: Callable[[T], U], back: Callable[[U], T]) -> Codec[T]:
-    """Returns the codec of values that are written as others are.
+    """Returns the codec of values that `to` turns into others, which have a codec, and `back` turns back.
 
     `back` raises `ValueError` where it cannot convert.
     """

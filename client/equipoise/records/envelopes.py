@@ -58,7 +58,13 @@ def signed_bytes(payload_type: str, payload: bytes) -> bytes:
 
 
 def sign(payload_type: str, payload: bytes, keys: Iterable[SigningKey]) -> bytes:
-    """Returns the envelope of the payload, with one signature by each of the keys."""
+    """Returns a signed envelope.
+
+    Args:
+        payload_type: what the payload is; it is signed as well.
+        payload: its exact bytes.
+        keys: each of which signs.
+    """
     message = signed_bytes(payload_type, payload)
     signatures = tuple(Signature(each.verifier.name, each.verifier.id, each.private.sign(message)) for each in keys)
     return ENVELOPE.to_bytes(Envelope(payload, payload_type, signatures))

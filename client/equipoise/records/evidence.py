@@ -105,12 +105,24 @@ def log_origin(deployment: str) -> str:
 
 
 def needed_keys(keys: Sequence[VerifierKey], notes: Sequence[bytes], receipt: bytes | None) -> list[VerifierKey]:
-    """Those of the keys without which a signature of the checkpoints or of the receipt could not be verified."""
+    """Returns those of the keys without which a signature could not be verified.
+
+    Args:
+        keys: that may have signed.
+        notes: signed checkpoints.
+        receipt: an envelope; None for none.
+    """
     return [key for key in keys if not explained([other for other in keys if other != key], notes, receipt)]
 
 
 def explained(keys: Sequence[VerifierKey], notes: Sequence[bytes], receipt: bytes | None) -> bool:
-    """Returns whether every signature of the checkpoints and of the receipt is by one of the keys."""
+    """Returns whether every signature is by one of the keys.
+
+    Args:
+        keys: that may have signed.
+        notes: signed checkpoints.
+        receipt: an envelope; None for none.
+    """
     try:
         for note in notes:
             open_checkpoint(note, keys)

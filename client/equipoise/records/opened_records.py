@@ -67,7 +67,20 @@ def open_record(leaf: bytes, items: Sequence[ItemOpening], padding: Sequence[byt
 
 
 def check_hashes(leaf: bytes, items: Sequence[ItemOpening], padding: Sequence[bytes], what: str) -> Leaf:
-    """Check that items, which may be of any form, hash to the root in the leaf. Raises `VerificationFailed`."""
+    """Checks that items hash to the root in a leaf. The items may be of any form.
+
+    Args:
+        leaf: its exact bytes.
+        items: those of the record, in order. One without content and salt counts by its hash alone.
+        padding: the hashes that fill the record up.
+        what: what errors call the record.
+
+    Returns:
+        What the leaf says.
+
+    Raises:
+        VerificationFailed: they do not, or an item does not open to its hash.
+    """
     read = read_leaf(leaf, what)
     hashes = [*(item.hash for item in items), *padding]
     if any(len(each) != HASH_BYTES for each in hashes) or len(set(hashes)) != len(hashes):

@@ -66,7 +66,16 @@ def promise_of(opened_root: bytes, opened: RoundItem) -> Promise:
 
 
 def check_recorded(signed: Promise, opened_root: bytes, opened: RoundItem) -> None:
-    """Raises `VerificationFailed` unless a receipt's promise is that of the round's opening on record."""
+    """Checks that a receipt promises what is on record of the round's opening.
+
+    Args:
+        signed: the receipt's promise.
+        opened_root: the root of the record.
+        opened: the record's public item.
+
+    Raises:
+        VerificationFailed: naming the first term that differs.
+    """
     recorded = promise_of(opened_root, opened)
     for name in (*_TERMS, "opened_root"):
         _compare(name, getattr(signed, name), getattr(recorded, name), "is on record")

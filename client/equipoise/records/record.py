@@ -123,7 +123,13 @@ LEAF: Codec[Leaf] = codec_of(Leaf, {"version": VERSION})
 
 
 def leaf_bytes(kind: Kind, root: bytes, size: int) -> bytes:
-    """Returns the exact bytes of a leaf of the log."""
+    """Returns the exact bytes of a leaf of the log.
+
+    Args:
+        kind: of the record.
+        root: of the record's tree of items, 32 bytes.
+        size: how many leaves that tree has.
+    """
     return LEAF.to_bytes(Leaf(kind, root, size))
 
 

@@ -73,7 +73,13 @@ def read_item(content: bytes, cls: type[AnyItem]) -> AnyItem:
 
 
 def make_item(value: object, audience: Audience, analyst: str = "") -> Item:
-    """Write an item, under a fresh salt; `analyst` names whom it is about where the audience is that analyst."""
+    """Writes an item under a fresh salt.
+
+    Args:
+        value: of one of the classes in `ITEMS`.
+        audience: who may read it.
+        analyst: whom it is about, where the audience is that analyst; else empty.
+    """
     return Item(ITEMS[type(value)].to_bytes(value), secrets.token_bytes(SALT_BYTES), audience, analyst)
 
 

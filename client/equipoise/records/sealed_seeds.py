@@ -83,7 +83,20 @@ def open_sealed(private: X25519PrivateKey, round_id: str, sealed: bytes, commitm
 
 
 def open_committed(private: X25519PrivateKey, round_id: str, sealed: bytes, commitment: bytes) -> bytes:
-    """As `open_sealed`, with the commitment's salt before the seed: what shows anybody that this was the seed."""
+    """Opens a sealed seed with its salt, which together show anybody that this was the seed.
+
+    Args:
+        private: the auditor's key.
+        round_id: the round whose seed it is.
+        sealed: what `seal_to` returned.
+        commitment: the seed's commitment on record, 32 bytes.
+
+    Returns:
+        The salt, 32 bytes, and the seed, 32 bytes.
+
+    Raises:
+        VerificationFailed: it does not open with this key for this round, or another seed was committed to.
+    """
     try:
         plain = _SUITE.decrypt(sealed, private, seed_binding(round_id))
     except (InvalidTag, ValueError):

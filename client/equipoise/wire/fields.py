@@ -15,7 +15,10 @@ from equipoise.errors import InvalidArgument
 
 
 def checked_text(value: object, path: str, name: str) -> str:
-    """Returns a string that UTF-8 can hold, and not an empty one."""
+    """Returns a string that UTF-8 can hold, and that is not empty.
+
+    Raises `InvalidArgument` for all else, naming `path` and `name`.
+    """
     if not isinstance(value, str) or not value:
         raise InvalidArgument(path + name, "must be a string, and not empty")
     if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
@@ -24,7 +27,10 @@ def checked_text(value: object, path: str, name: str) -> str:
 
 
 def checked_texts(values: object, path: str, name: str) -> tuple[str, ...]:
-    """At least one of them."""
+    """Returns strings that UTF-8 can hold, at least one, none of them empty.
+
+    Raises `InvalidArgument` for all else, naming `path` and `name`.
+    """
     if not isinstance(values, tuple | list) or not values:
         raise InvalidArgument(path + name, "must be at least one")
     if all(isinstance(each, str) and each and each.isascii() for each in values):
@@ -33,7 +39,7 @@ def checked_texts(values: object, path: str, name: str) -> tuple[str, ...]:
 
 
 def checked_number(value: object, path: str, name: str) -> float:
-    """Returns a number that is none of the NaNs."""
+    """Returns a number that is no NaN. Raises `InvalidArgument` for all else, naming `path` and `name`."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidArgument(path + name, "is not a number")
     try:

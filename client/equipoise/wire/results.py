@@ -42,9 +42,13 @@ def chunk_from_bytes(data: bytes) -> ResultColumns:
 
 
 def answers_to_chunk(session_id: str, sequence: int, first_query: int, answers: Answers) -> bytes:
-    """The message of the answers to one statement of a session, columns of one row a cell: the same bytes always.
+    """Returns the message of the answers to one statement of a session: the same bytes every time.
 
-    `sequence`: of the analyst's statements, from 1; `first_query`: how many cells those before it have together.
+    Args:
+        session_id: the session.
+        sequence: the statement's number among the analyst's, from 1.
+        first_query: how many cells the statements before it have together.
+        answers: one row a cell.
     """
     if not 0 < len(answers) <= ANSWERS_TO_STATEMENT:
         raise ValueError(f"a statement must have from 1 to {ANSWERS_TO_STATEMENT:,} cells, not {len(answers):,}")

@@ -18,18 +18,33 @@ def compile_statement(data: bytes, schema: Schema, path: str = "statement") -> C
 
 
 def compile_with_work(data: bytes, schema: Schema, path: str = "statement") -> tuple[CompiledStatement, int]:
-    """Compiles one Statement message, and returns its work, too (`equipoise.queries.statement_work`).
+    """Compiles one Statement message, and weighs it.
 
-    Raises `InvalidArgument` naming what is below `path`.
+    Args:
+        data: the message's bytes.
+        schema: of the table.
+        path: what errors call the statement.
+
+    Returns:
+        The statement, and its work in the units of `equipoise.queries.statement_work`.
+
+    Raises:
+        InvalidArgument: naming what is below `path`.
     """
     return statement_work.compile_with_work(statement_from_bytes(data, path), schema, len(data), path)
 
 
 def compile_asked(data: bytes, schema: Schema, max_statements: int | None = None) -> SessionWorkload:
-    """Compiles the workload of a session, as `asked_to_bytes` writes it.
+    """Compiles the workload of a session.
 
-    Raises `InvalidArgument` for any other, naming for example `statements[3].predicate.among`, and
-    `BudgetExhausted` for more than `max_statements`.
+    Args:
+        data: as `asked_to_bytes` writes it.
+        schema: of the table.
+        max_statements: the most that it may have.
+
+    Raises:
+        InvalidArgument: for any other bytes, naming for example `statements[3].predicate.among`.
+        BudgetExhausted: for more statements.
     """
     pieces, slots = asked_from_bytes(data, max_statements)
     # Much is asked again and again: it is compiled once.

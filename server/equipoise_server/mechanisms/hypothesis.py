@@ -92,9 +92,9 @@ class Hypothesis:
         alone = np.zeros_like(pulls)
         worst = int(np.argmax(distances))
         alone[worst] = pulls[worst]
-        tilts = [_units(alone * SINGLE), *(_units(pulls * scale) for scale in SCALES)]
-        gains = [self._gain(tilt, measured, expected, reach) for tilt in tilts]
-        best = max(range(len(tilts)), key=lambda place: gains[place])
+        tilts = _units(np.stack([alone * SINGLE, *(pulls * scale for scale in SCALES)]))
+        gains = _gains(tilts, measured, expected, reach)
+        best = max(range(len(tilts)), key=gains.__getitem__)
         if gains[best] > self._slack:
             whole = np.concatenate([[0], tilts[best]]) << (UNIT_BITS - STEP_BITS)
             self._potential += whole[cells]
@@ -102,20 +102,6 @@ class Hypothesis:
             # Weights more than `MAX_GAP` below the heaviest cell are too small to distinguish.
             np.maximum(self._potential, -MAX_GAP, out=self._potential)
             self._weights, self._unit = rounded_weights(exponentials(self._potential))
-
-    def _gain(
-        self,
-        tilt: NDArray[np.int64],
-        measured: NDArray[np.float64],
-        expected: NDArray[np.float64],
-        reach: float,
-    ) -> float:
-        """Compute G, with the same few roundings on every machine."""
-        nats = tilt / 2.0**STEP_BITS
-        factors = np.concatenate([[1.0], exponentials(tilt << (UNIT_BITS - STEP_BITS))])
-        total = math.fsum((expected * factors).tolist())
-        straight = math.fsum((nats * measured).tolist()) - reach * math.fsum(np.abs(nats).tolist())
-        return straight - float(_CONTEXT.ln(Decimal(total)))
 
 
 def gain_slack(rounding: float) -> float:
@@ -125,6 +111,22 @@ def gain_slack(rounding: float) -> float:
     2^-28 nats changes far less. `rounding`: the largest rounding error of the distribution's fractions.
     """
     return rounding * math.exp(2 * MAX_NATS)
+
+
+def _gains(
+    tilts: NDArray[np.int64], measured: NDArray[np.float64], expected: NDArray[np.float64], reach: float
+) -> list[float]:
+    """Compute G of each tilt, int64[tilts, cells], with the same few roundings on every machine."""
+    nats = tilts / 2.0**STEP_BITS
+    factors = np.ones((len(tilts), len(expected)))
+    factors[:, 1:] = exponentials(tilts << (UNIT_BITS - STEP_BITS))
+    totals, straight, lengths = (
+        [math.fsum(row) for row in each.tolist()] for each in (expected * factors, nats * measured, np.abs(nats))
+    )
+    return [
+        gained - reach * length - float(_CONTEXT.ln(Decimal(total)))
+        for total, gained, length in zip(totals, straight, lengths, strict=True)
+    ]
 
 
 def _units(nats: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -156,6 +156,7 @@ def test_everybody_fetches_own_certificates_alone(state: Path) -> None:
     } == {"auditor": ["auditor"], "operator": ["operator"], "nobody": []}
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("point", "time"), ROTATING)
 def test_after_a_kill_at_any_point_everybody_gets_in_and_the_command_completes_it(
     state: Path, point: CrashPoint, time: int
@@ -181,6 +182,7 @@ def test_after_a_kill_at_any_point_everybody_gets_in_and_the_command_completes_i
     check_state(state, clock)
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize(("point", "time"), RETIRING)
 def test_a_retirement_that_was_cut_off_is_completed(state: Path, point: CrashPoint, time: int) -> None:
     rotate_authority(state, clock)
@@ -298,6 +300,7 @@ def test_nobody_is_admitted_amid_an_exchange_that_was_cut_off(state: Path, tmp_p
     check_state(state, clock)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(
     ("change", "told"),
     [

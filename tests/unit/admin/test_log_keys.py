@@ -143,6 +143,7 @@ def test_an_auditor_s_key_is_put_beside_the_first_and_retired(state: Path, tmp_p
     store.close()
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("point", [CrashPoint.KEY_MADE, CrashPoint.KEY_WRITTEN, CrashPoint.KEY_COMMITTED])
 def test_a_crash_while_keys_are_exchanged_leaves_a_log_that_is_signed(state: Path, point: CrashPoint) -> None:
     def die(reached: CrashPoint) -> None:

@@ -243,6 +243,7 @@ def test_one_mechanism_alone_is_planned_and_not_called_a_choice() -> None:
         without_choice(MECHANISMS["gaussian"], replace(ROUND, options={"luck": 1}))
 
 
+@pytest.mark.full
 def test_auto_runs_what_it_chose() -> None:
     case = instance(analysts=2, predicates=5)
     auto = mechanism("auto")
