@@ -9,6 +9,7 @@ from equipoise.accounting import Cost
 from equipoise.auditing.steps import Step
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.model.datasets import read_people
+from equipoise.model.persons import PersonMode
 from equipoise.records.item_parts import AccountCharge, RecordedSession, SettledCharge
 from equipoise.records.items import (
     AbortItem,
@@ -25,6 +26,7 @@ from equipoise.records.items import (
     ShareItem,
     SpendingItem,
 )
+from equipoise.records.proven_round import check_persons
 
 Charges = dict[str, Cost]  # by account
 
@@ -167,6 +169,10 @@ def _register(recorded: Recorded, step: Step) -> None:
         raise VerificationFailed(
             f"{step}: {name!a} holds {whose}, but has the account {data.account!a} and not {account!a}"
         )
+    public = step.one(DatasetItem)
+    check_persons(public)
+    if (data.person is None) != (public.persons.mode is PersonMode.ROWS):
+        raise VerificationFailed(f"{step}: {name!a} says who is a person, and not by which column, or the reverse")
     recorded.datasets[name] = step
 
 

@@ -9,6 +9,7 @@ from equipoise.clients.analyst import fresh_request_id
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.model.accounts import Account, Budget, JournalEntry
 from equipoise.model.datasets import Dataset
+from equipoise.model.persons import EACH_ROW, Persons
 from equipoise.model.plan_choices import PlanChoice
 from equipoise.model.rounds import RoundDetail, RoundState, Terms
 from equipoise.queries.schema import Schema
@@ -16,6 +17,7 @@ from equipoise.v1 import operator_pb2
 from equipoise.wire import workloads
 from equipoise.wire.accounts import account_from_message, budget_to_message, journal_entry_from_message
 from equipoise.wire.datasets import dataset_from_message
+from equipoise.wire.persons import PERSONS
 from equipoise.wire.rounds import plan_choice_from_message, round_detail_from_message
 from equipoise.wire.terms import terms_to_message
 
@@ -39,6 +41,8 @@ class Operator(AdmissionClient):
         *,
         people: str = "",
         new_budgets: bool = False,
+        person: str = "",
+        persons: Persons = EACH_ROW,
     ) -> Dataset:
         """Registers a table, and opens an account for new people in it.
 
@@ -57,6 +61,8 @@ class Operator(AdmissionClient):
                 which it then shares one account for ever. May be left out for the first table of a server alone.
             new_budgets: gives the records budgets of their own although another dataset, also a retired one, has
                 the same table, or one that a restored store has lost may have it. This is journaled.
+            person: the column of the table with the id of each row's person; empty: each row is its own person.
+            persons: how many records every person has, and what they are made of.
 
         Raises:
             InvalidArgument: the table does not fit the schema, and the message counts the values by attribute; or
@@ -75,6 +81,8 @@ class Operator(AdmissionClient):
             analyst_order=analyst_order,
             people=people,
             new_budgets=new_budgets,
+            person=person,
+            persons=PERSONS.write_request(persons, "persons"),
         )
         return dataset_from_message(self._connection.call(self._service.RegisterDataset, request).dataset)
 

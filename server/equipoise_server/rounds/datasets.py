@@ -12,11 +12,14 @@ from sqlalchemy import Connection, func, select
 from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
 from equipoise.model.accounts import Budget
 from equipoise.model.datasets import read_people
+from equipoise.model.persons import EACH_ROW, PersonMode, Persons
 from equipoise.model.times import to_microseconds
+from equipoise.queries.padding import padded_schema
 from equipoise.queries.schema import Schema
 from equipoise.records.codec import optional
-from equipoise.records.public_facts import BUDGET
+from equipoise.records.public_facts import BUDGET, PERSONS
 from equipoise_server.datasets.digest import data_digest
+from equipoise_server.datasets.persons.table import records_of
 from equipoise_server.datasets.source import Source, source_in
 from equipoise_server.identity.names import check_name
 from equipoise_server.ledger.caps import Cap, at_order, checked_cap
@@ -51,6 +54,7 @@ _CAP = optional(BUDGET)
 class NewDataset:
     """A dataset to be registered. `source` is relative to the data directory.
 
+    `person`: the column with its persons' ids, empty where each row is a person; `persons`: what their records are.
     `people`: whose people it holds (`rounds.people`). The caps are None where they are those of another dataset,
     whose account has its caps already. `new_budgets`: the operator knows that another dataset has the same table,
     or that a lost dataset may have had it, and that the table's records get new budgets.
@@ -64,6 +68,16 @@ class NewDataset:
     accounting: AccountingMethod = USUAL_ORDERS
     new_budgets: bool = False
     people: str = ""
+    person: str = ""
+    persons: Persons = EACH_ROW
+
+    def __post_init__(self) -> None:
+        if (not self.person) != (self.persons.mode is PersonMode.ROWS):
+            raise InvalidArgument("person", "must name a column just where rows are not persons of their own")
+        if self.person in self.schema.names:
+            raise InvalidArgument("person", f"{self.person!r} is an attribute: ids are no categories; leave it out")
+        if self.schema.padded and not self.persons.padded:
+            raise InvalidArgument("schema", "must have no category for records of nothing: no person lacks rows")
 
     def request(self, caller: str, request_id: str) -> Request:
         """Return the request to register the dataset, whose content is every field of it."""
@@ -77,6 +91,8 @@ class NewDataset:
             "analyst_order": self.accounting.analyst_order,
             "new_budgets": self.new_budgets,
             "people": self.people,
+            "person": self.person,
+            "persons": PERSONS.encode(self.persons),
         }
         return make_request(caller, request_id, "register_dataset", canonical(content))
 
@@ -101,6 +117,8 @@ class Datasets:
         *,
         people: str = "",
         new_budgets: bool = False,
+        person: str = "",
+        persons: Persons = EACH_ROW,
     ) -> DatasetRecord:
         """Register a table of the data directory. Its number of records is public from then on.
 
@@ -117,6 +135,9 @@ class Datasets:
             people: whose people the table holds: "new", or "same-as:" and a dataset's name. Empty only for the
                 first table of a server.
             new_budgets: whether the operator knows that another dataset has, or may have had, the same table.
+            person: the column with the id of each row's person; empty: each row is a person of its own.
+            persons: how many records every person has, and what they are made of. Where persons may lack rows, the
+                schema gets a category for records of nothing.
 
         Returns:
             The dataset as it was registered.
@@ -125,13 +146,16 @@ class Datasets:
             InvalidArgument: a field is wrong, or a record does not fit the schema.
             AlreadyExists: the name is taken.
         """
-        new = NewDataset(name, source, schema, data_cap, analyst_cap, accounting, new_budgets, people)
+        schema = padded_schema(schema) if persons.padded else schema
+        new = NewDataset(
+            name, source, schema, data_cap, analyst_cap, accounting, new_budgets, people, person, persons
+        )
         caps = _new_caps(new)
         request = new.request(f"operator/{caller}", request_id)
         if (known := self.operations.answered(request, _as_registered)) is not None:
             return known
         check_name(name)
-        table_source = self.source(source)
+        table_source = self._table(source, person, persons)
         counts = table_source.counts(schema)
         if counts.records == 0:
             raise InvalidArgument("table", "has no records")
@@ -174,9 +198,15 @@ class Datasets:
             records = [dataset_record(row) for row in connection.execute(query.limit(limit + 1))]
         return cut_page(records, limit, lambda record: record.name)
 
-    def source(self, name: str) -> Source:
-        """Return a dataset's source. Raises `InvalidArgument` if it is absent or outside the data directory."""
-        return source_in(self.directory, name)
+    def table(self, dataset: DatasetRecord) -> Source:
+        """Return a dataset's table, with the records that its persons have.
+
+        Raises `InvalidArgument` if it is absent or outside the data directory.
+        """
+        return self._table(dataset.source, dataset.person, dataset.persons)
+
+    def _table(self, source: str, person: str, persons: Persons) -> Source:
+        return records_of(source_in(self.directory, source), person, persons)
 
 
 def _insert(
@@ -199,6 +229,9 @@ def _insert(
             source=new.source,
             schema=new.schema.to_json(),
             records=records,
+            person=new.person,
+            person_mode=new.persons.mode.value,
+            person_records=new.persons.records,
             analyst_epsilon=None if caps is None else caps[1].epsilon,
             analyst_delta=None if caps is None else caps[1].delta,
             analyst_order=None if caps is None else caps[1].order,

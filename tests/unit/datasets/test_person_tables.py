@@ -151,7 +151,7 @@ def test_replacing_a_person_replaces_its_records_and_moves_no_others(tmp_path: P
     own: list[list[Row]] = [
         [("eve", "a", 5.0, "x")],
         [("eve", "c", 25.0, "y")] * 40,
-        [("zoe", good, price, "x") for good, price in product("abc", (5.0, 15.0))] * 3,
+        list(product(["zoe"], "abc", [5.0, 15.0, None], "x")) * 3,
         [("person 0 é", "b", None, "q"), ("person 0 é", "b", 15.0, "x")],
     ]
     everybody = [Counter(counted(_in(tmp_path, place, rows + each), persons)) for place, each in enumerate(own)]

@@ -17,7 +17,7 @@ from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.packed_codes import codes_of
 from equipoise_server.datasets.persons.dealing import PersonRows, dealt
 from equipoise_server.datasets.persons.groups import PersonColumn, Settled, Unsettled
-from equipoise_server.datasets.source import RowSource
+from equipoise_server.datasets.source import RowSource, Source
 from equipoise_server.datasets.universe import Rules, counts_of_records
 
 
@@ -56,6 +56,11 @@ class PersonTable:
         for block in self.rows.persons(reading.schema, column):
             reading.take(block)
         return reading.counts(schema, self.column)
+
+
+def records_of(rows: RowSource, person: str, persons: Persons) -> Source:
+    """Return the source of a dataset's records. `person`: the column of ids; empty: each row is a record."""
+    return PersonTable(rows, person, persons) if person else rows
 
 
 @dataclass

@@ -64,8 +64,9 @@ def person_statements(table: Table, schema: Schema, column: PersonColumn) -> Per
     nameless = func.sum(case((each.c.person.is_(None), each.c.n), else_=0))
     joined = own.join(each, own.c.person == each.c.person)
     shown = [own.c[name] for name in words]
+    totals: list[ColumnElement[Any]] = [func.count(case((there, 1))), cast(nameless, BigInteger)]
     return PersonStatements(
-        select(func.count(case((there, 1))), cast(nameless, BigInteger)).select_from(each),
+        select(*totals).select_from(each),
         select(*shown, cast(func.sum(own.c.n), BigInteger), func.count())
         .select_from(joined)
         .where(each.c.settled == 1)
