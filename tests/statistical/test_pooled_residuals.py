@@ -29,6 +29,7 @@ from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.pooled import mechanism
 from equipoise_server.mechanisms.pooled.demand import votes_of
 from equipoise_server.mechanisms.pooled.plan import PooledParameters
+from equipoise_server.mechanisms.pooled.released import Released
 from equipoise_server.mechanisms.residuals import axis_bases
 from equipoise_server.mechanisms.residuals.measurement import measure
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
@@ -131,7 +132,7 @@ def weights_from_exact_votes(patches: pytest.MonkeyPatch) -> None:
 
     def leaking(
         parameters: PooledParameters, setting: PublicParameters, data: Counts, present: Workloads, seed: bytes
-    ) -> mechanism.Released:
+    ) -> Released:
         votes = np.sum([votes_of(own, "query", parameters.family.sets) for own in present.values()], axis=0)
         noise = parameters.residuals
         assert noise is not None

@@ -1,5 +1,8 @@
 """A compiled workload: linear queries that can be applied to a histogram, to records, and transposed.
 
+Its operations are over the whole universe, in which every possible record has a place; over any other list of
+records they are those of `listed_workload`.
+
 The matrix of all queries over the universe is never built. A predicate is a signed sum of boxes (`box_terms`), a
 marginal is summed and spread along its axes, and one of some records only is a signed sum of such tables in boxes
 (`restricted_tables`). All results are exact integers, the same on every machine.
@@ -62,6 +65,20 @@ class CompiledWorkload:
         return int(self.statement_offsets[-1])
 
     @property
+    def compiled(self) -> CompiledWorkload:
+        """Itself, as what works over the whole universe."""
+        return self
+
+    @property
+    def size(self) -> int:
+        """The number of records that can exist, `|X|`."""
+        return math.prod(self.schema_sizes)
+
+    def categories(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+        """Returns the categories of some universe cells: int64[places] for each attribute."""
+        return tuple(np.asarray(each, dtype=np.int64) for each in np.unravel_index(places, self.schema_sizes))
+
+    @property
     def empty(self) -> bool:
         """Whether there is no statement."""
         return self.statement_count == 0
@@ -76,8 +93,8 @@ class CompiledWorkload:
 
         Raises `ValueError` if the histogram has another length, or absolute values that sum to more than 2^53.
         """
-        if histogram.shape != (math.prod(self.schema_sizes),):
-            raise ValueError(f"the histogram must have {math.prod(self.schema_sizes)} cells")
+        if histogram.shape != (self.size,):
+            raise ValueError(f"the histogram must have {self.size} cells")
         check_total(histogram, EXACT)
         return self._sum_up(histogram.astype(np.int64, copy=False))
 
@@ -90,13 +107,13 @@ class CompiledWorkload:
 
     def record_counts(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums every query over records given as universe cells, int64[B], maybe repeated: int64[k]."""
-        if len(cells) and not 0 <= int(cells.min()) <= int(cells.max()) < math.prod(self.schema_sizes):
-            raise ValueError(f"cells must be at least 0 and below {math.prod(self.schema_sizes):,}")
-        if len(cells) > MANY_RECORDS and math.prod(self.schema_sizes) <= EXACT >> 20:
-            histogram = np.bincount(cells, minlength=math.prod(self.schema_sizes))
+        if len(cells) and not 0 <= int(cells.min()) <= int(cells.max()) < self.size:
+            raise ValueError(f"cells must be at least 0 and below {self.size:,}")
+        if len(cells) > MANY_RECORDS and self.size <= EXACT >> 20:
+            histogram = np.bincount(cells, minlength=self.size)
             return self.counts(histogram.astype(np.int64, copy=False))
         result = np.zeros(self.query_count, dtype=np.int64)
-        categories = np.unravel_index(cells, self.schema_sizes) if len(cells) else ()
+        categories = self.categories(cells) if len(cells) else ()
         for start in range(0, len(cells), WORD):
             some = slice(start, start + WORD)
             words = {axis: each.words(categories[axis][some]) for axis, each in enumerate(self.vectors)}
@@ -118,13 +135,13 @@ class CompiledWorkload:
         if coefficients.shape != (self.query_count,):
             raise ValueError(f"there must be {self.query_count} coefficients")
         check_total(coefficients, MAX_COEFFICIENTS)
-        universe = np.zeros(math.prod(self.schema_sizes), dtype=np.int64)
+        universe = np.zeros(self.size, dtype=np.int64)
         self._combine(coefficients, universe)
         return universe
 
     def combination(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """`transpose` of float64[k] coefficients: float64[|X|], to the rounding of its sums, as `expectations`."""
-        universe = np.zeros(math.prod(self.schema_sizes), dtype=np.float64)
+        universe = np.zeros(self.size, dtype=np.float64)
         self._combine(coefficients, universe)
         return universe
 
@@ -145,7 +162,7 @@ class CompiledWorkload:
         for each in self.restricted:
             if len(each.tables_of(queries)[0]):
                 parts[each.table_axes].append(partial(each.sparse_table, queries, coefficients, self.vectors))
-        universe = np.zeros(math.prod(self.schema_sizes), dtype=np.int64)
+        universe = np.zeros(self.size, dtype=np.int64)
         spread_sums(parts, universe.reshape(self.schema_sizes))
         return universe
 
@@ -183,7 +200,7 @@ class CompiledWorkload:
 
         Exact; raises `ValueError` for universes of more than 2^53 records.
         """
-        universe = math.prod(self.schema_sizes)
+        universe = self.size
         if universe > EXACT:
             raise ValueError("a universe of more than 2^53 records is too large to count in")
         result = np.zeros(self.query_count, dtype=np.int64)
@@ -202,12 +219,12 @@ class CompiledWorkload:
         So a query and its complement have the same support. The rest is as `covered`.
         """
         covered = self.covered()
-        return np.minimum(covered, math.prod(self.schema_sizes) - covered)
+        return np.minimum(covered, self.size - covered)
 
     @cached_property
     def support(self) -> int:
         """The largest support of any query; 0 without queries, and in universes of more than 2^53 records."""
-        return 0 if math.prod(self.schema_sizes) > EXACT else int(self.supports().max(initial=0))
+        return 0 if self.size > EXACT else int(self.supports().max(initial=0))
 
     def sensitivities(self) -> tuple[float, float, float]:
         """Upper bounds on how much all counts together can move when one record is replaced: L1, L2, Linf norms.

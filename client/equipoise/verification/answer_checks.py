@@ -21,8 +21,8 @@ from equipoise.verification.pairs import pairs_hold
 from equipoise.wire.results import chunk_from_bytes
 
 # Ways of answering that only sessions have, and those that none has.
-OF_SESSIONS = (AnswerMethod.HYPOTHESIS, AnswerMethod.MEASURED)
-IN_SESSIONS = (*OF_SESSIONS, AnswerMethod.GAUSSIAN, AnswerMethod.LAPLACE, AnswerMethod.UNCERTIFIED)
+OF_SESSIONS = (AnswerMethod.HYPOTHESIS,)
+IN_SESSIONS = (*OF_SESSIONS, AnswerMethod.MEASURED, AnswerMethod.GAUSSIAN, AnswerMethod.LAPLACE, AnswerMethod.UNCERTIFIED)
 OF_ROUNDS = tuple(set(AnswerMethod) - set(IN_SESSIONS))
 
 

@@ -35,11 +35,11 @@ MIN_MEAN = 2.0**-1000  # keeps logarithms finite
 
 
 class Queries(Protocol):
-    """Linear queries over a universe: a compiled workload, or the residuals of a family."""
+    """Linear queries over a universe or a list of records: a workload, cells of tables, or a family's residuals."""
 
     @property
-    def schema_sizes(self) -> tuple[int, ...]:
-        """The sizes of the universe's axes."""
+    def size(self) -> int:
+        """The number of records that have weights: of the universe, or of a list."""
         ...
 
     @property
@@ -100,7 +100,7 @@ def fit(
     Where L rises the momentum is dropped: z and A start anew from x (O'Donoghue & Candes 2015).
     """
     _check(workload, measured, variances)
-    size = math.prod(workload.schema_sizes)
+    size = workload.size
     logs = np.full(size, -math.log(size)) if start is None else np.log(start / start.sum())  # of z
     mean = np.exp(logs)  # x
     at_mean = workload.expectations(mean)

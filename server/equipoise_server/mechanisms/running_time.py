@@ -10,6 +10,8 @@ import math
 
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import NoiseDistribution
+from equipoise_server.mechanisms.prior.listed_tables import MAX_KEPT
+from equipoise_server.mechanisms.prior.support import RECORDS
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
@@ -28,6 +30,11 @@ FITTING_SECONDS = 2e-8  # of one step of a fit, for each cell of the universe: 1
 FITTING_QUERY_SECONDS = 1e-7  # and for each query
 FITTING_STEP_SECONDS = 5e-4  # and at least
 FITTING_BYTES = 64  # for each cell of the universe
+LISTED_START_SECONDS = 1.0  # of planning what is measured, and of drawing a support
+LISTED_STEPS = 60  # of a fit over a support
+LISTED_SECONDS = 1e-8  # of one step, for each table and each record of the support
+LISTED_TABLE_SECONDS = 3e-4  # of one step, for each table
+LISTED_BYTES = 120  # for each record of the support
 TILT_SECONDS = 4e-8  # of one tilt of a hypothesis, for each cell of the universe
 TILTS_A_ROUND = 24  # `hypothesis.AGAIN`, of which about half move anything
 TILT_STEP_SECONDS = 1e-3  # and at least
@@ -107,6 +114,16 @@ def online_seconds(setting: PublicParameters, updates: int) -> float:
     tilts = sum(min(done, TILTS_A_ROUND) for done in range(1, updates + 1)) / 2
     tilted = tilts * (TILT_STEP_SECONDS + TILT_SECONDS * setting.universe_size)
     return START_SECONDS + setting.statements * counted + QUERY_SECONDS * setting.queries + tilted
+
+
+def listed_seconds(tables: int) -> float:
+    """Return the seconds of drawing a support, and of fitting so many tables and their residuals to it."""
+    return LISTED_START_SECONDS + LISTED_STEPS * tables * (LISTED_TABLE_SECONDS + LISTED_SECONDS * RECORDS)
+
+
+def listed_bytes(tables: int, attributes: int) -> int:
+    """Return the peak bytes of a fit of so many tables over a support."""
+    return (LISTED_BYTES + 2 * attributes) * RECORDS + 4 * min(tables * RECORDS, MAX_KEPT)
 
 
 def fitting_bytes(setting: PublicParameters) -> int:

@@ -39,11 +39,6 @@ VALUES = np.arange(5000, dtype=np.int64)
 CHUNKS = list(results_to_chunks(ROUND, some_answers(VALUES, 1, 7)))
 
 
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_module, "MAX_PAUSE_SECONDS", 0.001)
-
-
 def test_a_broken_stream_is_resumed_where_it_broke() -> None:
     asked = []
 

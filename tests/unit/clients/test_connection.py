@@ -11,7 +11,6 @@ import pytest
 from harness.answers import some_answers
 from harness.fake_server import connected, refuse
 
-from equipoise.clients import connection as connection_module
 from equipoise.clients.analyst import Client
 from equipoise.clients.connection import Connection
 from equipoise.errors import (
@@ -30,11 +29,6 @@ from equipoise.wire.results import results_to_chunks
 ROUND = "r1"
 VALUES = np.arange(5000, dtype=np.int64)
 CHUNKS = list(results_to_chunks(ROUND, some_answers(VALUES, 1, 7)))
-
-
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_module, "MAX_PAUSE_SECONDS", 0.001)
 
 
 @pytest.mark.parametrize("reason", BY_REASON)

@@ -12,7 +12,6 @@ from harness.session_server import KEY, PROMISED, SESSION, STATEMENTS, Handler, 
 from harness.shown_rounds import PROMISE
 from harness.small_custodian import signing_key
 
-from equipoise.clients import connection as connection_module
 from equipoise.errors import (
     VerificationFailed,
 )
@@ -22,11 +21,6 @@ from equipoise.records.envelopes import sign
 from equipoise.records.item_parts import RecordedSession
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE, chain_start, chain_step
 from equipoise.wire.results import answers_from_chunk
-
-
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_module, "MAX_PAUSE_SECONDS", 0.001)
 
 
 def other_answer(store: Store) -> Handler:

@@ -12,7 +12,6 @@ import pytest
 from harness.fake_server import connected, refuse
 from harness.session_server import SESSION, SIZE, STATEMENTS, Store, asked_of, handlers
 
-from equipoise.clients import connection as connection_module
 from equipoise.clients.analyst import Client
 from equipoise.clients.conversation import ATTEMPTS, CONVERSATION_ATTEMPTS
 from equipoise.errors import (
@@ -28,11 +27,6 @@ from equipoise.model.results import AnswerMethod
 from equipoise.profile.receipt_store import ReceiptStore
 from equipoise.queries.predicates import Among, attribute
 from equipoise.queries.statements import Statement
-
-
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_module, "MAX_PAUSE_SECONDS", 0.001)
 
 
 @pytest.mark.parametrize("window", [1, 3, 100])

@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from harness.answers import half_widths
-from harness.mechanism_cases import CASES, OPTIONS
+from harness.mechanism_cases import CASES
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -31,8 +31,7 @@ from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.multiplicative_weights.plan import WeightsParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED
 from equipoise_server.mechanisms.pooled.direct import DirectAnswers
-from equipoise_server.mechanisms.pooled.mechanism import Pooled, answered
-from equipoise_server.mechanisms.pooled.plan import PooledParameters
+from equipoise_server.mechanisms.pooled.fitted import FittedSynopsis
 from equipoise_server.mechanisms.projection.mechanism import Projection
 from equipoise_server.mechanisms.projection.plan import gaussian_law
 from equipoise_server.mechanisms.registry import MECHANISMS
@@ -207,14 +206,12 @@ def test_a_projection_tells_no_interval_that_the_noise_refutes(side: int, monkey
 @pytest.mark.parametrize("side", [-1, 1])
 def test_pooled_tells_no_interval_that_the_noise_refutes(side: int) -> None:
     """As above, with estimates that are beyond their reach from all that counts can be."""
-    setting = replace(CASES["a table"].setting, options=OPTIONS["pooled"])
-    parameters = PooledParameters.from_json(Pooled().plan(setting).parameters)
     together = CASES["a table"].workloads["ana"]
-    records, queries = setting.records, together.query_count
+    records, queries = CASES["a table"].setting.records, together.query_count
     reach = np.full(queries, 40.0)
     told = DirectAnswers(np.full(queries, -50.0 if side < 0 else records + 50.0), reach, reach / 5)
     synopsis = Synopsis(np.arange(12))
-    answers = answered(replace(parameters, certified=ONE), together, told, synopsis, records)
+    answers = FittedSynopsis(synopsis).answered(together, told, records, ONE)
     end = 0 if side < 0 else ONE
     assert ((answers.lows == 0) | (answers.highs == ONE)).all()
     assert (half_widths(answers) >= 20 / records).all()

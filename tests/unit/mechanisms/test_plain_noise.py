@@ -95,7 +95,7 @@ def test_noise_coarser_than_its_sampler_draws_is_refused(mechanism: IndependentN
 def test_a_universe_beyond_the_limit_is_refused_with_the_limit() -> None:
     allowed = replace(setting(*TABLES), universe_size=MAX_UNIVERSE)
     assert Histogram().plan(allowed).mechanism == "histogram"
-    with pytest.raises(InvalidArgument, match="67,108,864 fit; take pooled, gaussian") as refused:
+    with pytest.raises(InvalidArgument, match="67,108,864 fit; take projection, pooled") as refused:
         Histogram().plan(replace(allowed, universe_size=MAX_UNIVERSE + 1))
     assert refused.value.field == "universe_size"
 

@@ -63,14 +63,16 @@ OF_REPAIR = ("cut_off", "threshold", "repair_rounds")
 UNFITTED = {"synopsis": None, "residuals": 1, "repair_share": 0}  # what they may be where nothing is fitted
 
 
-def is_fitted(setting: PublicParameters) -> bool:
-    """Return whether the universe is small enough for a distribution that is fitted to what was measured."""
+def over_universe(setting: PublicParameters) -> bool:
+    """Return whether a distribution over all possible records is fitted, and not one over a support of some."""
     return setting.enumerable and setting.universe_size <= MAX_FITTED
 
 
-def usual_ways(telling: int, most: int) -> int:
-    """Return the attributes of the largest tables of at most `most` sets. `telling`: of two categories or more."""
-    ways = max(1, min(WAYS, telling))
+def usual_ways(setting: PublicParameters, most: int) -> int:
+    """Return the attributes of the largest tables of at most `most` sets, and at most as many as shares declare."""
+    telling = sum(size > 1 for size in setting.attributes)
+    declared = max(share.ways or WAYS for share in setting.shares)
+    ways = max(1, min(WAYS, declared, telling))
     while ways > 1 and sum(math.comb(telling, each) for each in range(1, ways + 1)) > most:
         ways -= 1
     return ways
@@ -87,7 +89,7 @@ def read_options(setting: PublicParameters) -> Options:
         if is_whole and value != int(value):
             raise InvalidArgument(f"options.{name}", "must be a whole number")
 
-    fits = is_fitted(setting)
+    fits = over_universe(setting)
     for name, allowed in UNFITTED.items():
         if not fits and setting.options.get(name, allowed) != allowed:
             problem = (
@@ -103,9 +105,9 @@ def read_options(setting: PublicParameters) -> Options:
             raise InvalidArgument(
                 f"options.{name}", "has no effect where unit is query: statements are repaired one by one"
             )
-    options, telling = setting.options, sum(size > 1 for size in setting.attributes)
+    options = setting.options
     return Options(
-        ways=whole(options, "ways", usual_ways(telling, MAX_SETS if fits else MAX_RESIDUAL_SETS)),
+        ways=whole(options, "ways", usual_ways(setting, MAX_SETS if fits else MAX_RESIDUAL_SETS)),
         cells=whole(options, "cells", CELLS),
         floor=Fraction(str(options.get("floor", FLOOR))),
         least=real(options, "least", LEAST),

@@ -19,7 +19,7 @@ from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.pooled.allocation import shares_of
 from equipoise_server.mechanisms.pooled.demand import NO_VOTES, Demand, demand_parts, plan_demand
 from equipoise_server.mechanisms.pooled.family import MAX_RESIDUAL_SETS, MAX_SETS, Family, table_cells
-from equipoise_server.mechanisms.pooled.options import Options, is_fitted, read_options
+from equipoise_server.mechanisms.pooled.options import Options, over_universe, read_options
 from equipoise_server.mechanisms.pooled.outside import (
     budget_beside,
     places_for,
@@ -37,7 +37,16 @@ from equipoise_server.mechanisms.pooled.residual_plan import (
 from equipoise_server.mechanisms.pooled.tables_plan import tables_expected_error, tables_half_width
 from equipoise_server.mechanisms.repair.parameters import REPAIR, Repair
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
-from equipoise_server.mechanisms.running_time import PROCESS_BYTES, counting_seconds, table_bytes, table_seconds
+from equipoise_server.mechanisms.running_time import (
+    DRAW_SECONDS,
+    PROCESS_BYTES,
+    counting_seconds,
+    listed_bytes,
+    listed_seconds,
+    table_bytes,
+    table_seconds,
+)
+from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 
 SLACK = 1 + 1e-5  # on promises: more than doubles and the units of answers can err
 NO_LARGER = 1 << GRID_BITS
@@ -135,7 +144,7 @@ def plan_pooled(name: str, setting: PublicParameters) -> MechanismPlan:
         expected_error=expected,
         max_uncertified=uncertified,
         seconds=predicted_seconds(setting, family, noise),
-        memory_bytes=predicted_memory(setting),
+        memory_bytes=predicted_memory(setting, family),
     )
 
 
@@ -195,7 +204,7 @@ def family_of(setting: PublicParameters, options: Options) -> Family:
             "attributes", "must be given: pooled measures tables of attributes, and needs the size of each"
         )
     family = Family(setting.attributes, options.ways, options.cells)
-    family.check(MAX_SETS if is_fitted(setting) else MAX_RESIDUAL_SETS)
+    family.check(MAX_SETS if over_universe(setting) else MAX_RESIDUAL_SETS)
     return family
 
 
@@ -207,15 +216,19 @@ def chance_of(setting: PublicParameters, family: Family, parts: int) -> float:
 
 def predicted_seconds(setting: PublicParameters, family: Family, noise: ResidualNoise | None) -> float:
     """Return a rough prediction of a run on one ordinary core: votes, counting and answering, and the fit."""
-    if not is_fitted(setting):
+    if not over_universe(setting):
         answering = VOTER_SECONDS * len(setting.shares) + ESTIMATE_SECONDS * setting.queries
-        return table_seconds(setting, len(family.sets)) + answering
+        drawing = DRAW_SECONDS[DiscreteGaussian] * len(family.sets)
+        return table_seconds(setting, len(family.sets)) + drawing + listed_seconds(len(family.largest)) + answering
     measured = TABLE_SECONDS * len(family.largest) if noise is None else SET_SECONDS * len(family.sets)
     steps = FIT_STEPS * (STEP_SECONDS * setting.universe_size + measured)
     return counting_seconds(setting) + VOTER_SECONDS * len(setting.shares) + steps
 
 
-def predicted_memory(setting: PublicParameters) -> int:
+def predicted_memory(setting: PublicParameters, family: Family) -> int:
     """Return a rough prediction of the peak, in bytes."""
-    held = FITTED_BYTES * setting.universe_size if is_fitted(setting) else table_bytes(setting)
+    if over_universe(setting):
+        held = FITTED_BYTES * setting.universe_size
+    else:
+        held = table_bytes(setting) + listed_bytes(len(family.largest), len(setting.attributes))
     return PROCESS_BYTES + held + ANSWER_BYTES * setting.queries

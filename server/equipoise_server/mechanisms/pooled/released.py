@@ -8,21 +8,35 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.joined_workloads import some_statements
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms.fitted_records import FittedRecords
 from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.pooled.direct import DirectAnswers, direct_answers
 from equipoise_server.mechanisms.pooled.family import Family
-from equipoise_server.mechanisms.pooled.independent import independent_counts
+from equipoise_server.mechanisms.pooled.fitted import Fitted, FittedSupport, FittedSynopsis
 from equipoise_server.mechanisms.pooled.measured import MeasuredTable, estimate
-from equipoise_server.mechanisms.pooled.synopsis import fitted_weights
+from equipoise_server.mechanisms.pooled.synopsis import fitted_weights, synthetic_records
 from equipoise_server.mechanisms.residuals.estimates import estimates_of, outside_of
 from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.mechanisms.residuals.queries import ResidualQueries
+
+
+class Released(Protocol):
+    """What was measured. All else is post-processing of it."""
+
+    def fitted(self, count: int) -> Fitted:
+        """Fit one distribution to all of it, each number weighted by its noise, and lay out `count` records."""
+        ...
+
+    def direct(self, workload: CompiledWorkload, chance: float) -> DirectAnswers:
+        """Estimate every query; each is beyond its reach with at most this chance."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +47,10 @@ class ReleasedTables:
     tables: Sequence[MeasuredTable]
     records: int
 
-    def weights(self) -> NDArray[np.float64]:
-        """Return the distribution fitted to all tables: float64[|X|]."""
-        return fitted_weights(self.family.sizes, self.tables, self.records)
+    def fitted(self, count: int) -> Fitted:
+        """Fit a distribution over the universe to all tables, and lay out so many records along it."""
+        weights = fitted_weights(self.family.sizes, self.tables, self.records)
+        return FittedSynopsis(Synopsis(synthetic_records(weights, count)))
 
     def direct(self, workload: CompiledWorkload, chance: float) -> DirectAnswers:
         """Estimate every query from the tables that hold its statement's; `chance` as in `direct_answers`."""
@@ -50,19 +65,20 @@ class ReleasedResiduals:
 
     Attributes:
         measured: the released numbers.
-        fitted: whether a distribution over the universe is fitted to them.
+        over_universe: whether every possible record gets a weight, or those of a support do.
     """
 
     measured: Measured
-    fitted: bool
+    over_universe: bool
 
-    def weights(self) -> NDArray[np.float64] | None:
-        """Return the distribution fitted to all residuals: float64[|X|]; None where none is."""
-        if not self.fitted:
-            return None
+    def fitted(self, count: int) -> Fitted:
+        """Fit a distribution to all residuals, and lay out so many records along it."""
+        if not self.over_universe:
+            return FittedSupport(FittedRecords.of(self.measured), Synopsis())
         queries, records = ResidualQueries(self.measured.noise.family), self.measured.records
         numbers, variances = queries.measured(self.measured), queries.variances(self.measured)
-        return fit(queries, numbers / records, variances / records**2).distribution
+        weights = fit(queries, numbers / records, variances / records**2).distribution
+        return FittedSynopsis(Synopsis(synthetic_records(weights, count)))
 
     def direct(self, workload: CompiledWorkload, chance: float) -> DirectAnswers:
         """Estimate every query about the family's tables; `chance` as in `direct_answers`."""
@@ -74,6 +90,4 @@ class ReleasedResiduals:
         reach = np.full(workload.query_count, np.inf)
         counts[known], deviation[known] = estimates.counts, np.sqrt(estimates.variances)
         reach[known] = math.sqrt(2 * math.log(2 / chance)) * deviation[known] * (1 + 1e-9) + estimates.slack
-        if outside and not self.fitted:
-            counts[~known] = independent_counts(some_statements(workload, sorted(outside)), self.measured)
         return DirectAnswers(counts, reach, deviation)

@@ -28,8 +28,6 @@ from equipoise_server.mechanisms.expected_error import (
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.pooled.family import Family, table_cells
 from equipoise_server.mechanisms.pooled.measured import reach
-from equipoise_server.mechanisms.pooled.options import is_fitted
-from equipoise_server.mechanisms.prior.forecast import INDEPENDENT
 from equipoise_server.mechanisms.residuals.allocation import least_summed
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
@@ -83,20 +81,18 @@ def residuals_half_width(noise: ResidualNoise, family: Family, chance: float, su
 def residuals_expected_error(setting: PublicParameters, noise: ResidualNoise, family: Family) -> float:
     """Return the mean error that is expected of answers fitted to all residuals.
 
-    Without a fit, cells err as their noise does; conditions may be about more attributes than any table of the
-    family, so that they are not expected to err less than products of single attributes' tables.
+    Conditions count as if a table of two attributes told them.
     """
     cells = [table_cells(family.sizes, axes) for axes in family.largest]
     means = [_mean(cell_variances(noise, axes)) for axes in family.largest]
     every = sum(cells)
     total = math.fsum(each * math.sqrt(mean) for each, mean in zip(cells, means, strict=True))
     deviation = total / max(1, every) / setting.records
-    fits = is_fitted(setting)
-    left = residual_fit_part(deviation, every / max(1, len(cells))) if fits else 1.0
+    left = residual_fit_part(deviation, every / max(1, len(cells)))
     cell = gaussian_mean(deviation**2) * left
     pairs: list[Axes] = [axes for axes in family.sets if len(axes) == 2]
     box = _box_error(noise, pairs or family.largest) / setting.records
-    condition = at_most(CONDITION_PART * box, UNIFORM) if fits else max(INDEPENDENT, min(box, UNIFORM))
+    condition = at_most(CONDITION_PART * box, UNIFORM)
     return mean_over_queries(setting, lambda share: min(1.0, mixed_error(share, condition, cell)))
 
 

@@ -16,14 +16,15 @@ from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.answers import moved_into
+from equipoise_server.mechanisms.checking import planned_workloads
 from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.independent_noise.mechanism import noisy_answers, noisy_counts
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, OnStep, Outcome, PublicParameters
-from equipoise_server.mechanisms.projection.plan import furthest, gaussian_law, plan_projection
+from equipoise_server.mechanisms.projection.own_tables import answers_by_tables, own_noises
+from equipoise_server.mechanisms.projection.plan import UPWARD, furthest, gaussian_law, plan_projection
 
 METHOD = AnswerMethod.PROJECTION
-UPWARD = 1 + 1e-9  # far more than the doubles here can err
 
 
 class Projection:
@@ -38,6 +39,12 @@ class Projection:
     where it lies in its interval, and moved into it where it does not. The fit goes on until each of its answers is
     within `far` of the noisy one, as the truth's own answers are with probability `1 - beta / 2^10`. An analyst for
     whom no such distribution was found in `fitting.MAX_STEPS` steps gets the noisy answers, marked `gaussian`.
+
+    Any width. Where the universe cannot be enumerated, an analyst who asks for whole tables alone gets a fit to
+    the residuals of its own tables. They cost the data at most its part of what is charged, `l1_sensitivity / (2
+    variance)` of its share (`own_tables.own_rho`), whatever it asks for, so that all parts together cost no more;
+    and they are a function of its own workload, the data and its own noise. Each of its intervals reaches as far
+    as its own noise may, jointly with all declared ones. Other analysts get the noisy counts, marked `gaussian`.
 
     Errors. Let `t`, `y` and `a` be true, noisy and fitted answers. The *nearest* point `p` of a convex set that
     contains `t` is never further from it than `y`: `|p - t|^2 <= |y - t|^2 - |y - p|^2`, whatever the noise. The
@@ -63,12 +70,37 @@ class Projection:
     ) -> Outcome:
         """Return each analyst's noisy counts, then a fit to them alone."""
         parameters = NoiseParameters.from_json(plan.parameters)
+        if not setting.enumerable:
+            return Outcome(self._over_supports(setting, parameters, data, workloads, seed, progress))
         counts = noisy_counts(setting, parameters, data, workloads, seed, progress)
         answers = {}
         for done, (analyst, noisy) in enumerate(counts.items()):
             progress("fitting", done, len(counts))
             answers[analyst] = project(parameters, workloads[analyst], noisy, setting)
         return Outcome(answers)
+
+    def _over_supports(
+        self,
+        setting: PublicParameters,
+        parameters: NoiseParameters,
+        data: Counts,
+        workloads: Mapping[str, CompiledWorkload],
+        seed: bytes,
+        progress: OnStep,
+    ) -> dict[str, Answers]:
+        """Return the fits to the residuals of own tables, or noisy counts where these are not measured."""
+        present = planned_workloads(setting, data, workloads)
+        noises = own_noises(setting, parameters, present)
+        others = {analyst: own for analyst, own in present.items() if analyst not in noises}
+        counts = noisy_counts(setting, parameters, data, others, seed, progress)
+        answers = {}
+        for done, (analyst, own) in enumerate(present.items()):
+            progress("fitting", done, len(present))
+            if analyst in noises:
+                answers[analyst] = answers_by_tables(analyst, own, noises[analyst], data, setting, seed)
+            else:
+                answers[analyst] = noisy_answers(parameters, counts[analyst], setting.records)
+        return answers
 
 
 def project(

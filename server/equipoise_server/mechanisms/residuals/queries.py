@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.queries.marginal_tables import Axes
+from equipoise.queries.record_list import RecordList
 from equipoise.queries.statements.marginal import MARGINAL
 from equipoise.queries.workload_builder import WorkloadBuilder
-from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms.fitting import Queries
+from equipoise_server.mechanisms.prior.listed_tables import ListedTables
 from equipoise_server.mechanisms.residuals.axis_bases import AxisBasis, Centred, bases_of
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import Measured
@@ -28,14 +30,18 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ResidualQueries:
-    """All numbers of a family's residuals, set by set: the interface `fitting.Queries`."""
+    """All numbers of a family's residuals, set by set: the interface `fitting.Queries`.
+
+    `records`: those that have weights; None: all that can exist.
+    """
 
     family: ResidualFamily
+    records: RecordList | None = None
 
     @property
-    def schema_sizes(self) -> tuple[int, ...]:
-        """The sizes of the universe's axes."""
-        return self.family.sizes
+    def size(self) -> int:
+        """The number of records that have weights."""
+        return self._tables.size
 
     @cached_property
     def query_count(self) -> int:
@@ -106,7 +112,9 @@ class ResidualQueries:
         return tuple(self.family.sizes[axis] - 1 for axis in axes)
 
     @cached_property
-    def _tables(self) -> CompiledWorkload:
+    def _tables(self) -> Queries:
+        if self.records is not None:
+            return ListedTables(self.records, self.family.largest)
         builder = WorkloadBuilder(self.family.sizes)
         for axes in self.family.largest:
             builder.add_table(axes)

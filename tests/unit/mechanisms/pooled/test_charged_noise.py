@@ -22,8 +22,9 @@ from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise, LaplaceNoise
 from equipoise_server.mechanisms.pooled.direct import DirectAnswers
+from equipoise_server.mechanisms.pooled.fitted import FittedSynopsis
 from equipoise_server.mechanisms.pooled.measured import measure
-from equipoise_server.mechanisms.pooled.mechanism import Pooled, answered
+from equipoise_server.mechanisms.pooled.mechanism import Pooled
 from equipoise_server.mechanisms.pooled.plan import PooledParameters
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
@@ -113,13 +114,12 @@ def test_the_chances_of_all_cells_and_predicates_add_up_to_beta(unit: str, optio
 def test_the_interval_is_the_estimate_s_whatever_the_synopsis_says(distance: float, side: int) -> None:
     """The synopsis's value is told within the reach of the estimate, and the estimate beyond it."""
     workload = compile_workload([attribute("c") == "0"], SCHEMA)
-    parameters = replace(planned(setting(1)), certified=ONE)
     reach = RECORDS / 100
     synopsis = Synopsis(np.repeat([0, 2], 500))  # "c" is 0 and 1
     assert synopsis.counts(workload).tolist() == [500]
     estimate = RECORDS / 2 + side * distance * reach
     direct = DirectAnswers(np.array([estimate]), np.array([reach]), np.array([reach / 5]))
-    answers = answered(parameters, workload, direct, synopsis, RECORDS)
+    answers = FittedSynopsis(synopsis).answered(workload, direct, RECORDS, ONE)
     value, low, high, error = (
         int(column[0]) / ONE * RECORDS
         for column in (answers.values, answers.lows, answers.highs, answers.standard_errors)

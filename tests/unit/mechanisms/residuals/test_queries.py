@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from equipoise.queries.record_list import RecordList
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.residuals.allocation import least_summed
@@ -69,3 +70,14 @@ def test_a_fit_to_residuals_is_nearer_to_the_table_than_their_noise() -> None:
     fitted = fit(queries, numbers, variances)
     truth = queries.expectations(counts / records)
     assert np.sum((fitted.answers - truth) ** 2 / variances) < np.sum((numbers - truth) ** 2 / variances)
+
+
+def test_residuals_over_a_list_of_all_records_are_those_over_the_universe() -> None:
+    every = np.unravel_index(np.arange(math.prod(SIZES)), SIZES)
+    listed = ResidualQueries(FAMILY, RecordList(SIZES, np.array(every, dtype=np.uint8)))
+    whole = ResidualQueries(FAMILY)
+    weights = np.random.default_rng(6).random(whole.size)
+    assert (listed.size, listed.query_count) == (whole.size, whole.query_count)
+    assert listed.expectations(weights) == pytest.approx(whole.expectations(weights))
+    coefficients = np.random.default_rng(7).normal(size=whole.query_count)
+    assert listed.combination(coefficients) == pytest.approx(whole.combination(coefficients))

@@ -1,0 +1,46 @@
+"""Distributions over a support against the tables that they are fitted to, and how far they may move answers."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from harness.wide_tables import SCHEMA, SIZES, small_supports, wide_table
+
+from equipoise.model.results import AnswerMethod
+from equipoise.queries.statements import Marginal
+from equipoise.queries.workload_compiler import compile_workload
+from equipoise_server.mechanisms.answers import answers_within
+from equipoise_server.mechanisms.fitted_records import NEAR, FittedRecords, moved_near
+from equipoise_server.mechanisms.residuals.allocation import least_summed
+from equipoise_server.mechanisms.residuals.estimates import estimates_of
+from equipoise_server.mechanisms.residuals.family import ResidualFamily
+from equipoise_server.mechanisms.residuals.measurement import measure
+
+PAIRS = list(itertools.combinations(range(len(SIZES)), 2))
+RECORDS = 4_000
+
+
+def test_a_fit_is_nearer_to_the_table_than_what_it_is_fitted_to() -> None:
+    table = wide_table(RECORDS)
+    measured = measure(table, least_summed(ResidualFamily.closed(SIZES, PAIRS), 0.05).noise, bytes(32), "test")
+    workload = compile_workload([Marginal(names) for names in itertools.combinations(SCHEMA.names, 2)], SCHEMA)
+    truth = table.count(workload) / RECORDS
+    with small_supports(4_000):
+        values = FittedRecords.of(measured).answers(workload) * 2.0**-40
+    measured_error = float(np.abs(estimates_of(workload, measured).counts / RECORDS - truth).mean())
+    assert values.min() >= 0
+    assert float(np.abs(values - truth).mean()) < 0.85 * measured_error
+    for marginal in np.split(values, workload.statement_offsets[1:-1]):
+        assert abs(float(marginal.sum()) - 1) < 1e-6
+
+
+def test_a_fit_may_move_an_answer_by_two_standard_errors_within_its_interval() -> None:
+    told = answers_within(np.array([1000] * 5 + [-900]), AnswerMethod.GAUSSIAN, 500, 100)
+    values = np.array([0, 790, 1000, 1150, 5000, 10])
+    near = moved_near(told, values, AnswerMethod.MEASURED)
+    assert NEAR == 2
+    assert near.values.tolist() == [800, 800, 1000, 1150, 1200, 0]
+    assert (near.lows == told.lows).all()
+    assert (near.highs == told.highs).all()
+    assert set(near.methods.tolist()) == {AnswerMethod.MEASURED}
