@@ -179,9 +179,8 @@ def check_persons(dataset: DatasetItem) -> None:
     """Raises `VerificationFailed` unless schema and number of records are those of whole persons."""
     persons = dataset.persons
     if dataset.records % persons.records or _schema(dataset.schema).padded != persons.padded:
-        raise VerificationFailed(
-            f"the dataset {dataset.dataset!a} does not have {persons.records:,} records a person"
-        )
+        problem = f"does not have {persons.records:,} records a person"
+        raise VerificationFailed(f"the dataset {dataset.dataset!a} {problem}")
 
 
 def _schema(document: Mapping[str, Any]) -> Schema:
