@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
 from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.predicates import AllOf, Among, Predicate
-from equipoise.queries.schema import Schema, make_attribute
+from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.v1 import types_pb2
@@ -27,7 +27,7 @@ SIZES = (3, 4, 2, 5)
 NAMES = tuple("abcd")
 GRID = Schema(
     tuple(
-        make_attribute("", name, tuple(map(str, range(size))), (), "", "", False)
+        Attribute(name, tuple(map(str, range(size))))
         for name, size in zip(NAMES, SIZES, strict=True)
     )
 )
