@@ -112,5 +112,5 @@ class _Reading:
         assert lacking == 0 or (lacking > 0 and schema.padded)
         last = np.array(schema.sizes, dtype=np.int64)[:, None] - 1
         records: NDArray[np.int64] = np.concatenate([*(each.table.codes for each in self.parts), last], axis=1)
-        counts = np.concatenate([*(each.table.counts for each in self.parts), [lacking]])
+        counts = np.concatenate([*(each.counts for each in self.parts), [lacking]])
         return counts_of_records(schema, records.astype(np.int64), counts)
