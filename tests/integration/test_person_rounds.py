@@ -74,7 +74,7 @@ def verified(bench: Bench, round_id: str) -> list[str]:
     workload = bench.rounds.analyst_views.submitted("ann", round_id, 0, 1 << 20)
     stream = tuple(bench.rounds.analyst_views.results("ann", round_id, 0, 100))
     with bench.store.read() as connection:
-        bundle = Bundle(evidence, workload, stream, read_synopsis(connection, round_id))
+        bundle = Bundle(evidence, workload, stream, read_synopsis(connection, round_id) or None)
     keys = [VerifierKey.from_text(key) for key in evidence.keys]
     verify(bundle.to_bytes(), VerifierInputs(keys), lambda _, text: said.append(text))
     assert len(said) == len(Check)
