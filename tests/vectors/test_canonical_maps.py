@@ -68,7 +68,7 @@ from equipoise_server.mechanisms.standing.measurement import MeasurementParamete
 from equipoise_server.mechanisms.standing.plan import StandingParameters
 from equipoise_server.mechanisms.standing.released import ReleasedMeasurement, ReleasedNumbers
 from equipoise_server.rounds.budget_views import ACCOUNT
-from equipoise_server.rounds.datasets import NewDataset
+from equipoise_server.rounds.new_datasets import NewDataset
 from equipoise_server.rounds.opening import open_request
 from equipoise_server.rounds.store.rounds import (
     plan_to_json,

@@ -26,7 +26,6 @@ from equipoise.records.items import (
     ShareItem,
     SpendingItem,
 )
-from equipoise.records.proven_round import check_persons
 
 Charges = dict[str, Cost]  # by account
 
@@ -169,10 +168,11 @@ def _register(recorded: Recorded, step: Step) -> None:
         raise VerificationFailed(
             f"{step}: {name!a} holds {whose}, but has the account {data.account!a} and not {account!a}"
         )
-    public = step.one(DatasetItem)
-    check_persons(public)
-    if (data.person is None) != (public.persons.mode is PersonMode.ROWS):
+    persons, records = step.one(DatasetItem).persons, step.one(DatasetItem).records
+    if (data.person is None) != (persons.mode is PersonMode.ROWS):
         raise VerificationFailed(f"{step}: {name!a} says who is a person, and not by which column, or the reverse")
+    if records % persons.records:
+        raise VerificationFailed(f"{step}: {name!a} does not have {persons.records:,} records a person")
     recorded.datasets[name] = step
 
 

@@ -50,12 +50,10 @@ class Operator(AdmissionClient):
             name: the dataset's name.
             source: the table's file, relative to the server's data directory.
             schema: the attributes, which must be columns of the table.
-            data_cap: the most that all rounds together may cost the people in the table; None where they have an
-                account.
-            analyst_cap: the most that all rounds together may cost any one analyst; None in the same case.
+            data_cap: the most that all rounds together may cost a person; None where the people have an account.
+            analyst_cap: the most that they may cost any one analyst; None in the same case.
             request_id: makes the call safe to repeat; None: a fresh one.
-            data_order: the Renyi order at which the data account counts divergences, for good; 0: the cap's usual
-                one.
+            data_order: the Renyi order at which the data account counts, for good; 0: the cap's usual one.
             analyst_order: the same for the analysts' accounts to which rounds add.
             people: whose people the table holds: "new", or "same-as:" and the name of a registered dataset, with
                 which it then shares one account for ever. May be left out for the first table of a server alone.

@@ -155,7 +155,9 @@ def _root_before(item: object) -> bytes | None:
 
 def _check_names(opened: Found, evidence: Evidence) -> None:
     dataset, shown = opened[DatasetItem], opened[RoundItem]
-    check_persons(dataset)
+    persons = dataset.persons
+    if dataset.records % persons.records or _schema(dataset.schema).padded != persons.padded:
+        raise VerificationFailed(f"the dataset does not have {persons.records:,} records a person")
     for item in opened.values():
         if not isinstance(item, DatasetItem) and item.round_id != evidence.round_id:
             problem = f"is of the round {item.round_id}, not {evidence.round_id}"
@@ -173,14 +175,6 @@ def _check_names(opened: Found, evidence: Evidence) -> None:
     ):
         if one != other:
             raise VerificationFailed(f"dataset and round do not agree on the {what}: {one} and {other}")
-
-
-def check_persons(dataset: DatasetItem) -> None:
-    """Raises `VerificationFailed` unless schema and number of records are those of whole persons."""
-    persons = dataset.persons
-    if dataset.records % persons.records or _schema(dataset.schema).padded != persons.padded:
-        problem = f"does not have {persons.records:,} records a person"
-        raise VerificationFailed(f"the dataset {dataset.dataset!a} {problem}")
 
 
 def _schema(document: Mapping[str, Any]) -> Schema:

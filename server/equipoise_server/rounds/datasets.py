@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -11,90 +10,24 @@ from sqlalchemy import Connection, func, select
 
 from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
 from equipoise.model.accounts import Budget
-from equipoise.model.datasets import read_people
-from equipoise.model.persons import EACH_ROW, PersonMode, Persons
+from equipoise.model.persons import EACH_ROW, Persons
 from equipoise.model.times import to_microseconds
 from equipoise.queries.padding import padded_schema
 from equipoise.queries.schema import Schema
-from equipoise.records.codec import optional
-from equipoise.records.public_facts import BUDGET, PERSONS
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.persons.table import records_of
 from equipoise_server.datasets.source import Source, source_in
 from equipoise_server.identity.names import check_name
-from equipoise_server.ledger.caps import Cap, at_order, checked_cap
+from equipoise_server.ledger.caps import Cap
+from equipoise_server.rounds.new_datasets import USUAL_ORDERS, AccountingMethod, NewDataset, new_caps
 from equipoise_server.rounds.people import NewTable, Payer, open_data_account, payer
 from equipoise_server.rounds.records import DatasetRecord
-from equipoise_server.rounds.store.rounds import canonical, dataset_record, read_dataset
+from equipoise_server.rounds.store.rounds import dataset_record, read_dataset
 from equipoise_server.rounds.store.step_records import dataset_registered
-from equipoise_server.storage.idempotency import Request, make_request
+from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.paging import cut_page, page_limit
 from equipoise_server.storage.tables.round import datasets
-
-
-@dataclass(frozen=True)
-class AccountingMethod:
-    """The Renyi orders at which a dataset's accounts count the rounds' costs; 0: the default order of the cap."""
-
-    data_order: float = 0.0
-    analyst_order: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name, order in asdict(self).items():
-            if not math.isfinite(order):
-                raise InvalidArgument(name, "must be finite")
-
-
-USUAL_ORDERS = AccountingMethod()
-_CAP = optional(BUDGET)
-
-
-@dataclass(frozen=True)
-class NewDataset:
-    """A dataset to be registered. `source` is relative to the data directory.
-
-    `person`: the column with its persons' ids, empty where each row is a person; `persons`: what their records are.
-    `people`: whose people it holds (`rounds.people`). The caps are None where they are those of another dataset,
-    whose account has its caps already. `new_budgets`: the operator knows that another dataset has the same table,
-    or that a lost dataset may have had it, and that the table's records get new budgets.
-    """
-
-    name: str
-    source: str
-    schema: Schema
-    data_cap: Budget | None
-    analyst_cap: Budget | None
-    accounting: AccountingMethod = USUAL_ORDERS
-    new_budgets: bool = False
-    people: str = ""
-    person: str = ""
-    persons: Persons = EACH_ROW
-
-    def __post_init__(self) -> None:
-        if (not self.person) != (self.persons.mode is PersonMode.ROWS):
-            raise InvalidArgument("person", "must name a column just where rows are not persons of their own")
-        if self.person in self.schema.names:
-            raise InvalidArgument("person", f"{self.person!r} is an attribute: ids are no categories; leave it out")
-        if self.schema.padded and not self.persons.padded:
-            raise InvalidArgument("schema", "must have no category for records of nothing: no person lacks rows")
-
-    def request(self, caller: str, request_id: str) -> Request:
-        """Return the request to register the dataset, whose content is every field of it."""
-        content = {
-            "name": self.name,
-            "source": self.source,
-            "schema": self.schema.to_json(),
-            "data_cap": _CAP.encode(self.data_cap),
-            "analyst_cap": _CAP.encode(self.analyst_cap),
-            "data_order": self.accounting.data_order,
-            "analyst_order": self.accounting.analyst_order,
-            "new_budgets": self.new_budgets,
-            "people": self.people,
-            "person": self.person,
-            "persons": PERSONS.encode(self.persons),
-        }
-        return make_request(caller, request_id, "register_dataset", canonical(content))
 
 
 @dataclass(frozen=True)
@@ -150,7 +83,7 @@ class Datasets:
         new = NewDataset(
             name, source, schema, data_cap, analyst_cap, accounting, new_budgets, people, person, persons
         )
-        caps = _new_caps(new)
+        caps = new_caps(new)
         request = new.request(f"operator/{caller}", request_id)
         if (known := self.operations.answered(request, _as_registered)) is not None:
             return known
@@ -217,7 +150,7 @@ def _insert(
     table: NewTable,
     now: datetime,
 ) -> Payer:
-    """Write the dataset, and open the data account of new people. `caps`: as `_new_caps` returns them."""
+    """Write the dataset, and open the data account of new people. `caps`: as `new_caps` returns them."""
     same = func.lower(datasets.c.name) == new.name.lower()
     if taken := connection.execute(select(datasets.c.name).where(same)).scalar():
         raise AlreadyExists(f"a dataset named {taken!r} is already registered")
@@ -241,29 +174,6 @@ def _insert(
     if caps is not None:
         open_data_account(connection, paying, caps, now)
     return paying
-
-
-def _new_caps(new: NewDataset) -> tuple[Cap, Cap] | None:
-    """Return the caps of a new data account and of its analysts' accounts; None where the people have an account.
-
-    Raises `InvalidArgument` where a cap is missing, or given to people who have an account.
-    """
-    named = read_people(new.people) if new.people else None
-    caps = []
-    for whose, budget, order in (
-        ("data", new.data_cap, new.accounting.data_order),
-        ("analyst", new.analyst_cap, new.accounting.analyst_order),
-    ):
-        if named is not None:
-            for field, given in ((f"{whose}_cap", budget is not None), (f"{whose}_order", order != 0)):
-                if given:
-                    raise InvalidArgument(field, f"must not be set: the account of {named!r} has its own already")
-        elif budget is None:
-            raise InvalidArgument(f"{whose}_cap", "must be set, as new people get a new account")
-        else:
-            cap = checked_cap(f"{whose}_cap", budget.epsilon, budget.delta)
-            caps.append(at_order(f"{whose}_order", cap, order))
-    return None if named is not None else (caps[0], caps[1])
 
 
 def _as_registered(connection: Connection, name: str) -> DatasetRecord:

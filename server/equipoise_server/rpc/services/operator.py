@@ -20,7 +20,7 @@ from equipoise.wire.rounds import plan_choice_to_message, round_detail_to_messag
 from equipoise.wire.terms import terms_from_message
 from equipoise_server.identity.admission import Admission
 from equipoise_server.rounds.analyst_deletion import delete_analyst
-from equipoise_server.rounds.datasets import AccountingMethod
+from equipoise_server.rounds.new_datasets import AccountingMethod
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.services import RoundServices
 from equipoise_server.rpc.services.watch import watch
