@@ -13,7 +13,7 @@ from equipoise.commands.columns import DATASETS
 from equipoise.commands.files import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
 from equipoise.commands.printing import print_json, print_line, print_list
-from equipoise.commands.progress import RunProgress
+from equipoise.commands.progress import RunProgress, ShownProgress
 from equipoise.commands.rounds import act
 from equipoise.commands.terminal import printable
 from equipoise.commands.terms_options import Beta, DataDelta, Dataset, ReleaseGrid
@@ -124,20 +124,21 @@ def register(
     """
     with Operator.from_profile(profile) as operator:
         answer = _ask_people(operator) if people is None and sys.stdin.isatty() else people or ""
-        registered = operator.register_dataset(
-            name,
-            source,
-            Schema.from_json(read_text(schema)),
-            _cap("--data", data_epsilon, data_delta),
-            None if analyst_epsilon is None else Budget(analyst_epsilon, analyst_delta),
-            request_id,
-            data_order,
-            analyst_order,
-            people=answer,
-            new_budgets=new_budgets,
-            person=person or "",
-            persons=Persons(mode or (PersonMode.EVENTS if person else PersonMode.ROWS), records),
-        )
+        with ShownProgress("reading the table"):
+            registered = operator.register_dataset(
+                name,
+                source,
+                Schema.from_json(read_text(schema)),
+                _cap("--data", data_epsilon, data_delta),
+                None if analyst_epsilon is None else Budget(analyst_epsilon, analyst_delta),
+                request_id,
+                data_order,
+                analyst_order,
+                people=answer,
+                new_budgets=new_budgets,
+                person=person or "",
+                persons=Persons(mode or (PersonMode.EVENTS if person else PersonMode.ROWS), records),
+            )
     if as_json:
         print_json(registered)
     else:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from equipoise.commands.progress import ShownProgress
 from equipoise.errors import AlreadyExists
 from equipoise.model.persons import EACH_ROW
 from equipoise.queries.universe_size import size_in_words
@@ -45,7 +46,8 @@ def check_table(
     fall into each category. If there are values that the schema does not allow, counts them and exits with 1.
     The counts are exact and private: only the custodian may see them.
     """
-    counted = count_table(table, schema)
+    with ShownProgress("reading the table") as progress:
+        counted = count_table(table, schema, progress)
     found = None if person is None else find_persons(table, person)
     if as_json:
         facts = {"universe_size": counted.universe_size, "records": counted.records, "counts": counted.counts}
@@ -94,7 +96,8 @@ def suggest(
     """
     if out.exists():
         raise AlreadyExists(f"{out} exists already")
-    suggestions = suggest_schema(table)
+    with ShownProgress("reading the table"):
+        suggestions = suggest_schema(table)
     schema = schema_of(suggestions)
     out.write_text(schema.to_json(), encoding="utf-8")
     if as_json:

@@ -17,6 +17,8 @@ from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.database.table import DatabaseTable
 from equipoise_server.datasets.files.tables import CsvFile, ParquetFile
 from equipoise_server.datasets.persons.groups import PersonColumn, RowsAPerson, Settled, Unsettled
+from equipoise_server.datasets.progress import OnRead, unseen
+from equipoise_server.datasets.spark.table import SparkTable
 
 
 class Source(Protocol):
@@ -29,8 +31,12 @@ class Source(Protocol):
         """Return whether there is anything to read."""
         ...
 
-    def counts(self, schema: Schema) -> Counts:
+    def counts(self, schema: Schema, progress: OnRead = unseen) -> Counts:
         """Read the table as counts of the schema's possible records.
+
+        Args:
+            schema: the table's public attributes.
+            progress: told how far the reading is, where the source knows.
 
         Raises:
             InvalidArgument: "table" where the table cannot be read or rows are refused (the message has counts for
@@ -53,7 +59,9 @@ class Source(Protocol):
 class RowSource(Source, Protocol):
     """A source of rows, whose persons can be told apart."""
 
-    def persons(self, schema: Schema, column: PersonColumn) -> Iterator[Settled | Unsettled]:
+    def persons(
+        self, schema: Schema, column: PersonColumn, progress: OnRead = unseen
+    ) -> Iterator[Settled | Unsettled]:
         """Yield the rows of the table by persons: of all settled persons together, then of the others, whole each.
 
         All of it is of one state of the table.
@@ -77,7 +85,7 @@ class Kind(Protocol):
     def of(self, path: Path, options: Mapping[str, str], field: str) -> RowSource: ...
 
 
-KINDS: tuple[Kind, ...] = (CsvFile, ParquetFile, DatabaseTable)
+KINDS: tuple[Kind, ...] = (CsvFile, ParquetFile, DatabaseTable, SparkTable)
 
 
 def source_at(path: Path, field: str = "table") -> RowSource:

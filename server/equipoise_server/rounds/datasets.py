@@ -21,6 +21,7 @@ from equipoise_server.identity.names import check_name
 from equipoise_server.ledger.caps import Cap
 from equipoise_server.rounds.new_datasets import USUAL_ORDERS, AccountingMethod, NewDataset, new_caps
 from equipoise_server.rounds.people import NewTable, Payer, open_data_account, payer
+from equipoise_server.rounds.reading import logged
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.store.rounds import dataset_record, read_dataset
 from equipoise_server.rounds.store.step_records import dataset_registered
@@ -89,7 +90,7 @@ class Datasets:
             return known
         check_name(name)
         table_source = self._table(source, person, persons)
-        counts = table_source.counts(schema)
+        counts = table_source.counts(schema, logged(name))
         if counts.records == 0:
             raise InvalidArgument("table", "has no records")
         digest = data_digest(counts)

@@ -218,6 +218,15 @@ def test_wrong_columns_and_wrong_rows_are_refused(tmp_path: Path, kind: str) -> 
         PersonTable(source, "who", Persons(PersonMode.EVENTS, 2)).counts(SCHEMA)
 
 
+def test_tables_of_spark_are_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "orders.spark.toml").write_text('path = "orders.parquet"\n')
+    source = source_at(tmp_path / "orders.spark.toml")
+    with pytest.raises(InvalidArgument, match="person: 'who': tables that Spark counts cannot be read by persons"):
+        PersonTable(source, "who", Persons(PersonMode.ONE)).counts(SCHEMA)
+    with pytest.raises(InvalidArgument, match="tables that Spark counts cannot be read by persons"):
+        source.rows_a_person("who")
+
+
 @every_kind
 def test_how_many_rows_persons_have(tmp_path: Path, kind: str) -> None:
     rows = made_rows()

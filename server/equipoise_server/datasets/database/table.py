@@ -14,8 +14,6 @@ the public schema and nothing of what analysts asked. Columns have types there, 
 from __future__ import annotations
 
 import os
-import stat
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +22,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 from sqlalchemy import Connection, MetaData, Select, Table, create_engine
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, NoSuchTableError, SQLAlchemyError
@@ -34,6 +32,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
 from equipoise_server.datasets.columns import Column
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.description import Description, private_file, read_description
 from equipoise_server.datasets.packed_codes import counts_of, words_of
 from equipoise_server.datasets.persons.groups import (
     BLOCK,
@@ -43,6 +42,7 @@ from equipoise_server.datasets.persons.groups import (
     Unsettled,
     whole_persons,
 )
+from equipoise_server.datasets.progress import OnRead, unseen
 from equipoise_server.datasets.sql.columns import columns_of
 from equipoise_server.datasets.sql.persons import person_statements, rows_a_person_statement
 from equipoise_server.datasets.sql.statement import grouping
@@ -52,10 +52,8 @@ CONNECT_SECONDS = 10
 DATA_EXCEPTION = "22"  # the class of SQLSTATE whose messages quote values
 
 
-class Address(BaseModel):
-    """What the file says. Unknown keys are refused."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
+class Address(Description):
+    """The keys of the file."""
 
     url: str
     table: str
@@ -80,14 +78,19 @@ class DatabaseTable:
     def exists(self) -> bool:
         return os.path.isfile(self.path)
 
-    def counts(self, schema: Schema) -> Counts:
+    def counts(self, schema: Schema, progress: OnRead = unseen) -> Counts:  # noqa: ARG002  # no database tells
         address = self._address()
         with _told(), _connected(self._url(address)) as connection:
             asked = grouping(_reflected(connection, address), schema)
             *words, counts = _columns(connection, asked, len(words_of(schema)) + 1)
         return counts_of(schema, words, counts)
 
-    def persons(self, schema: Schema, column: PersonColumn) -> Iterator[Settled | Unsettled]:
+    def persons(
+        self,
+        schema: Schema,
+        column: PersonColumn,
+        progress: OnRead = unseen,  # noqa: ARG002  # no database tells
+    ) -> Iterator[Settled | Unsettled]:
         address = self._address()
         with _told(), _connected(self._url(address)) as connection:
             asked = person_statements(_reflected(connection, address), schema, column)
@@ -120,16 +123,7 @@ class DatabaseTable:
         return (url.get_backend_name(), url.host, url.port, url.database, address.namespace, address.table)
 
     def _address(self) -> Address:
-        try:
-            return Address.model_validate(tomllib.loads(self.path.read_text(encoding="utf-8")))
-        except OSError as error:
-            raise InvalidArgument("table", f"{self.path.name} cannot be read: {error.strerror}") from None
-        except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(str(part) for part in first["loc"])
-            raise InvalidArgument(f"table: {key}", f"{first['msg']}, in {self.path.name}") from None
-        except ValueError as error:
-            raise InvalidArgument("table", f"{self.path.name} is not TOML: {error}") from None
+        return read_description(self.path, Address)
 
     def _url(self, address: Address) -> URL:
         """Return the database's URL with the password, which no message ever has."""
@@ -141,13 +135,11 @@ class DatabaseTable:
             raise InvalidArgument("table: url", "must not have a password; name a file with it in password_file")
         if address.password_file is None:
             return url
-        secret = self.path.parent / address.password_file
+        secret = private_file(self.path, address.password_file, "table: password_file")
         try:
-            if stat.S_IMODE(secret.stat().st_mode) & 0o077:
-                raise InvalidArgument("table: password_file", f"{secret} is open to others; make it mode 0600")
             return url.set(password=secret.read_text(encoding="utf-8").rstrip("\n"))
-        except OSError as error:
-            raise InvalidArgument("table: password_file", f"{secret} cannot be read: {error.strerror}") from None
+        except (OSError, UnicodeDecodeError):
+            raise InvalidArgument("table: password_file", f"{secret} cannot be read") from None
 
 
 def _reflected(connection: Connection, address: Address) -> Table:

@@ -65,8 +65,9 @@ def connect(paths: Sequence[Path]) -> duckdb.DuckDBPyConnection:
     )
     connection.execute("SET allowed_paths = ?", [[str(path) for path in paths]])
     connection.execute("SET enable_external_access = false")
-    # A worker has no terminal of its own: a bar would go to the standard output of the server.
-    connection.execute("SET enable_progress_bar = false")
+    # DuckDB counts its progress only for a bar, which is not printed: a worker has no terminal of its own.
+    connection.execute("SET enable_progress_bar = true")
+    connection.execute("SET enable_progress_bar_print = false")
     connection.execute("SET lock_configuration = true")
     return connection
 

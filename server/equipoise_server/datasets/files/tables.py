@@ -27,7 +27,9 @@ from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.files.columns import columns_of
 from equipoise_server.datasets.files.grouping import Relation, connect, count_rows
 from equipoise_server.datasets.files.persons import person_blocks, rows_a_person
+from equipoise_server.datasets.files.reported import reported
 from equipoise_server.datasets.persons.groups import PersonColumn, RowsAPerson, Settled, Unsettled
+from equipoise_server.datasets.progress import OnRead, unseen
 
 MAX_HEADER = 1 << 20  # characters; without a limit a small compressed file could fill the memory
 ENCODINGS = ("utf-8", "latin-1", "utf-16")
@@ -57,16 +59,18 @@ class TableFile(ABC):
     def exists(self) -> bool:
         return bool(self.files())
 
-    def counts(self, schema: Schema) -> Counts:
-        with self._opened() as (connection, relation):
+    def counts(self, schema: Schema, progress: OnRead = unseen) -> Counts:
+        with self._opened() as (connection, relation), reported(connection, progress):
             return count_rows(connection, relation, schema)
 
     def columns(self) -> tuple[Column, ...]:
         with self._opened() as (connection, relation):
             return tuple(columns_of(connection, relation))
 
-    def persons(self, schema: Schema, column: PersonColumn) -> Iterator[Settled | Unsettled]:
-        with self._opened() as (connection, relation):
+    def persons(
+        self, schema: Schema, column: PersonColumn, progress: OnRead = unseen
+    ) -> Iterator[Settled | Unsettled]:
+        with self._opened() as (connection, relation), reported(connection, progress):
             yield from person_blocks(connection, relation, schema, column)
 
     def rows_a_person(self, column: str) -> RowsAPerson:

@@ -17,6 +17,7 @@ from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.packed_codes import codes_of
 from equipoise_server.datasets.persons.dealing import PersonRows, dealt
 from equipoise_server.datasets.persons.groups import PersonColumn, Settled, Unsettled
+from equipoise_server.datasets.progress import OnRead, unseen
 from equipoise_server.datasets.source import RowSource, Source
 from equipoise_server.datasets.universe import Rules, counts_of_records
 
@@ -41,7 +42,7 @@ class PersonTable:
     def same_table(self, other: object) -> bool:
         return self.rows.same_table(other)
 
-    def counts(self, schema: Schema) -> Counts:
+    def counts(self, schema: Schema, progress: OnRead = unseen) -> Counts:
         """Read the records. The schema has a category for records of nothing where persons may lack rows.
 
         Raises `InvalidArgument`: "table", also for rows without an id; "person" for a column that has no ids.
@@ -53,7 +54,7 @@ class PersonTable:
         events = self.persons.mode is PersonMode.EVENTS
         column = PersonColumn(self.column, self.persons.records if events else None)
         reading = _Reading(self.persons, schema_of_rows(schema))
-        for block in self.rows.persons(reading.schema, column):
+        for block in self.rows.persons(reading.schema, column, progress):
             reading.take(block)
         return reading.counts(schema, self.column)
 
