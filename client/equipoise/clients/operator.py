@@ -79,7 +79,7 @@ class Operator(AdmissionClient):
             people=people,
             new_budgets=new_budgets,
             person=person,
-            persons=PERSONS.write_request(persons, "persons"),
+            persons=PERSONS.write(persons, "persons"),
         )
         return dataset_from_message(self._connection.call(self._service.RegisterDataset, request).dataset)
 

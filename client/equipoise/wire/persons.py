@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from equipoise.model.persons import PersonMode, Persons
+from equipoise.model.persons import EACH_ROW, PersonMode, Persons
 from equipoise.v1 import types_pb2
 from equipoise.wire.messages import MessageCodec
 from equipoise.wire.scalars import Numbers
@@ -15,4 +15,17 @@ _MODES = Numbers(
         PersonMode.ONE: types_pb2.PERSON_MODE_ONE,
     }
 )
-PERSONS = MessageCodec(types_pb2.Persons, Persons, mode=_MODES)
+_SAID = MessageCodec(types_pb2.Persons, Persons, mode=_MODES)
+
+
+class _Persons:
+    """Persons as a message. One that says nothing means that each row is a person."""
+
+    def write(self, persons: Persons, field: str = "") -> types_pb2.Persons:
+        return _SAID.write_request(persons, field)
+
+    def read(self, sent: types_pb2.Persons, field: str = "") -> Persons:
+        return EACH_ROW if sent == types_pb2.Persons() else _SAID.read(sent, field)
+
+
+PERSONS = _Persons()

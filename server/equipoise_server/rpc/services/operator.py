@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.identities import Caller, Role
-from equipoise.model.persons import EACH_ROW
 from equipoise.model.rounds import RoundState
 from equipoise.v1 import operator_pb2, types_pb2
 from equipoise.wire import workloads
@@ -59,7 +58,7 @@ class OperatorMethods:
             people=request.people,
             new_budgets=request.new_budgets,
             person=request.person,
-            persons=PERSONS.read(request.persons, "persons") if request.HasField("persons") else EACH_ROW,
+            persons=PERSONS.read(request.persons, "persons"),
         )
         return operator_pb2.RegisterDatasetResponse(dataset=dataset_to_message(record))
 
