@@ -128,7 +128,8 @@ def test_a_fraction_has_as_much_noise_however_many_records_a_person_has(bench: B
         )
         plan = bench.rounds.opening.plan(replace(ORDERS, dataset=f"orders{place}", mechanism="gaussian"))
         widths.append(plan.max_half_width)
-    assert widths == pytest.approx([widths[0]] * 3, rel=0.01)
+    # Noise is whole records, of which 300 persons with one each have few: one record is 4 % of a half-width.
+    assert widths == pytest.approx([widths[0]] * 3, rel=0.05)
 
 
 @pytest.mark.parametrize("persons", [Persons(PersonMode.EVENTS, 4), Persons(PersonMode.AVERAGE, 16)])
@@ -138,7 +139,8 @@ def test_a_measurement_for_persons_is_charged_for_all_of_their_records(bench: Be
         ORDERS, shares=(), mechanism=MEASUREMENT, options={"family": "pairs"}, data_budget=Budget(1.0, 1e-6)
     )
     measured = bench.opened(replace(terms, analyst_budget=None))
-    bench.rounds.schedule.keep()
+    for _ in range(2):
+        bench.rounds.schedule.keep()
     bench.wait(measured)
     bench.rounds.schedule.keep()
     assert bench.state(measured) is RoundState.RELEASED
