@@ -23,7 +23,8 @@ from equipoise.model.rounds import RoundState, Terms
 from equipoise_server.ledger.adjustments import write_off
 from equipoise_server.ledger.caps import limits
 from equipoise_server.ledger.guard_comparison import Finding
-from equipoise_server.rounds.datasets import AccountingMethod, Datasets
+from equipoise_server.rounds.datasets import Datasets
+from equipoise_server.rounds.new_datasets import AccountingMethod
 from equipoise_server.rpc.interceptors.gauges import StoreGauges, free_part
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import open_store

@@ -9,6 +9,7 @@ from equipoise.accounting import Cost
 from equipoise.auditing.steps import Step
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.model.datasets import read_people
+from equipoise.model.persons import PersonMode
 from equipoise.records.item_parts import AccountCharge, RecordedSession, SettledCharge
 from equipoise.records.items import (
     AbortItem,
@@ -167,6 +168,11 @@ def _register(recorded: Recorded, step: Step) -> None:
         raise VerificationFailed(
             f"{step}: {name!a} holds {whose}, but has the account {data.account!a} and not {account!a}"
         )
+    persons, records = step.one(DatasetItem).persons, step.one(DatasetItem).records
+    if (data.person is None) != (persons.mode is PersonMode.ROWS):
+        raise VerificationFailed(f"{step}: {name!a} says who is a person, and not by which column, or the reverse")
+    if records % persons.records:
+        raise VerificationFailed(f"{step}: {name!a} does not have {persons.records:,} records a person")
     recorded.datasets[name] = step
 
 

@@ -9,6 +9,7 @@ from equipoise.clients.analyst import fresh_request_id
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.model.accounts import Account, Budget, JournalEntry
 from equipoise.model.datasets import Dataset
+from equipoise.model.persons import EACH_ROW, Persons
 from equipoise.model.plan_choices import PlanChoice
 from equipoise.model.rounds import RoundDetail, RoundState, Terms
 from equipoise.queries.schema import Schema
@@ -16,6 +17,7 @@ from equipoise.v1 import operator_pb2
 from equipoise.wire import workloads
 from equipoise.wire.accounts import account_from_message, budget_to_message, journal_entry_from_message
 from equipoise.wire.datasets import dataset_from_message
+from equipoise.wire.persons import PERSONS
 from equipoise.wire.rounds import plan_choice_from_message, round_detail_from_message
 from equipoise.wire.terms import terms_to_message
 
@@ -39,6 +41,8 @@ class Operator(AdmissionClient):
         *,
         people: str = "",
         new_budgets: bool = False,
+        person: str = "",
+        persons: Persons = EACH_ROW,
     ) -> Dataset:
         """Registers a table, and opens an account for new people in it.
 
@@ -46,22 +50,21 @@ class Operator(AdmissionClient):
             name: the dataset's name.
             source: the table's file, relative to the server's data directory.
             schema: the attributes, which must be columns of the table.
-            data_cap: the most that all rounds together may cost the people in the table; None where they have an
-                account.
-            analyst_cap: the most that all rounds together may cost any one analyst; None in the same case.
+            data_cap: the most that all rounds together may cost a person; None where the people have an account.
+            analyst_cap: the most that they may cost any one analyst; None in the same case.
             request_id: makes the call safe to repeat; None: a fresh one.
-            data_order: the Renyi order at which the data account counts divergences, for good; 0: the cap's usual
-                one.
+            data_order: the Renyi order at which the data account counts, for good; 0: the cap's usual one.
             analyst_order: the same for the analysts' accounts to which rounds add.
-            people: whose people the table holds: "new", or "same-as:" and the name of a registered dataset, with
-                which it then shares one account for ever. May be left out for the first table of a server alone.
-            new_budgets: gives the records budgets of their own although another dataset, also a retired one, has
-                the same table, or one that a restored store has lost may have it. This is journaled.
+            people: whose people the table holds: "new", or "same-as:" and a registered dataset, with which it then
+                shares one account for ever. May be left out for the first table of a server alone.
+            new_budgets: gives the records budgets of their own although another dataset has, or a restored store
+                may have lost, the same table. This is journaled.
+            person: the column of the table with the id of each row's person; empty: each row is its own person.
+            persons: how many records every person has, and what they are made of.
 
         Raises:
             InvalidArgument: the table does not fit the schema, and the message counts the values by attribute; or
-                `people` does not say whose people it holds, or says "new" where another dataset has the table and
-                `new_budgets` is false.
+                `people` does not say whose it is, or says "new" wrongly.
             AlreadyExists: the name is taken.
         """
         request = operator_pb2.RegisterDatasetRequest(
@@ -75,6 +78,8 @@ class Operator(AdmissionClient):
             analyst_order=analyst_order,
             people=people,
             new_budgets=new_budgets,
+            person=person,
+            persons=PERSONS.write(persons, "persons"),
         )
         return dataset_from_message(self._connection.call(self._service.RegisterDataset, request).dataset)
 
@@ -93,11 +98,8 @@ class Operator(AdmissionClient):
     def plan(self, terms: Terms) -> PlanChoice:
         """Return what a round or session with these terms would do and cost, and what that was chosen from.
 
-        Nothing is opened, nothing is spent.
-
-        Raises:
-            InvalidArgument: The terms allow no plan.
-            BudgetExhausted: No plan fits the budgets of the terms.
+        Nothing is opened, nothing is spent. Raises `InvalidArgument` where the terms allow no plan, and
+        `BudgetExhausted` where none fits their budgets.
         """
         request = operator_pb2.PlanRoundRequest(terms=terms_to_message(terms))
         return plan_choice_from_message(self._connection.call(self._service.PlanRound, request))
@@ -129,9 +131,7 @@ class Operator(AdmissionClient):
     def close_session(self, session_id: str, request_id: str | None = None) -> RoundDetail:
         """Closes a session: no more statements. `run` and `release` then publish its results as those of a round.
 
-        Raises:
-            NotFound: there is no session with this id.
-            WrongState: the session was closed before.
+        Raises `NotFound`, and `WrongState` where it was closed before.
         """
         request = operator_pb2.CloseSessionRequest(
             session_id=session_id, request_id=request_id or fresh_request_id()

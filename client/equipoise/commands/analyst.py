@@ -57,6 +57,7 @@ def schema(
     for attribute in registered.schema.attributes:
         print_line(in_words(attribute))
     print_line(f"{registered.records:,} records in a universe of {size_in_words(registered.schema.universe_size)}.")
+    print_line(f"Whose privacy: {registered.persons.in_words()}.")
 
 
 def dry_run(

@@ -112,6 +112,7 @@ DATASETS: Columns[Dataset] = {
     "dataset": lambda each: each.name,
     "account": lambda each: each.account,
     "records": lambda each: f"{each.records:,}",
+    "a person": lambda each: each.persons.in_short(),
     "universe": lambda each: f"{each.schema.universe_size:,}",
     "retired": lambda each: "" if each.retire_time is None else f"{each.retire_time:%Y-%m-%d %H:%M} UTC",
     "attributes": lambda each: ", ".join(each.schema.names),

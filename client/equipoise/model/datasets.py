@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.persons import EACH_ROW, Persons
 from equipoise.queries.schema import Schema
 
 NEW_PEOPLE = "new"
@@ -18,7 +19,8 @@ class Dataset:
     """A registered table; its number of records is public. Where it is retired, no new rounds can be opened.
 
     `account`: the account that rounds on the table are charged to. Datasets of the same people share one, which has
-    the name of the first of them. Empty where it is shown to analysts.
+    the name of the first of them. Empty where it is shown to analysts. `persons`: so many of the records are each
+    person's.
     """
 
     name: str
@@ -27,6 +29,7 @@ class Dataset:
     create_time: datetime
     retire_time: datetime | None = None
     account: str = ""
+    persons: Persons = EACH_ROW
 
 
 def same_people_as(dataset: str) -> str:

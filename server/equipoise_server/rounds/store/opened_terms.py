@@ -51,18 +51,21 @@ def check_opened(connection: Connection, record: RoundRecord) -> None:
 
 
 def check_registered(connection: Connection, name: str) -> None:
-    """Raise `DataLoss` unless a dataset's schema, its size, its account and analysts' cap are those on record."""
+    """Raise `DataLoss` unless a dataset's schema, size, persons, account and analysts' cap are those on record."""
     dataset = read_dataset(connection, name)
     read = read_record(connection, Kind.DATASET_REGISTERED, "", dataset=name)
     public, private = read.one(DatasetItem), read.one(DataItem)
     stored = (
         json.loads(dataset.schema.to_json()),
         dataset.records,
+        dataset.persons,
         to_microseconds(dataset.create_time),
         dataset.account,
+        dataset.person or None,
         *read_analyst_cap(connection, name),
     )
-    registered = (public.schema, public.records, public.create_time, private.account)
+    facts = public.schema, public.records, public.persons, public.create_time
+    registered = (*facts, private.account, private.person)
     if stored != (*registered, private.analyst_cap, private.analyst_order):
         damaged("", "registration", dataset=name)
 

@@ -81,9 +81,11 @@ def dataset_registered(
     `people`: the operator's answer to the question of whose people the table holds.
     """
     schema = json.loads(dataset.schema.to_json())
-    public = DatasetItem(dataset.name, schema, dataset.records, to_microseconds(dataset.create_time))
+    created, head = to_microseconds(dataset.create_time), journal_head(connection)
+    public = DatasetItem(dataset.name, schema, dataset.records, dataset.persons, created)
     cap, order = read_analyst_cap(connection, dataset.name)
-    private = DataItem(dataset.name, digest, people, dataset.account, cap, order, journal_head(connection))
+    person = dataset.person or None
+    private = DataItem(dataset.name, digest, people, dataset.account, cap, order, person, head)
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
     record(connection, Kind.DATASET_REGISTERED, items, now=now, dataset=dataset.name)
 

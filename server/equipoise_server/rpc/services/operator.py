@@ -14,11 +14,12 @@ from equipoise.wire import workloads
 from equipoise.wire.accounts import account_to_message, budget_from_message, journal_entry_to_message
 from equipoise.wire.datasets import dataset_to_message
 from equipoise.wire.identities import analyst_to_message
+from equipoise.wire.persons import PERSONS
 from equipoise.wire.rounds import plan_choice_to_message, round_detail_to_message
 from equipoise.wire.terms import terms_from_message
 from equipoise_server.identity.admission import Admission
 from equipoise_server.rounds.analyst_deletion import delete_analyst
-from equipoise_server.rounds.datasets import AccountingMethod
+from equipoise_server.rounds.new_datasets import AccountingMethod
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.services import RoundServices
 from equipoise_server.rpc.services.watch import watch
@@ -56,6 +57,8 @@ class OperatorMethods:
             AccountingMethod(request.data_order, request.analyst_order),
             people=request.people,
             new_budgets=request.new_budgets,
+            person=request.person,
+            persons=PERSONS.read(request.persons, "persons"),
         )
         return operator_pb2.RegisterDatasetResponse(dataset=dataset_to_message(record))
 
@@ -125,7 +128,9 @@ class OperatorMethods:
         terms = terms_from_message(request.terms)
         comparison = self.rounds.opening.compare(terms)
         charges = self.rounds.opening.charges(terms, comparison.plan)
-        return plan_choice_to_message(shown_choice(comparison, terms, charges))
+        return plan_choice_to_message(
+            shown_choice(comparison, terms, charges, self.rounds.datasets.get(terms.dataset).persons)
+        )
 
     def open_round(self, caller: Caller, request: operator_pb2.OpenRoundRequest) -> operator_pb2.OpenRoundResponse:
         """Opens a round: workloads are accepted from now on."""

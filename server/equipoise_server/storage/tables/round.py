@@ -20,7 +20,8 @@ from equipoise_server.storage.tables.metadata import AnyInteger, Position, metad
 
 # `account`: the first dataset with the same people, whose name their account has. Only the first one has the caps:
 # `analyst_epsilon`, `analyst_delta` are the cap that analysts' accounts are opened with; `analyst_order` is the
-# Renyi order of those to which rounds add.
+# Renyi order of those to which rounds add. `person`: the column of the table with the persons' ids, empty where
+# each row is a person; `person_mode`, `person_records`: what a person's records are made of, and how many it has.
 datasets = Table(
     "datasets",
     metadata,
@@ -29,12 +30,16 @@ datasets = Table(
     Column("source", Text, nullable=False),
     Column("schema", Text, nullable=False),
     Column("records", BigInteger, nullable=False),
+    Column("person", Text, nullable=False),
+    Column("person_mode", Text, nullable=False),
+    Column("person_records", Integer, nullable=False),
     Column("analyst_epsilon", Double),
     Column("analyst_delta", Double),
     Column("analyst_order", Double),
     Column("create_time", BigInteger, nullable=False),
     Column("retire_time", BigInteger),
-    CheckConstraint("records > 0", name="records"),
+    CheckConstraint("records > 0 AND records % person_records = 0", name="records"),
+    CheckConstraint("(person = '') = (person_mode = 'rows')", name="person"),
     CheckConstraint(
         "CASE WHEN account = name THEN analyst_epsilon IS NOT NULL AND analyst_delta IS NOT NULL "
         "ELSE analyst_epsilon IS NULL AND analyst_delta IS NULL AND analyst_order IS NULL END",
