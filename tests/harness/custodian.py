@@ -39,6 +39,7 @@ BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 SHARE = {"statements": 4, "queries": 12, "sensitivity": 0, "support": 0, "ways": 0}
 ORDER = 9.0  # at which the data's accounts count
 GRID_SECONDS = 60
+EACH_ROW = {"mode": "rows", "records": 1}
 SESSION = {"ending": "stop", "length": 8}
 
 
@@ -68,9 +69,11 @@ class Custodian(AdmittingCustodian):
         if people == "new":
             self.open_account(f"data/{name}", "sum", epsilon, order)
         created = to_microseconds(self.time) if create_time is None else create_time
-        public = {"dataset": name, "dataset_version": version, "schema": {}, "records": 400, "create_time": created}
+        public = {"dataset": name, "dataset_version": version, "schema": {}, "records": 400}
+        public |= {"persons": EACH_ROW, "create_time": created}
         cap = {"epsilon": 3.0, "delta": 1e-6} if people == "new" else None
         answered = {"people": people, "account": account or name, "analyst_cap": cap, "analyst_order": None}
+        answered |= {"person": None}
         data = {"dataset": name, "digest": digest_of("data"), **answered, "journal": self.head()}
         self.versions[name] = version
         self._record(Kind.DATASET_REGISTERED, [("dataset", public), ("data", data)])

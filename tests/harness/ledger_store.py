@@ -27,6 +27,7 @@ def ledger_store(url: str, round_ids: list[str]) -> Store:
     """A fresh store in which a ledger can be kept for the dataset `t` and these rounds."""
     store = open_store(url)
     dataset = {"name": "t", "account": "t", "source": "t.csv", "schema": "{}", "records": 10, "create_time": 0}
+    dataset |= {"person": "", "person_mode": "rows", "person_records": 1}
     with store.write() as connection:
         connection.execute(
             datasets.insert().values(analyst_epsilon=1, analyst_delta=1e-6, analyst_order=9, **dataset)

@@ -251,11 +251,13 @@ class Told:
         announced |= {"open_time": TIME, "close_time": None, "records": RECORDS}
         budgets = {name: {"epsilon": 8.0, "delta": 1e-6} for name in ("data_budget", "analyst_budget")}
         schema = json.loads(SCHEMA.to_json())
+        persons = {"mode": "rows", "records": 1}
         dataset = {
             "dataset": "shop",
             "dataset_version": 1,
             "schema": schema,
             "records": RECORDS,
+            "persons": persons,
             "create_time": TIME - 9,
         }
         told = _again(self._record(Kind.DATASET_REGISTERED, dataset, {}))

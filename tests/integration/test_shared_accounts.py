@@ -25,7 +25,8 @@ from equipoise_server.ledger.adjustments import write_off
 from equipoise_server.ledger.caps import limits
 from equipoise_server.ledger.guard_comparison import Finding
 from equipoise_server.rounds.dataset_endings import retire_dataset
-from equipoise_server.rounds.datasets import AccountingMethod, Datasets
+from equipoise_server.rounds.datasets import Datasets
+from equipoise_server.rounds.new_datasets import AccountingMethod
 from equipoise_server.rpc.interceptors.gauges import StoreGauges
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import open_store

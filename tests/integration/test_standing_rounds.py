@@ -60,7 +60,7 @@ def replayed(bench: Bench, round_id: str, seed: bytes) -> list[str]:
     found = Replay(
         stored,
         lambda _: OpenedSeed(seed, None),
-        lambda dataset: bench.rounds.datasets.source(dataset.source),
+        bench.rounds.datasets.table,
         lambda *_: None,
     ).run()
     assert found.failed == "", found.difference

@@ -30,6 +30,7 @@ from equipoise.accounting import (
 )
 from equipoise.model.accounts import Account, Budget
 from equipoise.model.identities import Role
+from equipoise.model.persons import PersonMode, Persons
 from equipoise.model.rounds import Ending, MechanismPlan, SessionTerms, Share, Terms
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.records import identity_items, item_parts, items, log_items
@@ -68,7 +69,7 @@ from equipoise_server.mechanisms.standing.plan import StandingParameters
 from equipoise_server.mechanisms.standing.released import ReleasedMeasurement, ReleasedNumbers
 from equipoise_server.rounds.budget_views import ACCOUNT
 from equipoise_server.rounds.dataset_versions import NewVersion
-from equipoise_server.rounds.datasets import NewDataset
+from equipoise_server.rounds.new_datasets import NewDataset
 from equipoise_server.rounds.opening import open_request
 from equipoise_server.rounds.store.rounds import (
     plan_to_json,
@@ -153,6 +154,7 @@ NEW = NewDataset("flights", "flights.csv", SCHEMA, BUDGET, BUDGET)
 
 
 ROOT, DIGEST, NONCE = b"\1" * 32, b"\2" * 32, b"\3" * 32
+PERSONS = Persons(PersonMode.EVENTS, 4)
 HEAD = item_parts.JournalHead(9, DIGEST)
 CHARGES = (item_parts.AccountCharge("data/flights", Cost(rho=7)),)
 SETTLED = (item_parts.SettledCharge("data/flights", Cost(rho=7), "spent"),)
@@ -176,8 +178,8 @@ ITEM_VALUES: list[Any] = [
         (identity_items.HeldCertificate(NONCE, 9, "ann"),),
         5,
     ),
-    items.DatasetItem("flights", 2, {"attributes": [], "version": 1}, 100, 5),
-    items.DataItem("late-flights", DIGEST, "same-as:flights", "flights", Budget(4.0, 1e-6), 16.0, HEAD),
+    items.DatasetItem("flights", 2, {"attributes": [], "version": 1}, 100, PERSONS, 5),
+    items.DataItem("late-flights", DIGEST, "same-as:flights", "flights", Budget(4.0, 1e-6), 16.0, "who", HEAD),
     items.RetirementItem("flights", 5),
     items.DeletionItem("flights", 5),
     items.RoundItem(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from equipoise.auditing.steps import Step
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.model.datasets import read_people, same_people_as
+from equipoise.model.persons import PersonMode
 from equipoise.records.items import DataItem, DatasetItem, DeletionItem, RetirementItem
 
 
@@ -48,6 +49,7 @@ def register(datasets: Datasets, step: Step) -> None:
     data, public = step.one(DataItem), step.one(DatasetItem)
     name = data.dataset
     known = datasets.get(name)
+    _check_persons(step, public, data)
     if public.dataset != name or public.version != (1 if known is None else len(known.versions) + 1):
         raise VerificationFailed(f"{step}: the dataset {name!a} is registered twice, or under two names")
     if known is not None:
@@ -57,6 +59,9 @@ def register(datasets: Datasets, step: Step) -> None:
                 f"{step}: a version of {name!a} must have its people and its account {known.account!a}, but has "
                 f"{data.people!a} and {data.account!a}"
             )
+        first = known.versions[0]
+        if (public.persons, data.person) != (first.one(DatasetItem).persons, first.one(DataItem).person):
+            raise VerificationFailed(f"{step}: a version of {name!a} has other persons than {first}")
         if data.analyst_cap is not None or data.analyst_order is not None:
             raise VerificationFailed(f"{step}: a version of {name!a} gives its analysts another cap")
         known.versions.append(step)
@@ -100,6 +105,14 @@ def dataset_in_use(datasets: Datasets, step: Step, name: str) -> RecordedDataset
     known = _registered(datasets, step, name)
     _require_use(step, name, known)
     return known
+
+
+def _check_persons(step: Step, public: DatasetItem, data: DataItem) -> None:
+    name, persons = data.dataset, public.persons
+    if (data.person is None) != (persons.mode is PersonMode.ROWS):
+        raise VerificationFailed(f"{step}: {name!a} says who is a person, and not by which column, or the reverse")
+    if public.records % persons.records:
+        raise VerificationFailed(f"{step}: {name!a} does not have {persons.records:,} records a person")
 
 
 def _registered(datasets: Datasets, step: Step, name: str) -> RecordedDataset:

@@ -8,6 +8,7 @@ from equipoise.clients.admission import AdmissionClient
 from equipoise.clients.analyst import fresh_request_id
 from equipoise.model.accounts import Budget
 from equipoise.model.datasets import Dataset, DatasetCharge, DatasetHistory, DatasetStanding
+from equipoise.model.persons import EACH_ROW, Persons
 from equipoise.queries.schema import Schema
 from equipoise.v1 import operator_pb2
 from equipoise.wire import workloads
@@ -18,6 +19,7 @@ from equipoise.wire.datasets import (
     history_from_message,
     standing_from_message,
 )
+from equipoise.wire.persons import PERSONS
 
 
 class DatasetClient(AdmissionClient):
@@ -36,6 +38,8 @@ class DatasetClient(AdmissionClient):
         *,
         people: str = "",
         new_budgets: bool = False,
+        person: str = "",
+        persons: Persons = EACH_ROW,
     ) -> Dataset:
         """Registers a table, and opens an account for new people in it.
 
@@ -43,22 +47,21 @@ class DatasetClient(AdmissionClient):
             name: the dataset's name.
             source: the table's file, relative to the server's data directory.
             schema: the attributes, which must be columns of the table.
-            data_cap: the most that all rounds together may cost the people in the table; None where they have an
-                account.
-            analyst_cap: the most that all rounds together may cost any one analyst; None in the same case.
+            data_cap: the most that all rounds together may cost a person; None where the people have an account.
+            analyst_cap: the most that they may cost any one analyst; None in the same case.
             request_id: makes the call safe to repeat; None: a fresh one.
-            data_order: the Renyi order at which the data account counts divergences, for good; 0: the cap's usual
-                one.
+            data_order: the Renyi order at which the data account counts, for good; 0: the cap's usual one.
             analyst_order: the same for the analysts' accounts to which rounds add.
-            people: whose people the table holds: "new", or "same-as:" and the name of a registered dataset, with
-                which it then shares one account for ever. May be left out for the first table of a server alone.
-            new_budgets: gives the records budgets of their own although another dataset, also a retired one, has
-                the same table, or one that a restored store has lost may have it. This is journaled.
+            people: whose people the table holds: "new", or "same-as:" and a registered dataset, with which it then
+                shares one account for ever. May be left out for the first table of a server alone.
+            new_budgets: gives the records budgets of their own although another dataset has, or a restored store
+                may have lost, the same table. This is journaled.
+            person: the column of the table with the id of each row's person; empty: each row is its own person.
+            persons: how many records every person has, and what they are made of.
 
         Raises:
             InvalidArgument: the table does not fit the schema, and the message counts the values by attribute; or
-                `people` does not say whose people it holds, or says "new" where another dataset has the table and
-                `new_budgets` is false.
+                `people` does not say whose it is, or says "new" wrongly.
             AlreadyExists: the name is taken.
         """
         request = operator_pb2.RegisterDatasetRequest(
@@ -72,6 +75,8 @@ class DatasetClient(AdmissionClient):
             analyst_order=analyst_order,
             people=people,
             new_budgets=new_budgets,
+            person=person,
+            persons=PERSONS.write(persons, "persons"),
         )
         return dataset_from_message(self._connection.call(self._service.RegisterDataset, request).dataset)
 

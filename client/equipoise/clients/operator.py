@@ -25,11 +25,8 @@ class Operator(DatasetClient):
     def plan(self, terms: Terms) -> PlanChoice:
         """Return what a round or session with these terms would do and cost, and what that was chosen from.
 
-        Nothing is opened, nothing is spent.
-
-        Raises:
-            InvalidArgument: The terms allow no plan.
-            BudgetExhausted: No plan fits the budgets of the terms.
+        Nothing is opened, nothing is spent. Raises `InvalidArgument` where the terms allow no plan, and
+        `BudgetExhausted` where none fits their budgets.
         """
         request = operator_pb2.PlanRoundRequest(terms=terms_to_message(terms))
         return plan_choice_from_message(self._connection.call(self._service.PlanRound, request))
@@ -61,9 +58,7 @@ class Operator(DatasetClient):
     def close_session(self, session_id: str, request_id: str | None = None) -> RoundDetail:
         """Closes a session: no more statements. `run` and `release` then publish its results as those of a round.
 
-        Raises:
-            NotFound: there is no session with this id.
-            WrongState: the session was closed before.
+        Raises `NotFound`, and `WrongState` where it was closed before.
         """
         request = operator_pb2.CloseSessionRequest(
             session_id=session_id, request_id=request_id or fresh_request_id()

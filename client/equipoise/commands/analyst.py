@@ -62,6 +62,7 @@ def schema(
         print_line(in_words(attribute))
     size = size_in_words(registered.schema.universe_size)
     print_line(f"{registered.records:,} records in a universe of {size}: version {registered.version}.")
+    print_line(f"Whose privacy: {registered.persons.in_words()}.")
     if registered.state is not DatasetState.ACTIVE:
         print_line(f"It is {registered.state}: no new rounds will be about it.")
 

@@ -126,6 +126,7 @@ DATASETS: Columns[DatasetStanding] = {
     "state": lambda each: each.state,
     "source": lambda each: each.source_kind,
     "records": lambda each: f"{each.dataset.records:,}",
+    "a person": lambda each: each.dataset.persons.in_short(),
     "universe": lambda each: f"{each.dataset.schema.universe_size:,}",
     "account": lambda each: each.dataset.account,
     "people have left": lambda each: each.data.left_in_words,

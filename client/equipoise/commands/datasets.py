@@ -20,6 +20,7 @@ from equipoise.commands.terms_options import Beta, DataDelta, Dataset, ReleaseGr
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.datasets import NEW_PEOPLE, same_people_as
+from equipoise.model.persons import PersonMode, Persons
 from equipoise.model.rounds import MEASUREMENT, RoundDetail, Terms
 from equipoise.queries.schema import Schema
 
@@ -87,6 +88,26 @@ def register(
             help="Give new people budgets of their own although another dataset has, or may have, the same table.",
         ),
     ] = False,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="The column with the id of each row's person, who may have several rows. [default: each row is "
+            "its own person, so that whoever has several rows is protected less]",
+            show_default=False,
+        ),
+    ] = None,
+    mode: Annotated[
+        PersonMode | None,
+        typer.Option(
+            help="What a person's records are: events, at most so many of its rows; average, so many dealt over "
+            "all of its rows; one, the usual category of each attribute. [default: events, with --person]",
+            show_default=False,
+        ),
+    ] = None,
+    records: Annotated[
+        int, typer.Option(help="How many records every person has. Noise on counts grows with it.", min=1)
+    ] = 1,
     request_id: RequestId = None,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
@@ -96,6 +117,9 @@ def register(
     A table with people of a registered dataset has that dataset's account: what is spent for one counts for both,
     and no caps or orders are given. The answer is on record, and cannot be changed. A newer snapshot of a table is
     registered by dataset update.
+
+    Without --person each row counts as a person. With it, the promise of privacy is for all rows of a person
+    together; equipoise-server data check --person shows what each number of records would drop and cost.
 
     At which order an account counts can never be changed; docs/budgets.md says which one suits what.
 
@@ -115,12 +139,15 @@ def register(
                 analyst_order,
                 people=answer,
                 new_budgets=new_budgets,
+                person=person or "",
+                persons=Persons(mode or (PersonMode.EVENTS if person else PersonMode.ROWS), records),
             )
     if as_json:
         print_json(registered)
     else:
         size = registered.schema.universe_size
         print_line(f"Registered {registered.name}: {registered.records:,} records in a universe of {size:,}.")
+        print_line(f"Whose privacy: {registered.persons.in_words()}.")
         if registered.account != registered.name:
             print_line(f"It shares the account of {registered.account}: what is spent for one counts for both.")
 

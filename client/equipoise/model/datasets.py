@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Account, AccountCharge
+from equipoise.model.persons import EACH_ROW, Persons
 from equipoise.model.rounds import RoundState
 from equipoise.queries.schema import Schema
 
@@ -31,7 +32,7 @@ class Dataset:
     `version`: which snapshot of the table it is, from 1. `schema`, `records` and `create_time` are the version's;
     the other times are the dataset's, None before. `account`: the account that rounds on the table are charged to.
     All versions of a dataset, and datasets of the same people, share one, which has the name of the first of them.
-    Empty where it is shown to analysts.
+    Empty where it is shown to analysts. `persons`: so many of the records are each person's, in all versions.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Dataset:
     retire_time: datetime | None = None
     delete_time: datetime | None = None
     account: str = ""
+    persons: Persons = EACH_ROW
 
     @property
     def state(self) -> DatasetState:

@@ -38,6 +38,8 @@ class RegisterDatasetRequest(_message.Message):
     ANALYST_ORDER_FIELD_NUMBER: _builtins.int
     NEW_BUDGETS_FIELD_NUMBER: _builtins.int
     PEOPLE_FIELD_NUMBER: _builtins.int
+    PERSON_FIELD_NUMBER: _builtins.int
+    PERSONS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The dataset's name."""
     source: _builtins.str
@@ -58,6 +60,8 @@ class RegisterDatasetRequest(_message.Message):
     the same people share one account for ever, and the answer goes on record. Must be said, but for the first table of
     a server, which holds new people.
     """
+    person: _builtins.str
+    """The column of the table with the id of each row's person. Empty: each row is a person of its own."""
     @_builtins.property
     def schema(self) -> _types_pb2.Schema:
         """What the records can be."""
@@ -69,6 +73,10 @@ class RegisterDatasetRequest(_message.Message):
     @_builtins.property
     def analyst_cap(self) -> _types_pb2.Budget:
         """The most they may cost any analyst. Not set where the people have an account."""
+
+    @_builtins.property
+    def persons(self) -> _types_pb2.Persons:
+        """How many records every person has, and what they are made of. Not set: each row is a person of its own."""
 
     def __init__(
         self,
@@ -83,10 +91,12 @@ class RegisterDatasetRequest(_message.Message):
         analyst_order: _builtins.float = ...,
         new_budgets: _builtins.bool = ...,
         people: _builtins.str = ...,
+        person: _builtins.str = ...,
+        persons: _types_pb2.Persons | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_cap", b"analyst_cap", "data_cap", b"data_cap", "schema", b"schema"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_cap", b"analyst_cap", "data_cap", b"data_cap", "persons", b"persons", "schema", b"schema"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_cap", b"analyst_cap", "analyst_order", b"analyst_order", "data_cap", b"data_cap", "data_order", b"data_order", "name", b"name", "new_budgets", b"new_budgets", "people", b"people", "request_id", b"request_id", "schema", b"schema", "source", b"source"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_cap", b"analyst_cap", "analyst_order", b"analyst_order", "data_cap", b"data_cap", "data_order", b"data_order", "name", b"name", "new_budgets", b"new_budgets", "people", b"people", "person", b"person", "persons", b"persons", "request_id", b"request_id", "schema", b"schema", "source", b"source"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -915,6 +925,7 @@ class PlanRoundResponse(_message.Message):
     PLAN_FIELD_NUMBER: _builtins.int
     BECAUSE_FIELD_NUMBER: _builtins.int
     CANDIDATES_FIELD_NUMBER: _builtins.int
+    PERSONS_FIELD_NUMBER: _builtins.int
     because: _builtins.str
     """One sentence on why the planner chose its mechanism; empty where the terms name the mechanism."""
     @_builtins.property
@@ -925,16 +936,21 @@ class PlanRoundResponse(_message.Message):
     def candidates(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.PlanCandidate]:
         """Every mechanism that the planner compared, also those that cannot serve the round; none where the terms name one."""
 
+    @_builtins.property
+    def persons(self) -> _types_pb2.Persons:
+        """Whose privacy the plan counts. Errors are fractions of all persons' records."""
+
     def __init__(
         self,
         *,
         plan: _types_pb2.Plan | None = ...,
         because: _builtins.str = ...,
         candidates: _abc.Iterable[_types_pb2.PlanCandidate] | None = ...,
+        persons: _types_pb2.Persons | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["persons", b"persons", "plan", b"plan"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["because", b"because", "candidates", b"candidates", "plan", b"plan"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["because", b"because", "candidates", b"candidates", "persons", b"persons", "plan", b"plan"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

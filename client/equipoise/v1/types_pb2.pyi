@@ -246,6 +246,38 @@ SESSION_ENDING_STOP: SessionEnding.ValueType  # 2
 """They are refused."""
 Global___SessionEnding: _TypeAlias = SessionEnding  # noqa: Y015
 
+class _PersonMode:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PersonModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PersonMode.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PERSON_MODE_UNSPECIFIED: _PersonMode.ValueType  # 0
+    """Not set."""
+    PERSON_MODE_ROWS: _PersonMode.ValueType  # 1
+    """Each row is a person of its own."""
+    PERSON_MODE_EVENTS: _PersonMode.ValueType  # 2
+    """At most so many of the person's rows, and records of nothing for the rest."""
+    PERSON_MODE_AVERAGE: _PersonMode.ValueType  # 3
+    """So many records, dealt over the person's rows in proportion."""
+    PERSON_MODE_ONE: _PersonMode.ValueType  # 4
+    """One record, which has of each attribute the category that most of the person's rows have."""
+
+class PersonMode(_PersonMode, metaclass=_PersonModeEnumTypeWrapper):
+    """How the rows of a person become its records."""
+
+PERSON_MODE_UNSPECIFIED: PersonMode.ValueType  # 0
+"""Not set."""
+PERSON_MODE_ROWS: PersonMode.ValueType  # 1
+"""Each row is a person of its own."""
+PERSON_MODE_EVENTS: PersonMode.ValueType  # 2
+"""At most so many of the person's rows, and records of nothing for the rest."""
+PERSON_MODE_AVERAGE: PersonMode.ValueType  # 3
+"""So many records, dealt over the person's rows in proportion."""
+PERSON_MODE_ONE: PersonMode.ValueType  # 4
+"""One record, which has of each attribute the category that most of the person's rows have."""
+Global___PersonMode: _TypeAlias = PersonMode  # noqa: Y015
+
 @_typing.final
 class Attribute(_message.Message):
     """One attribute of the table, binned or categorical."""
@@ -1137,6 +1169,32 @@ class Progress(_message.Message):
 Global___Progress: _TypeAlias = Progress  # noqa: Y015
 
 @_typing.final
+class Persons(_message.Message):
+    """Whose privacy a table's accounts count."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODE_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
+    mode: Global___PersonMode.ValueType
+    """How a person's rows become its records. Unset: each row is a person of its own."""
+    records: _builtins.int
+    """How many records every person has; 1 where each row is a person, and in the mode one."""
+    def __init__(
+        self,
+        *,
+        mode: Global___PersonMode.ValueType = ...,
+        records: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["mode", b"mode", "records", b"records"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Persons: _TypeAlias = Persons  # noqa: Y015
+
+@_typing.final
 class Dataset(_message.Message):
     """A registered table."""
 
@@ -1150,6 +1208,7 @@ class Dataset(_message.Message):
     ACCOUNT_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
     DELETE_TIME_FIELD_NUMBER: _builtins.int
+    PERSONS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name."""
     records: _builtins.int
@@ -1174,6 +1233,10 @@ class Dataset(_message.Message):
     def delete_time(self) -> _timestamp_pb2.Timestamp:
         """When it was deleted; set where the server has forgotten its results."""
 
+    @_builtins.property
+    def persons(self) -> Global___Persons:
+        """Who is a person: so many of the records are one person's."""
+
     def __init__(
         self,
         *,
@@ -1185,10 +1248,11 @@ class Dataset(_message.Message):
         account: _builtins.str = ...,
         version: _builtins.int = ...,
         delete_time: _timestamp_pb2.Timestamp | None = ...,
+        persons: Global___Persons | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "delete_time", b"delete_time", "retire_time", b"retire_time", "schema", b"schema"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "delete_time", b"delete_time", "persons", b"persons", "retire_time", b"retire_time", "schema", b"schema"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account", b"account", "create_time", b"create_time", "delete_time", b"delete_time", "name", b"name", "records", b"records", "retire_time", b"retire_time", "schema", b"schema", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account", b"account", "create_time", b"create_time", "delete_time", b"delete_time", "name", b"name", "persons", b"persons", "records", b"records", "retire_time", b"retire_time", "schema", b"schema", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

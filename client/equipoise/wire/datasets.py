@@ -14,6 +14,7 @@ from equipoise.model.datasets import (
 from equipoise.v1 import operator_pb2, types_pb2
 from equipoise.wire.accounts import ACCOUNT, CHARGE
 from equipoise.wire.messages import Converted, MessageCodec
+from equipoise.wire.persons import PERSONS
 from equipoise.wire.rounds import STATES
 from equipoise.wire.scalars import from_server
 from equipoise.wire.workloads import schema_from_message, schema_to_message
@@ -27,7 +28,9 @@ def _state(said: str) -> DatasetState:
 
 
 # Without where its file lies, which is the custodian's business.
-DATASET = MessageCodec(types_pb2.Dataset, Dataset, schema=Converted(schema_to_message, schema_from_message))
+DATASET = MessageCodec(
+    types_pb2.Dataset, Dataset, schema=Converted(schema_to_message, schema_from_message), persons=PERSONS
+)
 _STANDING = MessageCodec(
     operator_pb2.DatasetStanding,
     DatasetStanding,

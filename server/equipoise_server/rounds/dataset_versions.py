@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.datasets import same_people_as
+from equipoise.queries.padding import padded_schema
 from equipoise.queries.schema import Schema
 from equipoise_server.rounds.datasets import Datasets, insert_version
 from equipoise_server.rounds.people import check_same_people
@@ -38,7 +39,8 @@ class NewVersion:
 
     def after(self, dataset: DatasetRecord) -> tuple[str, Schema]:
         """Return the source and the schema of the version that follows the newest one of a dataset."""
-        return self.source or dataset.source, self.schema or dataset.schema
+        schema = self.schema or dataset.schema
+        return self.source or dataset.source, padded_schema(schema) if dataset.persons.padded else schema
 
 
 def update_dataset(
@@ -46,8 +48,8 @@ def update_dataset(
 ) -> DatasetRecord:
     """Register another version of a dataset: a newer snapshot of its table, or the table under another schema.
 
-    Its people are those of the dataset, whose account pays for it. New rounds are about the newest version; those
-    that there are stay about theirs.
+    Its people are those of the dataset, whose account pays for it, and who is a person stays as it was registered.
+    New rounds are about the newest version; those that there are stay about theirs.
 
     Args:
         datasets: the registered tables.
@@ -73,19 +75,19 @@ def update_dataset(
     before = datasets.get(name)
     check_active(before)
     place, read_by = new.after(before)
-    records, table = datasets.read_table(name, place, read_by)
+    read = datasets.read_table(name, place, read_by, before.person, before.persons)
 
     def work(connection: Connection, now: datetime) -> str:
         newest = read_dataset(connection, name)
         check_active(newest, before.version)
-        check_same_people(connection, newest, table)
-        unchanged = table.digest == registered_digest(connection, name, newest.version)
+        check_same_people(connection, newest, read.table)
+        unchanged = read.table.digest == registered_digest(connection, name, newest.version)
         if unchanged and (place, read_by) == (newest.source, newest.schema):
             raise InvalidArgument("source", f"holds what version {newest.version} of {name!r} holds already")
         version = newest.version + 1
-        insert_version(connection, name, version, place, read_by, records, now)
+        insert_version(connection, name, version, read, now)
         registered = read_dataset(connection, name)
-        dataset_registered(connection, registered, same_people_as(name), table.digest, now)
+        dataset_registered(connection, registered, same_people_as(name), read.table.digest, now)
         return canonical([name, version])
 
     return operations.carry_out(request, work, _as_updated)

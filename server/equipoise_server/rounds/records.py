@@ -11,9 +11,13 @@ from equipoise.model.rounds import MechanismPlan, Round
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetRecord(Dataset):
-    """A registered table with its `source`, relative to the data directory."""
+    """A registered table with its `source`, relative to the data directory, and the column of its persons' ids.
+
+    `person` is empty where each row is a person.
+    """
 
     source: str
+    person: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

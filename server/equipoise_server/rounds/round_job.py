@@ -34,7 +34,7 @@ def read_job(connection: Connection, context: Context, round_id: str) -> Job | N
     check_workloads(connection, round_id)
     return Job(
         round_id=round_id,
-        source=context.tables.source(dataset.source),
+        source=context.tables.table(dataset),
         schema=dataset.schema.to_json(),
         setting=run_setting(connection, record, dataset),
         plan=record.plan,

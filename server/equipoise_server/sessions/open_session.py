@@ -90,7 +90,7 @@ def read_open_session(context: Context, record: RoundRecord) -> OpenSession:
             digest = registered_digest(connection, dataset.name, dataset.version)
             nonce = read_audit_nonce(connection, record.id)
             setting = run_setting(connection, record, dataset)
-        source = context.tables.source(dataset.source)
+        source = context.tables.table(dataset)
     except InvalidArgument as error:
         log.error("session_not_started", session_id=record.id, problem=error.message)
         raise Unavailable(NOT_NOW) from None

@@ -120,6 +120,25 @@ def test_an_answer_that_is_recorded_and_not_kept_is_found(
     assert words in failures(custodian).get(check, "")
 
 
+@pytest.mark.parametrize(
+    ("persons", "person", "words"),
+    [
+        ({"mode": "average", "records": 4}, None, "says who is a person, and not by which column"),
+        ({"mode": "rows", "records": 1}, "who", "says who is a person, and not by which column"),
+        ({"mode": "events", "records": 3}, "who", "does not have 3 records a person"),
+        ({"mode": "one", "records": 2}, "who", "records: must be 1 in the mode one"),
+    ],
+)
+def test_persons_that_cannot_be_are_found(
+    custodian: Custodian, persons: dict[str, object], person: str | None, words: str
+) -> None:
+    custodian.register("orders")
+    assert failures(custodian) == {}
+    custodian.change_last("dataset", persons=persons)
+    custodian.change_last("data", person=person)
+    assert any(words in said for said in failures(custodian).values())
+
+
 def test_an_account_that_is_newer_than_the_log_is_no_difference(custodian: Custodian) -> None:
     """The journal is read last: a dataset may have been registered while the records were."""
     custodian.open_account("data/new", "sum", 3.0, ORDER)

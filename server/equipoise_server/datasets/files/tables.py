@@ -26,7 +26,9 @@ from equipoise_server.datasets.columns import Column
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.files.columns import columns_of
 from equipoise_server.datasets.files.grouping import Relation, connect, count_rows
+from equipoise_server.datasets.files.persons import person_blocks, rows_a_person
 from equipoise_server.datasets.files.reported import reported
+from equipoise_server.datasets.persons.groups import PersonColumn, RowsAPerson, Settled, Unsettled
 from equipoise_server.datasets.progress import OnRead, unseen
 
 MAX_HEADER = 1 << 20  # characters; without a limit a small compressed file could fill the memory
@@ -65,6 +67,16 @@ class TableFile(ABC):
     def columns(self) -> tuple[Column, ...]:
         with self._opened() as (connection, relation):
             return tuple(columns_of(connection, relation))
+
+    def persons(
+        self, schema: Schema, column: PersonColumn, progress: OnRead = unseen
+    ) -> Iterator[Settled | Unsettled]:
+        with self._opened() as (connection, relation), reported(connection, progress):
+            yield from person_blocks(connection, relation, schema, column)
+
+    def rows_a_person(self, column: str) -> RowsAPerson:
+        with self._opened() as (connection, relation):
+            return rows_a_person(connection, relation, column)
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[duckdb.DuckDBPyConnection, Relation]]:

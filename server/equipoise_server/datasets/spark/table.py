@@ -24,6 +24,7 @@ from equipoise.queries.schema import Schema
 from equipoise_server.datasets.columns import Column
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.packed_codes import counts_of
+from equipoise_server.datasets.persons.groups import PersonColumn, RowsAPerson, Settled, Unsettled
 from equipoise_server.datasets.progress import OnRead, unseen
 from equipoise_server.datasets.spark.description import read_place
 from equipoise_server.datasets.spark.messages import Advance, Answer, Columns, Groups, Refused, Request
@@ -55,6 +56,17 @@ class SparkTable:
         assert isinstance(answer, Groups)
         return counts_of(schema, answer.words, answer.counts)
 
+    def persons(
+        self,
+        schema: Schema,  # noqa: ARG002
+        column: PersonColumn,
+        progress: OnRead = unseen,  # noqa: ARG002
+    ) -> Iterator[Settled | Unsettled]:
+        raise _no_persons(column.name)
+
+    def rows_a_person(self, column: str) -> RowsAPerson:
+        raise _no_persons(column)
+
     def columns(self) -> tuple[Column, ...]:
         answer = self._ask(None, unseen)
         assert isinstance(answer, Columns)
@@ -84,6 +96,11 @@ class SparkTable:
         if isinstance(answer, Refused):
             raise InvalidArgument(answer.field, answer.problem)
         return answer
+
+
+def _no_persons(column: str) -> InvalidArgument:
+    problem = "tables that Spark counts cannot be read by persons; register a file, or a table of a database"
+    return InvalidArgument("person", f"{column!r}: {problem}")
 
 
 @contextmanager

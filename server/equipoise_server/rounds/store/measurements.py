@@ -11,6 +11,7 @@ from sqlalchemy import Connection, select
 from equipoise.errors import DataLoss, InvalidArgument, NotFound
 from equipoise.model.rounds import MEASUREMENT, STANDING, RoundState, Terms
 from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.persons import record_budget
 from equipoise_server.mechanisms.prior.choice import PRIOR
 from equipoise_server.mechanisms.prior.choice import STANDING as STANDING_PRIOR
 from equipoise_server.mechanisms.registry import may_start_from_measurement
@@ -90,7 +91,8 @@ def with_measurement(connection: Connection, terms: Terms, dataset: DatasetRecor
     """
     options = dict(terms.options)
     if terms.mechanism == MEASUREMENT:
-        return replace(terms, options=as_options(planned_noise(options, dataset.schema, terms.data_budget)))
+        budget = record_budget(terms.data_budget, dataset.persons.records)
+        return replace(terms, options=as_options(planned_noise(options, dataset.schema, budget)))
     if terms.mechanism == STANDING:
         named = chosen_measurement(connection, dataset, options.pop(OPTION, None), now)
         for name in sorted(options):
@@ -111,7 +113,9 @@ def run_setting(connection: Connection, record: RoundRecord, dataset: DatasetRec
 
     Raises `DataLoss` where the stored numbers are not those that were released.
     """
-    setting = setting_of(record.terms, record.records, record.universe_size, dataset.schema)
+    setting = setting_of(
+        record.terms, record.records, record.universe_size, dataset.schema, dataset.persons.records
+    )
     if OPTION not in setting.options:
         return setting
     named = named_measurement(setting)

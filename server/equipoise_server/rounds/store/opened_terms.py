@@ -54,7 +54,7 @@ def check_opened(connection: Connection, record: RoundRecord) -> None:
 
 
 def check_registered(connection: Connection, dataset: DatasetRecord) -> None:
-    """Raise `DataLoss` unless a version's schema, its size, its account and analysts' cap are those on record."""
+    """Raise `DataLoss` unless a version's schema, size, persons, account and analysts' cap are those on record."""
     name = dataset.name
     read = read_record(connection, Kind.DATASET_REGISTERED, "", dataset=name, place=dataset.version)
     public, private = read.one(DatasetItem), read.one(DataItem)
@@ -62,11 +62,14 @@ def check_registered(connection: Connection, dataset: DatasetRecord) -> None:
         dataset.version,
         json.loads(dataset.schema.to_json()),
         dataset.records,
+        dataset.persons,
         to_microseconds(dataset.create_time),
         dataset.account,
+        dataset.person or None,
         *registered_cap(connection, dataset),
     )
-    registered = (public.version, public.schema, public.records, public.create_time, private.account)
+    facts = public.version, public.schema, public.records, public.persons, public.create_time
+    registered = (*facts, private.account, private.person)
     if stored != (*registered, private.analyst_cap, private.analyst_order):
         damaged("", "registration", dataset=name)
 

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Row, Select, select
 
 from equipoise.errors import DataLoss, InvalidArgument, NotFound, VerificationFailed
 from equipoise.model.accounts import Budget
+from equipoise.model.persons import PersonMode, Persons
 from equipoise.model.rounds import MechanismPlan, RoundState, SessionTerms, Share, Terms
 from equipoise.model.times import from_microseconds
 from equipoise.queries.schema import Schema
@@ -105,6 +106,8 @@ def dataset_record(row: Row[Any]) -> DatasetRecord:
         source=row.source,
         schema=schema,
         records=row.records,
+        person=row.person,
+        persons=Persons(PersonMode(row.person_mode), row.person_records),
         create_time=from_microseconds(row.create_time),
         retire_time=None if row.retire_time is None else from_microseconds(row.retire_time),
         delete_time=None if row.delete_time is None else from_microseconds(row.delete_time),

@@ -84,10 +84,12 @@ def dataset_registered(
     `people`: the operator's answer to the question of whose people the table holds; of a later version, those of
     the dataset. Only the first version of new people has given an account its caps.
     """
-    schema, created = json.loads(dataset.schema.to_json()), to_microseconds(dataset.create_time)
-    public = DatasetItem(dataset.name, dataset.version, schema, dataset.records, created)
+    schema = json.loads(dataset.schema.to_json())
+    created, head = to_microseconds(dataset.create_time), journal_head(connection)
+    public = DatasetItem(dataset.name, dataset.version, schema, dataset.records, dataset.persons, created)
     cap, order = registered_cap(connection, dataset)
-    private = DataItem(dataset.name, digest, people, dataset.account, cap, order, journal_head(connection))
+    person = dataset.person or None
+    private = DataItem(dataset.name, digest, people, dataset.account, cap, order, person, head)
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
     record(connection, Kind.DATASET_REGISTERED, items, now=now, dataset=dataset.name)
 

@@ -19,13 +19,14 @@ from equipoise.wire.datasets import (
     standing_to_message,
 )
 from equipoise.wire.identities import analyst_to_message
+from equipoise.wire.persons import PERSONS
 from equipoise.wire.rounds import plan_choice_to_message, round_detail_to_message
 from equipoise.wire.terms import terms_from_message
 from equipoise_server.identity.admission import Admission
 from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.rounds.dataset_endings import delete_dataset, retire_dataset
 from equipoise_server.rounds.dataset_versions import update_dataset
-from equipoise_server.rounds.datasets import AccountingMethod
+from equipoise_server.rounds.new_datasets import AccountingMethod
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.services import RoundServices
 from equipoise_server.rpc.services.watch import watch
@@ -63,6 +64,8 @@ class OperatorMethods:
             AccountingMethod(request.data_order, request.analyst_order),
             people=request.people,
             new_budgets=request.new_budgets,
+            person=request.person,
+            persons=PERSONS.read(request.persons, "persons"),
         )
         return operator_pb2.RegisterDatasetResponse(dataset=dataset_to_message(record))
 
@@ -166,7 +169,9 @@ class OperatorMethods:
         terms = terms_from_message(request.terms)
         comparison = self.rounds.opening.compare(terms)
         charges = self.rounds.opening.charges(terms, comparison.plan)
-        return plan_choice_to_message(shown_choice(comparison, terms, charges))
+        return plan_choice_to_message(
+            shown_choice(comparison, terms, charges, self.rounds.datasets.get(terms.dataset).persons)
+        )
 
     def open_round(self, caller: Caller, request: operator_pb2.OpenRoundRequest) -> operator_pb2.OpenRoundResponse:
         """Opens a round: workloads are accepted from now on."""

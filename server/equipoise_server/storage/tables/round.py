@@ -41,6 +41,8 @@ datasets = Table(
 )
 
 # The snapshots of a dataset's table, from 1, each with the schema by which it is read. New rounds take the newest.
+# `person`: the column of the table with the persons' ids, empty where each row is a person; `person_mode`,
+# `person_records`: what a person's records are made of, and how many it has. These are alike in all versions.
 dataset_versions = Table(
     "dataset_versions",
     metadata,
@@ -49,9 +51,13 @@ dataset_versions = Table(
     Column("source", Text, nullable=False),
     Column("schema", Text, nullable=False),
     Column("records", BigInteger, nullable=False),
+    Column("person", Text, nullable=False),
+    Column("person_mode", Text, nullable=False),
+    Column("person_records", Integer, nullable=False),
     Column("create_time", BigInteger, nullable=False),
     CheckConstraint("version > 0", name="version"),
-    CheckConstraint("records > 0", name="records"),
+    CheckConstraint("records > 0 AND records % person_records = 0", name="records"),
+    CheckConstraint("(person = '') = (person_mode = 'rows')", name="person"),
 )
 
 # `terms` is JSON without the shares; `sealed_seed` is encrypted under a key that is not in the store. `close_time`:
