@@ -29,7 +29,7 @@ from equipoise_server.replay.seed import OpenedSeed
 from equipoise_server.replay.stored import StoredRound
 from equipoise_server.rounds.store.committed_content import check_all
 from equipoise_server.rounds.store.results import read_synopsis
-from equipoise_server.storage.tables.round import datasets
+from equipoise_server.storage.tables.round import dataset_versions
 
 CUSTOMERS, ROWS = 300, 4000
 MODES = [
@@ -154,15 +154,16 @@ def test_a_measurement_for_persons_is_charged_for_all_of_their_records(bench: Be
 def test_who_is_a_person_is_on_record_and_cannot_be_changed_in_the_store(bench: Bench) -> None:
     register(bench, Persons(PersonMode.AVERAGE, 4))
     round_id = bench.opened(replace(ORDERS, mechanism="gaussian"))
+    of_orders = dataset_versions.c.dataset == "orders"
     for column, value in (("person_records", 2), ("person_mode", "events"), ("person", "size")):
         with bench.store.write() as connection:
-            before = connection.execute(datasets.select().where(datasets.c.name == "orders")).one()
-            connection.execute(datasets.update().where(datasets.c.name == "orders").values({column: value}))
+            before = connection.execute(dataset_versions.select().where(of_orders)).one()
+            connection.execute(dataset_versions.update().where(of_orders).values({column: value}))
         with bench.store.read() as connection, pytest.raises(DataLoss):
             check_all(connection)
         with bench.store.write() as connection:
             was = getattr(before, column)
-            connection.execute(datasets.update().where(datasets.c.name == "orders").values({column: was}))
+            connection.execute(dataset_versions.update().where(of_orders).values({column: was}))
     bench.rounds.lifecycle.abort(round_id, "only tried", "abort")
     assert problems(audited(bench)) == []
 

@@ -16,6 +16,7 @@ from equipoise.model.datasets import same_people_as
 from equipoise.queries.padding import padded_schema
 from equipoise.queries.schema import Schema
 from equipoise_server.rounds.datasets import Datasets, insert_version
+from equipoise_server.rounds.new_datasets import check_persons
 from equipoise_server.rounds.people import check_same_people
 from equipoise_server.rounds.records import DatasetRecord, check_active
 from equipoise_server.rounds.store.rounds import canonical, read_dataset
@@ -75,6 +76,7 @@ def update_dataset(
     before = datasets.get(name)
     check_active(before)
     place, read_by = new.after(before)
+    check_persons(read_by, before.person, before.persons)
     read = datasets.read_table(name, place, read_by, before.person, before.persons)
 
     def work(connection: Connection, now: datetime) -> str:

@@ -56,12 +56,7 @@ class NewDataset:
     persons: Persons = EACH_ROW
 
     def __post_init__(self) -> None:
-        if (not self.person) != (self.persons.mode is PersonMode.ROWS):
-            raise InvalidArgument("person", "must name a column just where rows are not persons of their own")
-        if self.person in self.schema.names:
-            raise InvalidArgument("person", f"{self.person!r} is an attribute: ids are no categories; leave it out")
-        if self.schema.padded and not self.persons.padded:
-            raise InvalidArgument("schema", "must have no category for records of nothing: no person lacks rows")
+        check_persons(self.schema, self.person, self.persons)
 
     def request(self, caller: str, request_id: str) -> Request:
         """Return the request to register the dataset, whose content is every field of it."""
@@ -79,6 +74,16 @@ class NewDataset:
             "persons": PERSONS.encode(self.persons),
         }
         return make_request(caller, request_id, "register_dataset", canonical(content))
+
+
+def check_persons(schema: Schema, person: str, persons: Persons) -> None:
+    """Check that a schema goes with who is a person of the table. Raises `InvalidArgument`."""
+    if (not person) != (persons.mode is PersonMode.ROWS):
+        raise InvalidArgument("person", "must name a column just where rows are not persons of their own")
+    if person in schema.names:
+        raise InvalidArgument("person", f"{person!r} is an attribute: ids are no categories; leave it out")
+    if schema.padded and not persons.padded:
+        raise InvalidArgument("schema", "must have no category for records of nothing: no person lacks rows")
 
 
 def new_caps(new: NewDataset) -> tuple[Cap, Cap] | None:
