@@ -96,6 +96,14 @@ def test_an_update_that_changes_nothing_or_holds_others_is_refused(bench: Bench)
     assert datasets.get("shop").version == 1
 
 
+def test_an_older_version_s_table_is_recognised(bench: Bench) -> None:
+    """Wherever it lies now, and whatever has become of the file that was registered."""
+    newer(bench)
+    (bench.directory / "data" / "shop.csv").rename(bench.directory / "data" / "moved.csv")
+    with pytest.raises(InvalidArgument, match="people: must be 'same-as:shop'"):
+        bench.rounds.datasets.register("moved", "moved.csv", SCHEMA, CAP, CAP, "moved", people="new")
+
+
 def test_a_measurement_of_an_older_version_is_refused_before_any_charge(bench: Bench) -> None:
     measured = bench.rounds.opening.open(MEASURE, "measure").id
     for step in ("seal", "run"):

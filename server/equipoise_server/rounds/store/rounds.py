@@ -94,10 +94,11 @@ def registered_cap(connection: Connection, dataset: DatasetRecord) -> tuple[Budg
 
 
 def dataset_record(row: Row[Any]) -> DatasetRecord:
-    """Return the version of a row of `all_versions`. Raises `DataLoss` for a schema that nothing here wrote."""
+    """Return the version of a row of `all_versions`. Raises `DataLoss` for values that nothing here wrote."""
     try:
         schema = Schema.from_json(row.schema)
-    except InvalidArgument:
+        persons = Persons(PersonMode(row.person_mode), row.person_records)
+    except (InvalidArgument, ValueError):
         raise DataLoss(f"the dataset {row.name!a} is damaged") from None
     return DatasetRecord(
         name=row.name,
@@ -107,7 +108,7 @@ def dataset_record(row: Row[Any]) -> DatasetRecord:
         schema=schema,
         records=row.records,
         person=row.person,
-        persons=Persons(PersonMode(row.person_mode), row.person_records),
+        persons=persons,
         create_time=from_microseconds(row.create_time),
         retire_time=None if row.retire_time is None else from_microseconds(row.retire_time),
         delete_time=None if row.delete_time is None else from_microseconds(row.delete_time),
