@@ -19,6 +19,8 @@ ELSEWHERE = {
     "mechanisms/epochs": "tests/statistical/test_epochs.py",
     "datasets/database": "tests/unit/datasets/test_database.py",
     "datasets/files": "tests/unit/datasets/test_files.py",
+    "datasets/persons": "tests/unit/datasets/test_person_tables.py",
+    "datasets/spark": "tests/unit/datasets/test_spark.py",
     "datasets/sql": "tests/unit/datasets/test_database.py",
     "mechanisms/histogram": "tests/statistical/test_histogram.py",
     "mechanisms/independent_noise": "tests/statistical/test_independent_noise.py",

@@ -172,7 +172,8 @@ def _open(data: bytes, inputs: VerifierInputs, passed: Passed) -> _Opened:
         report(f"{sum(len(record.items) for record in evidence.records)} items of {len(evidence.records)} records")
     with _numbered(Check.ROUND, passed) as report:
         proven = proven_round(evidence)
-        report(f"{evidence.analyst} in round {evidence.round_id} on {proven.dataset.dataset}")
+        where = f"{evidence.analyst} in round {evidence.round_id} on {proven.dataset.dataset}"
+        report(f"{where}: {proven.dataset.persons.in_words()}")
         if proven.seal is not None:
             report(WITHOUT_NONCE if proven.seal.nonce is None else WITH_NONCE)
     return _Opened(bundle, listed_keys, checkpoint, proven)

@@ -25,7 +25,7 @@ from equipoise_server.rounds.session_sealing import collected
 from equipoise_server.rounds.state_machine import Action
 from equipoise_server.rounds.store.opened_terms import check_opened
 from equipoise_server.rounds.store.results import completed, completed_run, discard
-from equipoise_server.rounds.store.rounds import read_dataset, read_round
+from equipoise_server.rounds.store.rounds import dataset_of, read_round
 from equipoise_server.rounds.terms.checks import check_reason
 from equipoise_server.rounds.transitions import Step, discarded, round_as_moved, take_step
 from equipoise_server.storage.crash_points import CrashPoint, reached
@@ -165,10 +165,10 @@ class Lifecycle:
         """Look at the table before the round counts as one that has read it: an abort still frees its charges."""
         with self._context.store.read() as connection:
             record = read_round(connection, round_id)
-            dataset = read_dataset(connection, record.terms.dataset)
+            dataset = dataset_of(connection, record)
         # Without a charge the table is never read.
         if record.state is RoundState.SEALED and record.plan.data_cost != Cost():
-            self._context.tables.source(dataset.source).check(dataset.schema)
+            self._context.tables.table(dataset).check(dataset.schema)
 
     def _check_idle(self, connection: Connection, record: RoundRecord, _: datetime) -> Mapping[str, object]:
         # Claim the round before it shows as RUNNING: other servers take over RUNNING rounds that are not claimed.

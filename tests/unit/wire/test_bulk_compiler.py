@@ -25,12 +25,7 @@ from equipoise.wire.workloads import workload_from_bytes, workload_to_bytes
 
 SIZES = (3, 4, 2, 5)
 NAMES = tuple("abcd")
-GRID = Schema(
-    tuple(
-        Attribute(name, tuple(map(str, range(size))))
-        for name, size in zip(NAMES, SIZES, strict=True)
-    )
-)
+GRID = Schema(tuple(Attribute(name, tuple(map(str, range(size)))) for name, size in zip(NAMES, SIZES, strict=True)))
 SIMPLE = [
     AllOf((Among("a", (a,)), Among("c", (c,)), Among("d", (d, other))))
     for a, c, d, other in itertools.product("012", "01", "0123", "0123")

@@ -18,12 +18,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
-from sqlalchemy import Connection, MetaData, Table, create_engine
+from sqlalchemy import Connection, MetaData, Select, Table, create_engine
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, NoSuchTableError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -34,8 +34,17 @@ from equipoise_server.datasets.columns import Column
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.description import Description, private_file, read_description
 from equipoise_server.datasets.packed_codes import counts_of, words_of
+from equipoise_server.datasets.persons.groups import (
+    BLOCK,
+    PersonColumn,
+    RowsAPerson,
+    Settled,
+    Unsettled,
+    whole_persons,
+)
 from equipoise_server.datasets.progress import OnRead, unseen
 from equipoise_server.datasets.sql.columns import columns_of
+from equipoise_server.datasets.sql.persons import person_statements, rows_a_person_statement
 from equipoise_server.datasets.sql.statement import grouping
 
 BATCH = 100_000  # groups that are fetched at once
@@ -57,6 +66,7 @@ class DatabaseTable:
     """A table that a file describes. `datasets.source.Source` documents the methods."""
 
     path: Path
+    title: ClassVar[str] = "database"
     suffixes: ClassVar[tuple[str, ...]] = (".database.toml",)
 
     @classmethod
@@ -72,13 +82,35 @@ class DatabaseTable:
     def counts(self, schema: Schema, progress: OnRead = unseen) -> Counts:  # noqa: ARG002  # no database tells
         address = self._address()
         with _told(), _connected(self._url(address)) as connection:
-            words, counts = _grouped(connection, _reflected(connection, address), schema)
+            asked = grouping(_reflected(connection, address), schema)
+            *words, counts = _columns(connection, asked, len(words_of(schema)) + 1)
         return counts_of(schema, words, counts)
 
     def check(self, schema: Schema) -> None:
         address = self._address()
         with _told(), _connected(self._url(address)) as connection:
             grouping(_reflected(connection, address), schema)
+
+    def persons(
+        self,
+        schema: Schema,
+        column: PersonColumn,
+        progress: OnRead = unseen,  # noqa: ARG002  # no database tells
+    ) -> Iterator[Settled | Unsettled]:
+        address = self._address()
+        with _told(), _connected(self._url(address)) as connection:
+            asked = person_statements(_reflected(connection, address), schema, column)
+            count, nameless = connection.execute(asked.totals).one()
+            *packed, rows, persons = _columns(connection, asked.settled, len(words_of(schema)) + 2)
+            yield Settled(packed, rows, persons, int(count), int(nameless or 0))
+            streamed = connection.execution_options(stream_results=True, yield_per=BLOCK).execute(asked.unsettled)
+            yield from whole_persons(streamed.partitions())
+
+    def rows_a_person(self, column: str) -> RowsAPerson:
+        address = self._address()
+        with _told(), _connected(self._url(address)) as connection:
+            asked = rows_a_person_statement(_reflected(connection, address), column)
+            return RowsAPerson.of([tuple(row) for row in connection.execute(asked)])
 
     def columns(self) -> tuple[Column, ...]:
         address = self._address()
@@ -121,16 +153,12 @@ def _reflected(connection: Connection, address: Address) -> Table:
     return Table(address.table, MetaData(), schema=address.namespace, autoload_with=connection, resolve_fks=False)
 
 
-def _grouped(
-    connection: Connection, table: Table, schema: Schema
-) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """Return the words (`packed_codes`) of each group of equal rows, and the number of rows of each group."""
+def _columns(connection: Connection, statement: Select[Any], width: int) -> list[NDArray[np.int64]]:
+    """Return the columns of a statement of so many whole numbers, int64 each."""
     streamed = connection.execution_options(stream_results=True, yield_per=BATCH)
-    result = streamed.execute(grouping(table, schema))
+    result = streamed.execute(statement)
     parts = [np.array([tuple(row) for row in rows], dtype=np.int64) for rows in result.partitions()]
-    together = np.concatenate(parts) if parts else np.empty((0, len(words_of(schema)) + 1), dtype=np.int64)
-    *packed, counts = together.T
-    return packed, counts
+    return list(np.concatenate(parts).T if parts else np.empty((width, 0), dtype=np.int64))
 
 
 @contextmanager

@@ -26,7 +26,9 @@ from equipoise_server.datasets.columns import Column
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.files.columns import columns_of
 from equipoise_server.datasets.files.grouping import Relation, connect, count_rows, place_of
+from equipoise_server.datasets.files.persons import person_blocks, rows_a_person
 from equipoise_server.datasets.files.reported import reported
+from equipoise_server.datasets.persons.groups import PersonColumn, RowsAPerson, Settled, Unsettled
 from equipoise_server.datasets.progress import OnRead, unseen
 
 MAX_HEADER = 1 << 20  # characters; without a limit a small compressed file could fill the memory
@@ -38,6 +40,7 @@ class TableFile(ABC):
     """A table in one file. `datasets.source.Source` documents the methods."""
 
     path: Path
+    title: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
 
     @classmethod
@@ -69,6 +72,16 @@ class TableFile(ABC):
     def columns(self) -> tuple[Column, ...]:
         with self._opened() as (connection, relation):
             return tuple(columns_of(connection, relation))
+
+    def persons(
+        self, schema: Schema, column: PersonColumn, progress: OnRead = unseen
+    ) -> Iterator[Settled | Unsettled]:
+        with self._opened() as (connection, relation), reported(connection, progress):
+            yield from person_blocks(connection, relation, schema, column)
+
+    def rows_a_person(self, column: str) -> RowsAPerson:
+        with self._opened() as (connection, relation):
+            return rows_a_person(connection, relation, column)
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[duckdb.DuckDBPyConnection, Relation]]:
@@ -111,6 +124,7 @@ class CsvFile(TableFile):
     `encoding`, one of `ENCODINGS`.
     """
 
+    title = "CSV"
     suffixes = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
     delimiter: str = ","
     encoding: str = "utf-8"
@@ -170,6 +184,7 @@ class ParquetFile(TableFile):
     write partitioned tables expect.
     """
 
+    title = "Parquet"
     suffixes = (".parquet", ".pq")
 
     def files(self) -> tuple[Path, ...]:

@@ -24,6 +24,7 @@ from equipoise.queries.schema import Schema
 from equipoise_server.datasets.columns import Column
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.packed_codes import counts_of
+from equipoise_server.datasets.persons.groups import PersonColumn, RowsAPerson, Settled, Unsettled
 from equipoise_server.datasets.progress import OnRead, unseen
 from equipoise_server.datasets.spark.description import read_place
 from equipoise_server.datasets.spark.messages import Advance, Answer, Columns, Groups, Refused, Request
@@ -37,6 +38,7 @@ class SparkTable:
     """A table that a file describes. `datasets.source.Source` documents the methods."""
 
     path: Path
+    title: ClassVar[str] = "Spark"
     suffixes: ClassVar[tuple[str, ...]] = (".spark.toml",)
 
     @classmethod
@@ -58,6 +60,17 @@ class SparkTable:
         place, _ = read_place(self.path)
         if place.path is not None and "://" not in place.path and not os.path.exists(place.path):
             raise InvalidArgument("table", "there is nothing at its path")
+
+    def persons(
+        self,
+        schema: Schema,  # noqa: ARG002
+        column: PersonColumn,
+        progress: OnRead = unseen,  # noqa: ARG002
+    ) -> Iterator[Settled | Unsettled]:
+        raise _no_persons(column.name)
+
+    def rows_a_person(self, column: str) -> RowsAPerson:
+        raise _no_persons(column)
 
     def columns(self) -> tuple[Column, ...]:
         answer = self._ask(None, unseen)
@@ -88,6 +101,11 @@ class SparkTable:
         if isinstance(answer, Refused):
             raise InvalidArgument(answer.field, answer.problem)
         return answer
+
+
+def _no_persons(column: str) -> InvalidArgument:
+    problem = "tables that Spark counts cannot be read by persons; register a file, or a table of a database"
+    return InvalidArgument("person", f"{column!r}: {problem}")
 
 
 @contextmanager
