@@ -19,8 +19,6 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.csv_labels import csv_label
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
     import pyarrow
 
 SUFFIXES = (".csv", ".json", ".parquet")
@@ -81,12 +79,12 @@ class Frame:
         """The Arrow PyCapsule interface: a stream of the whole table."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
-    def to_pandas(self) -> pandas.DataFrame:
+    def to_pandas(self) -> Any:
         """Returns a pandas data frame. Needs pandas and the extra `arrow`."""
         _installed("pandas", "pandas")
         return self.to_arrow().to_pandas()
 
-    def to_polars(self) -> polars.DataFrame:
+    def to_polars(self) -> Any:
         """Returns a Polars data frame. Needs polars and the extra `arrow`."""
         return _installed("polars", "polars").DataFrame(self.to_arrow())
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 
-from harness.sql_tables import DAYS, EDGES, LABELS, NUMBERS
-
 from equipoise.queries.schema import Schema
+from harness.sql_tables import DAYS, EDGES, LABELS, NUMBERS
 
 _OPERATORS = ("=", "<>", "!=", "<", "<=", ">", ">=")
 
@@ -37,9 +36,8 @@ def comparison(draw: random.Random) -> str:
             values = ", ".join(literal(draw, name) for _ in range(draw.randint(1, 3)))
             return f"{name} {draw.choice(('', 'NOT '))}IN ({values})"
         case 2 if label:
-            return (
-                f"{name} {draw.choice(('', 'NOT '))}LIKE {draw.choice(("'A%'", "'%_'", "'_b'", "'AA'", "'it''s'"))}"
-            )
+            pattern = draw.choice(("A%", "%_", "_b", "AA", "it''s"))
+            return f"{name} {draw.choice(('', 'NOT '))}LIKE '{pattern}'"
         case 2:
             one, other = literal(draw, name), literal(draw, name)
             return f"{name} {draw.choice(('', 'NOT '))}BETWEEN {one} AND {other}"
@@ -90,7 +88,8 @@ def aggregate(draw: random.Random) -> str:
 def bucket(draw: random.Random) -> str:
     """A CASE to group by."""
     whens = " ".join(f"WHEN {condition(draw, 1)} THEN '{each}'" for each in "abc"[: draw.randint(1, 3)])
-    return f"CASE {whens} {draw.choice(('', "ELSE 'rest' "))}END"
+    otherwise = draw.choice(("", "ELSE 'rest' "))
+    return f"CASE {whens} {otherwise}END"
 
 
 def query(draw: random.Random, schema: Schema) -> str:

@@ -89,7 +89,7 @@ def all_of(parts: tuple[RecordSet, ...]) -> RecordSet:
     """Returns the records that are in every part."""
     if any(part is False for part in parts):
         return False
-    rest = tuple(dict.fromkeys(each for part in parts if part is not True for each in _flat(part, AllOf)))
+    rest = tuple(dict.fromkeys(each for part in parts if not isinstance(part, bool) for each in _flat(part, AllOf)))
     return rest[0] if len(rest) == 1 else AllOf(rest) if rest else True
 
 
@@ -97,7 +97,7 @@ def any_of(parts: tuple[RecordSet, ...]) -> RecordSet:
     """Returns the records that are in one part at least."""
     if any(part is True for part in parts):
         return True
-    rest = tuple(dict.fromkeys(each for part in parts if part is not False for each in _flat(part, AnyOf)))
+    rest = tuple(dict.fromkeys(each for part in parts if not isinstance(part, bool) for each in _flat(part, AnyOf)))
     return rest[0] if len(rest) == 1 else AnyOf(rest) if rest else False
 
 

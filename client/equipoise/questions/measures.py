@@ -141,7 +141,8 @@ class Counting:
     ) -> Iterator[tuple[Measure, Counted]]:
         parts = zip(self._places, self._asked, strict=True)
         for measure, of_measure in itertools.groupby(parts, key=lambda part: part[0][0]):
-            whole = Counted(*(np.zeros(self.shape) for _ in range(3)), np.zeros(self.shape, dtype=np.uint8))
+            values, lows, highs = (np.zeros(self.shape) for _ in range(3))
+            whole = Counted(values, lows, highs, np.zeros(self.shape, dtype=np.uint8))
             for (_, place, names), asked in of_measure:
                 if isinstance(asked, bool):
                     for array in (whole.values, whole.lows, whole.highs):
@@ -150,14 +151,12 @@ class Counting:
                 attributes = [self.schema.attribute(name) for name in names]
                 start = starts[asked]
                 span = slice(start, start + math.prod(each.size for each in attributes))
-                for array, fractions, scale in (
-                    (whole.values, answers.values, records),
-                    (whole.lows, answers.lows, records),
-                    (whole.highs, answers.highs, records),
-                    (whole.methods, answers.methods, 1),
-                ):
-                    cells = fractions[span].reshape([each.size for each in attributes])
-                    array[place] = cells[tuple(slice(_real(each)) for each in attributes)] * scale
+                sizes = [each.size for each in attributes]
+                real = tuple(slice(_real(each)) for each in attributes)
+                whole.values[place] = answers.values[span].reshape(sizes)[real] * records
+                whole.lows[place] = answers.lows[span].reshape(sizes)[real] * records
+                whole.highs[place] = answers.highs[span].reshape(sizes)[real] * records
+                whole.methods[place] = answers.methods[span].reshape(sizes)[real]
             yield measure, whole
 
 

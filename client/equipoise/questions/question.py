@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.frames import Frame
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
 from equipoise.questions.conditions import RecordSet
@@ -22,7 +23,6 @@ from equipoise.questions.expressions import (
     method_label,
 )
 from equipoise.questions.filters import Filter, filter_measures, filtered
-from equipoise.frames import Frame
 from equipoise.questions.group_values import values_of_key
 from equipoise.questions.measures import Counted, Counting, Key, Measure
 
@@ -124,9 +124,12 @@ class Question:
 
     def _flat(self, found: Counted) -> Counted:
         shape, groups = self._counting.shape, self._counting.groups
-        arrays = (found.values, found.lows, found.highs, found.methods)
-        values, lows, highs, methods = (np.broadcast_to(each, shape).reshape(groups) for each in arrays)
-        return Counted(values, lows, highs, methods)
+        return Counted(
+            np.broadcast_to(found.values, shape).reshape(groups),
+            np.broadcast_to(found.lows, shape).reshape(groups),
+            np.broadcast_to(found.highs, shape).reshape(groups),
+            np.broadcast_to(found.methods, shape).reshape(groups),
+        )
 
     def _rows(self, counted: dict[Measure, Counted]) -> NDArray[np.int64]:
         """Which rows are shown, in order."""

@@ -114,7 +114,7 @@ def tree_of(statement: SqlStatement) -> SqlTree:
 
 
 @lru_cache(maxsize=4096)
-def _parsed(template: str) -> list[exp.Expression | None]:
+def _parsed(template: str) -> list[Any]:
     return list(DIALECT.parse(template))
 
 
