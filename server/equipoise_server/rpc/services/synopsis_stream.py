@@ -17,8 +17,8 @@ from equipoise.model.synopsis import CELL_BYTES, Synopsis, SynopsisPart
 from equipoise.v1 import analyst_pb2
 from equipoise.wire.synopsis import synopsis_part_to_message
 from equipoise_server.rounds.analyst_views import AnalystViews
-from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.rounds.store.committed_content import check_synopsis
+from equipoise_server.rounds.store.datasets import dataset_of
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables.round import rounds, synopses
 
@@ -31,7 +31,6 @@ class Synopses:
     """The synopses of the released rounds of one store."""
 
     views: AnalystViews
-    datasets: Datasets
     store: Store
 
     def pages(
@@ -53,9 +52,10 @@ class Synopses:
             raise WrongState(
                 "the round has no synopsis that can be read now: it is not released yet, or there is none"
             )
-        schema = self.datasets.get(record.terms.dataset).schema
         total = self._length(round_id)
         with self.store.read() as connection:
+            # The records are of the version that the round was about, whichever came after it.
+            schema = dataset_of(connection, record).schema
             check_synopsis(connection, round_id)
         if not total:
             raise WrongState(f"the round has no synopsis: the mechanism {record.plan.mechanism} makes none")
