@@ -82,15 +82,13 @@ def test_postgresql_s_columns_without_ids_and_rows_that_do_not_fit_are_refused(
 @pytest.mark.both_stores
 @pytest.mark.parametrize("kind", ["bigint", "uuid", "varchar(40)", 'text COLLATE "und-x-icu"'])
 def test_ids_of_postgresql_are_those_of_a_file(tmp_path: Path, postgresql: Cluster, kind: str) -> None:
-    def id_of(person: int) -> object:
-        return f"00000000-0000-0000-0000-{person:012}" if kind == "uuid" else str(person * 7)
-
-    rows = [(str(id_of(person)), good, 5.0, "x") for person in range(20) for good in "abca"]
+    rows: list[Row] = []
+    for person in range(20):
+        own = f"00000000-0000-0000-0000-{person:012}" if kind == "uuid" else str(person * 7)
+        rows.extend((own, good, 5.0, "x") for good in "abca")
     of_file = written(tmp_path, "parquet", rows)
     with postgresql.database(tmp_path) as url:
-        typed = [(int(row[0]) if kind == "bigint" else row[0], *row[1:]) for row in rows]
-        if kind == "uuid":
-            typed = rows
+        typed = [(int(row[0]), *row[1:]) for row in rows] if kind == "bigint" else rows
         of_table = written(tmp_path, "postgresql", typed, kind, url)  # type: ignore[arg-type]
         for persons in MODES:
             assert counted(of_table, persons) == counted(of_file, persons)
