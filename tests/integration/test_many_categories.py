@@ -87,9 +87,9 @@ def test_hundreds_of_categories_are_counted_alike_everywhere_and_answered(bench:
     told = []
     for place, name in enumerate(names):
         people = "same-as:flights0" if place else "new"
-        caps = (None, None) if place else (CAP, CAP)
+        cap = None if place else CAP
         dataset = f"flights{place}"
-        bench.rounds.datasets.register(dataset, name, schema, *caps, dataset, people=people)
+        bench.rounds.datasets.register(dataset, name, schema, cap, cap, dataset, people=people)
         terms = replace(TERMS, dataset=dataset, shares=shares, mechanism="gaussian", options={})
         round_id = bench.opened(terms)
         submitted = workload_to_bytes(ASKED)

@@ -128,7 +128,7 @@ def _read(path: Path) -> str:
 
 
 # What bins are called that are whole days, months or years; empty where they are called by their ends.
-_SHOWN: Mapping[object, Callable[[date], str]] = {
+_SHOWN: Mapping[str, Callable[[date], str]] = {
     "day": date.isoformat,
     "month": lambda day: day.isoformat()[:7] if day.day == 1 else "",
     "year": lambda day: day.isoformat()[:4] if (day.month, day.day) == (1, 1) else "",
