@@ -15,10 +15,10 @@ from equipoise.errors import InvalidArgument, WrongState
 from equipoise.model.persons import PersonMode, Persons
 from equipoise.model.rounds import Share, Terms
 from equipoise_server.mechanisms.planner import Comparison
-from equipoise_server.rounds import opening
 from equipoise_server.rounds.dataset_endings import delete_dataset, retire_dataset
 from equipoise_server.rounds.dataset_versions import update_dataset
 from equipoise_server.rounds.records import DatasetRecord
+from equipoise_server.rounds.terms.defaults import compare_plans
 
 NOISE = replace(TERMS, mechanism="gaussian", options={})
 # Tables with records of nothing have a category more of each attribute, so a marginal has more cells.
@@ -54,15 +54,13 @@ def delete(bench: Bench) -> None:
 def test_a_round_that_was_planned_for_what_is_not_there_any_more_is_not_opened(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, act: Callable[[Bench], None], problem: str
 ) -> None:
-    plan = opening.compare_plans
-
     def planned_too_late(terms: Terms, dataset: DatasetRecord) -> Comparison:
-        planned = plan(terms, dataset)
+        planned = compare_plans(terms, dataset)
         monkeypatch.undo()
         act(bench)
         return planned
 
-    monkeypatch.setattr(opening, "compare_plans", planned_too_late)
+    monkeypatch.setattr("equipoise_server.rounds.opening.compare_plans", planned_too_late)
     before = bench.rounds.budgets.journal()
     with pytest.raises(WrongState, match=problem):
         bench.rounds.opening.open(NOISE, "open")
