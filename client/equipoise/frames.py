@@ -32,8 +32,8 @@ Values: TypeAlias = Sequence[object] | Numbers
 class Frame:
     """A table of answers: named columns of equal length, of texts, or of numbers, where NaN is no number.
 
-    pandas, Polars, DuckDB and pyarrow take it as it is, by the Arrow PyCapsule interface, where pyarrow is installed:
-    `polars.DataFrame(frame)`.
+    pandas, Polars, DuckDB and pyarrow take it as it is, by the Arrow PyCapsule interface, where pyarrow is
+    installed: `polars.DataFrame(frame)`.
 
     >>> import numpy as np
     >>> frame = Frame({"origin": ["JFK", None], "late": np.array([12.5, np.nan])})

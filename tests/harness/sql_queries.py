@@ -80,7 +80,7 @@ def aggregate(draw: random.Random) -> str:
         case 5:
             return f"COUNT_IF({condition(draw)})"
         case 6:
-            return f"ROUND(100.0 * COUNT_IF({condition(draw)}) / COUNT(*) - 3, {draw.randint(0, 2)})"
+            return f"ROUND(100.0 * COUNT(*) FILTER (WHERE {condition(draw)}) / COUNT(*) - 3, {draw.randint(0, 2)})"
         case _:
             return "COUNT(*)"
 

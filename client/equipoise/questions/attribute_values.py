@@ -1,7 +1,7 @@
 """The values that a category may hold, and what a comparison says of each of them.
 
-A bin holds all numbers from its lower edge up to its upper one, so a condition is about whole bins only if it says the
-same of each number in them. It is tried at every constant of the condition, and between two neighbouring ones.
+A bin holds all numbers from its lower edge up to its upper one, so a condition is about whole bins only if it says
+the same of each number in them. It is tried at every constant of the condition, and between two neighbouring ones.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Attribute
@@ -136,7 +137,7 @@ def _between(low: float, high: float, points: tuple[float, ...]) -> tuple[float,
     """The lower end, each point above it and below the upper one, and a number between any two of all these."""
     inside = [each for each in points if low < each < high]
     ends = [low, *inside, high]
-    middles = [_middle(one, other) for one, other in zip(ends, ends[1:], strict=False)]
+    middles = [_middle(one, other) for one, other in pairwise(ends)]
     kept = [each for each in (*ends[:-1], *middles) if low <= each < high]
     return tuple(kept)
 

@@ -1,7 +1,7 @@
 """Conditions as SQL means them: comparisons that are true, false or neither, where a value is missing.
 
-A workload's predicates are two-valued sets of records. `predicate_of` gives the set for which a condition is *true*:
-missing values are in neither `x >= 5` nor `NOT x >= 5`.
+A workload's predicates are two-valued sets of records. `predicate_of` gives the set for which a condition is
+*true*: missing values are in neither `x >= 5` nor `NOT x >= 5`.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _records(condition: Condition, wanted: bool, schema: Schema) -> RecordSet:
 
 
 def _by_attribute(parts: tuple[Condition, ...], kind: type[Both] | type[Either]) -> list[Condition]:
-    """The parts, those about the same single attribute joined: together they may fall on edges where one does not."""
+    """The parts, those about one and the same attribute joined: together they may fall on edges."""
     single: dict[str, list[Condition]] = {}
     others: list[Condition] = []
     for part in parts:

@@ -25,13 +25,13 @@ from equipoise.questions.filters import Filter
 from equipoise.questions.measures import Key
 from equipoise.questions.question import Order, Output, Question, columns_of
 from equipoise.questions.sql_cases import buckets_of
+from equipoise.questions.sql_clauses import limit_of, table_of
 from equipoise.questions.sql_conditions import ConditionReader
 from equipoise.questions.sql_numbers import NumberReader
 from equipoise.questions.sql_text import SqlStatement, statements_of
 from equipoise.questions.sql_tree import SqlTree, tree_of
 
 MAX_PARTS = 4_096  # statements of one question
-MAX_LIMIT = 1 << 40
 
 
 def questions_from_sql(text: str, schema: Schema, table: str = "") -> tuple[Question, ...]:
@@ -72,7 +72,7 @@ class _Select:
         if not isinstance(select, exp.Select):
             tree.unknown(select, "this place, which takes SELECT")
         tree.take(select, "expressions", "from_", "where", "group", "having", "order", "limit")
-        table, names = self._from(select)
+        table, names = table_of(tree, select, self.table)
         conditions = ConditionReader(tree, self.schema, names)
         where = select.args.get("where")
         records: RecordSet = True
@@ -92,31 +92,13 @@ class _Select:
             outputs,
             self._having(select, numbers),
             tuple(self._order(select, keys, outputs, numbers)),
-            self._limit(select),
+            limit_of(tree, select),
             tree.statement.explain,
         )
         names_of_columns = columns_of(question)
         if len(set(map(str.lower, names_of_columns))) < len(names_of_columns):
             tree.refuse(select.expressions[-1], "two columns have the same name; name one by AS")
         return question
-
-    def _from(self, select: exp.Expression) -> tuple[str, tuple[str, ...]]:
-        """The name of the table, and all names that its attributes may stand behind."""
-        clause = select.args.get("from_")
-        if clause is None:
-            self.tree.refuse(select, "FROM is missing")
-        self.tree.take(clause, "this")
-        if not isinstance(clause.this, exp.Table) or not isinstance(clause.this.this, exp.Identifier):
-            self.tree.unknown(clause.this, "FROM, which names a dataset")
-        self.tree.take(clause.this, "this", "alias")
-        self.tree.take(clause.this.this, "this", "quoted")
-        name, alias = clause.this.name, clause.this.args.get("alias")
-        if self.table and name.lower() != self.table.lower():
-            self.tree.refuse(clause.this, f"{name!r} is not the dataset here, which is {self.table!r}")
-        if alias is None:
-            return name, (name,)
-        self.tree.take(alias, "this")
-        return name, (alias.name,)
 
     def _alias(self, node: exp.Expression) -> tuple[exp.Expression, str]:
         """An expression of SELECT, and the name that AS gives it; empty for none."""
@@ -247,15 +229,3 @@ class _Select:
                     return output.expression
         place = self._place(node, keys, numbers.conditions)
         return numbers.read(node) if place is None else GroupValue(place)
-
-    def _limit(self, select: exp.Expression) -> int | None:
-        limit = select.args.get("limit")
-        if limit is None:
-            return None
-        if not isinstance(limit, exp.Limit):
-            self.tree.unknown(limit, "LIMIT")
-        self.tree.take(limit, "expression")
-        number = self.tree.number(limit.expression)
-        if number is None or not number.is_integer() or not 0 <= number <= MAX_LIMIT:
-            self.tree.refuse(limit, "LIMIT takes a whole number")
-        return int(number)

@@ -51,7 +51,7 @@ class ConditionReader:
         return self.records_of(condition, node)
 
     def records_of(self, condition: Condition, node: exp.Expression) -> RecordSet:
-        """Returns the records for which what was read of `node` is true. Raises `InvalidArgument` with its place."""
+        """Returns the records for which what was read of `node` is true. Raises `InvalidArgument`."""
         try:
             return predicate_of(condition, self.schema)
         except InvalidArgument as error:
@@ -73,7 +73,7 @@ class ConditionReader:
         if len(alike) == 1:
             return self.schema.attribute(alike[0])
         problem = "is any of several attributes; write it as the schema does" if alike else "is no attribute"
-        self.tree.refuse(node, f"{name!r} {problem}; there are {', '.join(self.schema.names[:12])}")
+        return self.tree.refuse(node, f"{name!r} {problem}; there are {', '.join(self.schema.names[:12])}")
 
     def read(self, node: exp.Expression) -> Condition:
         """Returns a condition. Raises `InvalidArgument` for what cannot be asked."""
@@ -180,7 +180,7 @@ class ConditionReader:
             self.tree.take(what, "this")
             inner = self.read(node.this)
             return self._turned(node, IsTrue(inner if what.this else Negated(inner)))
-        self.tree.unknown(what, "IS, which takes NULL, TRUE or FALSE")
+        return self.tree.unknown(what, "IS, which takes NULL, TRUE or FALSE")
 
     def _constant(self, attribute: Attribute, operator: str, node: exp.Expression) -> Constant:
         """What the attribute is compared with. Raises `InvalidArgument` where it is of another type."""

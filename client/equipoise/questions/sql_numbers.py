@@ -81,7 +81,7 @@ class NumberReader:
         if isinstance(node, exp.Paren):
             self.tree.take(node, "this")
             return self.filter(node.this)
-        self.tree.unknown(node, "HAVING, which compares numbers; conditions on attributes belong in WHERE")
+        return self.tree.unknown(node, "HAVING, which compares numbers; conditions on attributes belong in WHERE")
 
     def _inner(self, node: exp.Expression) -> Expression:
         self.tree.take(node, "this")
@@ -135,7 +135,7 @@ class NumberReader:
             return self._number_of(self._ones(node.this), among)
         if isinstance(node, exp.Avg):
             return self._share(node, among)
-        self.tree.unknown(node, "FILTER, which belongs to COUNT or SUM")
+        return self.tree.unknown(node, "FILTER, which belongs to COUNT or SUM")
 
     def _number_of(self, records: RecordSet, among: RecordSet) -> Expression:
         return Count(Measure(all_of((among, records))))
@@ -157,9 +157,9 @@ class NumberReader:
             attribute = self.conditions.attribute(node)
             condition: Condition = Negated(IsMissing(attribute.name))
             return self.conditions.records_of(condition, node)
-        if isinstance(node, exp.Case):
-            return self._case(node, lambda value: value is not None)[0]
-        self.tree.unknown(node, "COUNT")
+        if not isinstance(node, exp.Case):
+            self.tree.unknown(node, "COUNT")
+        return self._case(node, lambda value: value is not None)[0]
 
     def _ones(self, node: exp.Expression) -> RecordSet:
         """The records for which what is summed is 1; for all others it must be 0 or NULL."""

@@ -1,7 +1,7 @@
 """What `sqlglot` makes of a statement, read so that nothing of it is passed over.
 
-Whoever reads a node says which of its arguments it understands (`SqlTree.take`). Anything else that the parser has put
-there is refused, so that a clause which this version does not know is never dropped in silence.
+Whoever reads a node says which of its arguments it understands (`SqlTree.take`). Anything else that the parser has
+put there is refused, so that a clause which this version does not know is never dropped in silence.
 """
 
 from __future__ import annotations
