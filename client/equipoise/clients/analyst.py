@@ -1,11 +1,4 @@
-"""What an analyst does: look, submit, wait, read results.
-
-with Client.from_profile("profiles/AA") as client:
-    receipt = client.submit(round_id, statements)
-    client.wait(round_id)
-    for answer in client.results(round_id, statements):
-        print(answer.value, answer.low, answer.high)
-"""
+"""What an analyst does: look, submit, wait, read results."""
 
 from __future__ import annotations
 
@@ -145,7 +138,9 @@ class Client(ResultsClient):
     def sql(self, round_id: str, text: str) -> Questions:
         """Translates SQL about the table of a round or session. Nothing is sent but a look at the schema.
 
-        Submit `statements` of what is returned; `frames` then gives a table for each question.
+        Args:
+            round_id: the round or session.
+            text: one SELECT or several, parted by `;`.
 
         Raises:
             InvalidArgument: naming line and column, what cannot be asked, and what to do instead.
@@ -154,6 +149,11 @@ class Client(ResultsClient):
 
     def frames(self, round_id: str, questions: Questions, *, fractions: bool = False) -> tuple[Frame, ...]:
         """Returns a table for each question: of a released round, or by asking them in a session, after all others.
+
+        Args:
+            round_id: the round or session.
+            questions: those whose statements were submitted to the round.
+            fractions: whether counts are shown as fractions of the records.
 
         Raises:
             VerificationFailed: other statements were submitted to the round. Other errors: as `results` and `ask`.

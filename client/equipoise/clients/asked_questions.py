@@ -16,7 +16,16 @@ if TYPE_CHECKING:
 
 
 def translated(client: Client, round_id: str, text: str) -> Questions:
-    """Returns the questions of a text, about the table of a round or session; see `Client.sql`."""
+    """Returns the questions of a text, about the table of a round or session.
+
+    Args:
+        client: the analyst's.
+        round_id: the round or session.
+        text: one SELECT or several.
+
+    Raises:
+        InvalidArgument: what cannot be asked, or sqlglot is not installed.
+    """
     try:
         from equipoise.questions.sql import questions_from_sql  # noqa: PLC0415 - optional
     except ModuleNotFoundError:
@@ -26,7 +35,17 @@ def translated(client: Client, round_id: str, text: str) -> Questions:
 
 
 def answered(client: Client, round_id: str, questions: Questions, *, fractions: bool) -> tuple[Frame, ...]:
-    """Returns the answers to questions that were asked; see `Client.frames`."""
+    """Returns the answers to questions that were asked.
+
+    Args:
+        client: the analyst's.
+        round_id: the round or session.
+        questions: those that were submitted, or that are now asked in a session.
+        fractions: whether counts are shown as fractions of the records.
+
+    Raises:
+        VerificationFailed: other statements were submitted to the round.
+    """
     shown = client.round(round_id)
     records = client.dataset(shown.terms.dataset, shown.dataset_version).records
     results = None

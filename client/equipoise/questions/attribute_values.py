@@ -90,7 +90,13 @@ def compared(attribute: Attribute, value: object, operator: str, constant: Const
 
 
 def undecided(attribute: Attribute, place: int, constants: tuple[Constant, ...]) -> InvalidArgument:
-    """Returns the refusal of a condition that part of a category's records satisfy, or may satisfy."""
+    """Returns the refusal of a condition that part of a category's records satisfy, or may satisfy.
+
+    Args:
+        attribute: which the condition is about.
+        place: the category's.
+        constants: all that the attribute is compared with.
+    """
     label = attribute.categories[place]
     if place >= attribute.bins or not attribute.edges:
         others = "values outside of the bins" if attribute.edges else "values that are not listed"

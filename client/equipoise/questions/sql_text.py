@@ -64,7 +64,13 @@ class SqlStatement:
 
 
 def refuse(text: str, position: int, problem: str) -> NoReturn:
-    """Raises `InvalidArgument` that names the line and column of a position in the text."""
+    """Raises `InvalidArgument` that names the line and column of a position in the text.
+
+    Args:
+        text: all that was written.
+        position: in characters, from 0.
+        problem: what is wrong there, and what to do instead.
+    """
     line = text.count("\n", 0, position) + 1
     column = position - (text.rfind("\n", 0, position) + 1) + 1
     raise InvalidArgument(f"sql, line {line}, column {column}", problem)
