@@ -107,9 +107,10 @@ def query(draw: random.Random, schema: Schema) -> str:
         text += " GROUP BY " + ", ".join(map(str, range(1, 1 + len(keys) + len(cases))))
         text += " HAVING COUNT(*) > 0"
         if draw.random() < 0.4:
-            text += (
-                f" AND ({aggregate(draw)} {draw.choice(('>', '<=', '<>'))} {draw.randint(0, 20)} OR COUNT(*) > 9)"
+            few = (
+                f"COUNT(*) FILTER (WHERE {condition(draw)}) {draw.choice(('>', '<=', '<>'))} {draw.randint(0, 20)}"
             )
+            text += f" AND ({few} OR COUNT(*) > 9)"
         if draw.random() < 0.5:
             places = range(1, 1 + len(keys) + len(cases))
             turned = draw.choice(("", " DESC", " ASC NULLS FIRST", " DESC NULLS FIRST"))
