@@ -61,7 +61,9 @@ def test_a_record_costs_at_most_its_charge(case: DataCase, fraction: float) -> N
 def test_answers_below_0_and_above_all_records_are_outcomes_of_their_own() -> None:
     for law in itertools.chain.from_iterable(ANSWERS.laws()):
         told = {shown[0] for shown in law}
-        assert len([value for value in told if value < 0]) == len([value for value in told if value > ONE]) == BEYOND
+        assert (
+            len([value for value in told if value < 0]) == len([value for value in told if value > ONE]) == BEYOND
+        )
 
 
 def test_which_way_tests_are_counted() -> None:
