@@ -290,6 +290,18 @@ def test_an_answer_that_is_missing_from_the_store_is_data_loss_and_is_not_given_
     assert len(answered(bench)) == 4
 
 
+def test_what_is_answered_after_a_stream_was_attached_is_not_told_twice(on_sqlite: Bench) -> None:
+    """Its caller asks again what it was not told to be answered, and takes each answer once."""
+    session_id = on_sqlite.sessions.open(ONLINE, "open").id
+    ask(attached(on_sqlite, "ann", session_id), 1, COLOUR == "red")
+    stream = attached(on_sqlite, "ann", session_id)
+    assert stream.answered == 1
+    second = ask(stream, 2, COLOUR == "green")
+    assert [each.sequence for each in stream.stored(0, 10)] == [1]
+    assert stream.stored(1, 10) == []
+    assert attached(on_sqlite, "ann", session_id).stored(1, 10) == [second]
+
+
 def test_an_older_copy_of_the_store_is_not_asked_once_more(on_sqlite: Bench) -> None:
     bench = on_sqlite
     session_id = bench.sessions.open(ONLINE, "open").id
