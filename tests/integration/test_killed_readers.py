@@ -99,6 +99,8 @@ def test_a_reading_of_a_database_that_ends_early_is_repeated(
         waiting = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
         on_sqlite.rounds.lifecycle.run(round_id, "run")
         wait_until(lambda: holder.execute(waiting).scalar_one() == 1)
+        # What operators are told while a database is read, which does not say how far it is.
+        wait_until(lambda: on_sqlite.rounds.views.progress(round_id).phase == "load")
         before = on_sqlite.charged()
         end(on_sqlite, round_id, database)
         progress = on_sqlite.wait(round_id, WAIT_SECONDS)
