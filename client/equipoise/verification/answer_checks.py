@@ -22,7 +22,13 @@ from equipoise.wire.results import chunk_from_bytes
 
 # Ways of answering that only sessions have, and those that none has.
 OF_SESSIONS = (AnswerMethod.HYPOTHESIS,)
-IN_SESSIONS = (*OF_SESSIONS, AnswerMethod.MEASURED, AnswerMethod.GAUSSIAN, AnswerMethod.LAPLACE, AnswerMethod.UNCERTIFIED)
+IN_SESSIONS = (
+    *OF_SESSIONS,
+    AnswerMethod.MEASURED,
+    AnswerMethod.GAUSSIAN,
+    AnswerMethod.LAPLACE,
+    AnswerMethod.UNCERTIFIED,
+)
 OF_ROUNDS = tuple(set(AnswerMethod) - set(IN_SESSIONS))
 
 
