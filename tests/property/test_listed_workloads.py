@@ -10,6 +10,7 @@ import pytest
 from harness.naive_workloads import RECORDS, SCHEMA, Linear, naive_matrix, seeds, workloads
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from equipoise.queries import listed_workload, packed_boxes, record_list
 from equipoise.queries.combination import Combination
@@ -100,18 +101,20 @@ def test_attributes_of_many_categories_and_vectors_are_read_alike() -> None:
     schema = type(SCHEMA)(
         tuple(type(SCHEMA.attributes[0])(name, tuple(map(str, range(size)))) for name in ("a", "b"))
     )
-    asked = [
-        attribute("a").isin(list(map(str, own))) & attribute("b").isin(list(map(str, other)))
-        for own, other in zip(numbers, reversed(numbers), strict=True)
-    ]
+    asked: list[Linear] = []
+    rows: list[NDArray[np.bool_]] = []
+    for own, other in zip(numbers, reversed(numbers), strict=True):
+        one, two = attribute("a").isin(list(map(str, own))), attribute("b").isin(list(map(str, other)))
+        asked += [one & two, one | two]  # the latter is all records less a box: a coefficient of -1
+        inside = np.isin(codes[0], own), np.isin(codes[1], other)
+        rows += [inside[0] & inside[1], inside[0] | inside[1]]
+    matrix = np.array(rows, dtype=np.int64)
     with treated("boxes"):
         listed = ListedWorkload(compile_workload(asked, schema), RecordList(schema.sizes, codes))
-        weights = generator.integers(0, 1000, 1000)
-        naive = [
-            int(weights[np.isin(codes[0], own) & np.isin(codes[1], other)].sum())
-            for own, other in zip(numbers, reversed(numbers), strict=True)
-        ]
-        assert listed.counts(weights).tolist() == naive
+        weights = generator.integers(0, 1000, (1000,))
+        assert listed.counts(weights).tolist() == (matrix @ weights).tolist()
+        coefficients = generator.integers(-1000, 1000, (len(asked),))
+        assert listed.transpose(coefficients).tolist() == (coefficients @ matrix).tolist()
 
 
 def test_what_does_not_fit_the_list_is_refused() -> None:

@@ -15,18 +15,21 @@ Formal guarantees: with q(x) in {0, 1} the value of query q at universe cell x,
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.queries.box_terms import EXACT, Terms, Vectors, check_total
-from equipoise.queries.marginal_tables import Axes, AxisSets, Table, marginal_tables, spread_sums
+from equipoise.queries.marginal_tables import Axes, AxisSets
 from equipoise.queries.marginals import MarginalRange, Marginals
 from equipoise.queries.restricted_tables import RestrictedTables
+from equipoise.queries.universe_sums import (
+    combine_over_universe,
+    combine_some_over_universe,
+    sum_over_universe,
+)
 
 MAX_WEIGHT = 256  # sum of |coefficients| of one predicate's boxes
 MAX_COEFFICIENTS = EXACT // MAX_WEIGHT  # 2^45: keeps every partial sum of `transpose` within 2^53
@@ -96,14 +99,14 @@ class CompiledWorkload:
         if histogram.shape != (self.size,):
             raise ValueError(f"the histogram must have {self.size} cells")
         check_total(histogram, EXACT)
-        return self._sum_up(histogram.astype(np.int64, copy=False))
+        return sum_over_universe(self, histogram.astype(np.int64, copy=False))
 
     def expectations(self, distribution: NDArray[np.float64]) -> NDArray[np.float64]:
         """Applies every query to a float64[|X|] distribution: float64[k], to the rounding of its sums.
 
         A function of private outputs or public things only: floating sums differ a little between machines.
         """
-        return self._sum_up(distribution.astype(np.float64, copy=False))
+        return sum_over_universe(self, distribution.astype(np.float64, copy=False))
 
     def record_counts(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums every query over records given as universe cells, int64[B], maybe repeated: int64[k]."""
@@ -136,13 +139,13 @@ class CompiledWorkload:
             raise ValueError(f"there must be {self.query_count} coefficients")
         check_total(coefficients, MAX_COEFFICIENTS)
         universe = np.zeros(self.size, dtype=np.int64)
-        self._combine(coefficients, universe)
+        combine_over_universe(self, coefficients, universe)
         return universe
 
     def combination(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """`transpose` of float64[k] coefficients: float64[|X|], to the rounding of its sums, as `expectations`."""
         universe = np.zeros(self.size, dtype=np.float64)
-        self._combine(coefficients, universe)
+        combine_over_universe(self, coefficients, universe)
         return universe
 
     def transpose_sparse(self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -152,18 +155,8 @@ class CompiledWorkload:
         if len(queries) and not 0 <= int(queries.min()) <= int(queries.max()) < self.query_count:
             raise ValueError(f"queries must be at least 0 and below {self.query_count:,}")
         check_total(coefficients, MAX_COEFFICIENTS)
-        parts: defaultdict[Axes, list[Callable[[], Table]]] = defaultdict(list)
-        for group in self.groups:
-            rows, weights = group.weighted_rows(queries, coefficients)
-            if len(rows):
-                parts[group.axes].append(partial(group.table, rows, weights, self.vectors))
-        for axes, whole in self.marginal_queries.sparse_tables(queries, coefficients).items():
-            parts[axes].append(partial(np.asarray, whole))
-        for each in self.restricted:
-            if len(each.tables_of(queries)[0]):
-                parts[each.table_axes].append(partial(each.sparse_table, queries, coefficients, self.vectors))
         universe = np.zeros(self.size, dtype=np.int64)
-        spread_sums(parts, universe.reshape(self.schema_sizes))
+        combine_some_over_universe(self, queries, coefficients, universe)
         return universe
 
     def statement_sensitivity(self, statement: int) -> int:
@@ -233,34 +226,3 @@ class CompiledWorkload:
         """
         l1 = self.l1_sensitivity
         return (float(l1), math.nextafter(math.sqrt(l1), math.inf), 1.0) if l1 else (0.0, 0.0, 0.0)
-
-    def _sum_up(self, cells: Table) -> Table:
-        """Returns every query's sum over `cells`, [|X|]: [k], of their type."""
-        result = np.zeros(self.query_count, dtype=cells.dtype)
-        groups = {group.axes: group for group in self.groups}
-        marginals = self.marginal_queries.queries_by_axes
-        restricted: dict[Axes, list[RestrictedTables]] = defaultdict(list)
-        for each in self.restricted:
-            restricted[each.table_axes].append(each)
-        wanted = groups.keys() | marginals.keys() | restricted.keys()
-        for axes, table in marginal_tables(cells.reshape(self.schema_sizes), wanted):
-            if axes in groups:
-                np.add.at(result, groups[axes].queries, groups[axes].counts(table, self.vectors))
-            if axes in marginals:
-                result[marginals[axes]] = table
-            for each in restricted.get(axes, ()):
-                each.add_counts(table, self.vectors, result)
-        return result
-
-    def _combine(self, coefficients: Table, universe: Table) -> None:
-        """Adds the combination of all queries, with coefficients [k], to `universe`, [|X|], of the same type."""
-        parts: defaultdict[Axes, list[Callable[[], Table]]] = defaultdict(list)
-        for group in self.groups:
-            weights = coefficients[group.queries] * group.coefficients
-            rows = np.flatnonzero(weights)
-            parts[group.axes].append(partial(group.table, rows, weights[rows], self.vectors))
-        for axes, queries in self.marginal_queries.queries_by_axes.items():
-            parts[axes].append(partial(coefficients[queries].sum, axis=0))
-        for each in self.restricted:
-            parts[each.table_axes].append(partial(each.table, coefficients, self.vectors))
-        spread_sums(parts, universe.reshape(self.schema_sizes))

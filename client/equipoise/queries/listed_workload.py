@@ -26,9 +26,7 @@ from equipoise.queries.packed_boxes import PackedBoxes, selected_sums, unpacked
 from equipoise.queries.record_list import RecordList
 from equipoise.queries.restricted_tables import RestrictedTables
 
-BOXES_A_TABLE = (
-    16  # over the same attributes: from here on a table of these is cheaper than every box at every record
-)
+BOXES_A_TABLE = 16  # over the same attributes: so many are cheaper by a table than each at every record
 CELLS_A_RECORD = 1 / 2  # of such a table, at most
 BLOCK = 1 << 13  # records whose boxes are read together
 T = TypeVar("T")
