@@ -145,7 +145,7 @@ def test_what_no_prior_can_be_measured_of_is_refused() -> None:
 
 def test_a_prior_is_planned_for_any_width_and_costs_what_its_support_does() -> None:
     wide, wider = (plan_prior(setting_of((2,) * attributes), RHO) for attributes in (30, 60))
-    assert wide.universe == wider.universe == RECORDS
+    assert wide.support == wider.support == RECORDS
     assert 0.9 < wide.rho / RHO <= 1
     assert wide.memory_bytes() < wider.memory_bytes() < 2**30
 
