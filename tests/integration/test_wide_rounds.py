@@ -105,7 +105,9 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Released]:
             operator.release(round_id)
             clients["ann"].wait(round_id)
         for mechanism in ("equilibrium", "histogram"):
-            with pytest.raises(InvalidArgument, match=r"about 2\^39 possible records; .*; take projection, pooled, gaussian"):
+            with pytest.raises(
+                InvalidArgument, match=r"about 2\^39 possible records; .*; take projection, pooled, gaussian"
+            ):
                 operator.open(Terms("wide", shares, BUDGET, BUDGET, mechanism=mechanism))
         yield Released(directory, rounds)
 

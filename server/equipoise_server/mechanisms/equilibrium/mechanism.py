@@ -99,7 +99,7 @@ class Equilibrium:
             )
         if begun is not None:
             cells = np.concatenate([cells, begun.prior_records])
-        synopsis = Synopsis(cells)
+        synopsis = Synopsis.of_cells(cells, setting.axes)
         synopsis_counts = SynopsisCounts(synopsis.counts(together), len(synopsis))
         if begun is not None:
             return Outcome(certify_all(begun, present, counts, synopsis_counts, seed, progress), synopsis)

@@ -16,8 +16,9 @@ from sqlalchemy import Connection, bindparam, select
 from equipoise.accounting import Cost
 from equipoise.errors import DataLoss
 from equipoise.model.rounds import RoundState, Share
-from equipoise.model.synopsis import CELL_BYTES
+from equipoise.model.synopsis import record_bytes
 from equipoise.model.times import to_microseconds
+from equipoise.queries.schema import Schema
 from equipoise.records.item_parts import (
     NOTHING_CHARGED,
     RecordedSession,
@@ -192,7 +193,11 @@ def _released(connection: Connection, moved: RoundRecord, now: datetime) -> None
     assert moved.release_time is not None
     cells = read_synopsis(connection, moved.id)
     sealed_root = record_root(connection, Kind.ROUND_SEALED, round_id=moved.id)
-    synopsis = RecordedSynopsis(synopsis_digest(cells), len(cells) // CELL_BYTES) if cells else None
+    schema = connection.execute(
+        select(datasets.c.schema).where(datasets.c.name == moved.terms.dataset)
+    ).scalar_one()
+    each = record_bytes(Schema.from_json(schema).sizes)
+    synopsis = RecordedSynopsis(synopsis_digest(cells), len(cells) // each) if cells else None
     measured = read_measured(connection, moved.id)
     measurement = sha256(measured).digest() if measured else None
     public = ReleaseItem(moved.id, sealed_root, to_microseconds(moved.release_time), synopsis, measurement)
