@@ -14,13 +14,15 @@ compile() {
 }
 
 base=(pyproject.toml --extra server --extra arrow --extra postgres --group build)
+engines=(--extra spark --extra snowflake --extra bigquery --extra databricks --extra trino --group engines)
 groups=(test lint protos hooks)
 
-cat requirements/{base,test,lint,protos,hooks}.txt 2>/dev/null | sed '/^ /d; s/ *\\$//' | sort -u > "$all" || true
+cat requirements/{base,test,lint,protos,hooks,engines}.txt 2>/dev/null | sed '/^ /d; s/ *\\$//' | sort -u > "$all" || true
 # shellcheck disable=SC2086  # LOCK holds several words
-compile "${base[@]}" "${groups[@]/#/--group=}" ${LOCK:-} --output-file "$all"
+compile "${base[@]}" "${engines[@]}" "${groups[@]/#/--group=}" ${LOCK:-} --output-file "$all"
 compile "${base[@]}" --constraint "$all" --output-file requirements/base.txt
 for group in "${groups[@]}"; do
   compile --group "$group" --constraint "$all" --output-file "requirements/$group.txt"
 done
+compile pyproject.toml "${engines[@]}" --constraint "$all" --output-file requirements/engines.txt
 compile --group demo --no-deps --output-file requirements/demo.txt

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 from harness.audit_size import FAST, QUICK, SIZES, AuditSize
+from harness.engines import engines_are_here
 from harness.faults.preloading import UNTOLD, can_preload
 from harness.stores import KINDS, MISSING, Cluster, cluster, sqlite_file
 from hypothesis import HealthCheck, is_hypothesis_test, settings
@@ -49,6 +50,13 @@ collect_ignore = (
 )
 if not can_preload():
     collect_ignore.append("hostile/faults")
+if not engines_are_here():
+    collect_ignore += [
+        "unit/datasets/test_dialects.py",
+        "unit/datasets/test_spark.py",
+        "unit/datasets/test_spark_faults.py",
+        "integration/test_spark_rounds.py",
+    ]
 
 # The same examples every time, so that a run of the tests means the same everywhere; `explore` looks for new ones.
 settings.register_profile(

@@ -3,6 +3,9 @@
 python tools/count_lines.py                    of this tree
 python tools/count_lines.py --revision REV     of a git revision
 python tools/count_lines.py --tree PATH        of another tree
+
+Rebuilding the tree took the two packages from 41,906 lines (66ae6ba0) to 38,265 (99ea822b); 3,221 lines of the
+difference are in the lab. What has been added since is features.
 """
 
 from __future__ import annotations

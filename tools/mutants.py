@@ -1,13 +1,14 @@
 """Breaks the code on purpose, one small fault at a time, and sees whether the tests that are named for it notice.
 
-    python tools/mutants.py                  all mutants of `tools/mutants.toml`, one after another
+    python tools/mutants.py                  all mutants of `tools/mutants.toml`, each core one at a time
     python tools/mutants.py --only WORDS     those whose name, file or origin has these words
     python tools/mutants.py --check          only compares the list with the tree; no test is run
     python tools/mutants.py --table          prints the table of `docs/mutants.md`
 
-Every mutant is applied alone, in a temporary copy of the tree's files; the tree itself is never written. First the
-named tests must pass on the copy as it is. Then each mutant's own tests run, and one of them must fail. Exit code
-1: a mutant survived; 2: the list does not fit the tree, or tests fail without any mutant.
+Every mutant is applied alone, in a temporary copy of the tree's files, of which each core has one; the tree itself
+is never written. First the named tests must pass on the copies as they are. Then each mutant's own tests run, and
+one of them must fail. Exit code 1: a mutant survived; 2: the list does not fit the tree, or tests fail without any
+mutant.
 
 A mutant is a table of the list: `name`, how a promise breaks; `file`; `find`, a text that stands once in it;
 `replace`; `origin`, who found it; and `tests`, the ids of tests, or `equal`, why nothing that can be seen changes.
@@ -19,6 +20,7 @@ import argparse
 import ast
 import importlib
 import importlib.util
+import multiprocessing
 import os
 import re
 import shutil
@@ -26,9 +28,11 @@ import signal
 import subprocess
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 
@@ -176,30 +180,52 @@ def verdict_on(mutant: Mutant, tree: Path) -> tuple[bool, str]:
     return True, f"caught by {found[1]}"
 
 
-def try_all(mutants: Sequence[Mutant], tree: Path) -> int:
-    """Try mutants one after another, a line for each; return the exit code."""
+def own_copy(tree: Path, directory: Path) -> Path:
+    """Return this process's copy of the tree, which is made when it is first asked for."""
+    copy = directory / str(os.getpid())
+    if not copy.exists():
+        copy.mkdir()
+        copy_of(tree, copy)
+    return copy
+
+
+def try_all(mutants: Sequence[Mutant], tree: Path, jobs: int) -> int:
+    """Try mutants, so many at a time, and print a line for each; return the exit code."""
     equal = [each for each in mutants if each.equal]
     trying = [each for each in mutants if not each.equal]
+    tests = sorted({test for each in trying for test in each.tests})
     if len(trying) > 1:  # for one alone it would take longer than it saves
         load_libraries()
     survived = 0
-    with TemporaryDirectory(prefix="mutants-") as directory:
-        copy = Path(directory)
-        copy_of(tree, copy)
-        tests = sorted({test for each in trying for test in each.tests})
+    with (
+        TemporaryDirectory(prefix="mutants-") as directory,
+        ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as workers,
+    ):
+        here = partial(own_copy, tree, Path(directory))
         print(f"{len(tests)} tests without any mutant ...", flush=True)
-        code, told = run_tests(copy, tests) if tests else (0, "")
-        if code:
-            print(told)
-            return 2
-        for number, mutant in enumerate(trying, 1):
-            caught, words = verdict_on(mutant, copy)
+        parts = [part for first in range(jobs) if (part := tests[first::jobs])]
+        for code, told in workers.map(partial(_tested, here), parts):
+            if code:
+                print(told)
+                return 2
+        trials = {workers.submit(_tried, here, mutant): mutant for mutant in trying}
+        for number, done in enumerate(as_completed(trials), 1):
+            caught, words = done.result()
             survived += not caught
+            mutant = trials[done]
             print(f"{number:>3}/{len(trying)} {mutant.name} ({mutant.file}): {words}", flush=True)
     for mutant in equal:
         print(f"equal   {mutant.name} ({mutant.file}): {mutant.equal}")
     print(f"{len(trying) - survived} of {len(trying)} caught, {survived} survived; {len(equal)} change nothing")
     return 1 if survived else 0
+
+
+def _tested(copy: Callable[[], Path], tests: Sequence[str]) -> tuple[int, str]:
+    return run_tests(copy(), tests)
+
+
+def _tried(copy: Callable[[], Path], mutant: Mutant) -> tuple[bool, str]:
+    return verdict_on(mutant, copy())
 
 
 def table(mutants: Sequence[Mutant]) -> str:
@@ -217,6 +243,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tree", type=Path, default=ROOT, help="the tree to break a copy of")
     parser.add_argument("--only", default="", help="words of a name, a file or an origin")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many are tried at a time")
     parser.add_argument("--check", action="store_true", help="run no test")
     parser.add_argument("--table", action="store_true", help="print the page's table")
     arguments = parser.parse_args()
@@ -230,7 +257,7 @@ def main() -> int:
     if arguments.table:
         print(table(mutants))
     elif not arguments.check:
-        return try_all(mutants, arguments.tree)
+        return try_all(mutants, arguments.tree, arguments.jobs)
     return 0
 
 

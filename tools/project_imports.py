@@ -50,7 +50,7 @@ from equipoise_server.mechanisms.interface import Outcome, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.database_question import database_of
 from equipoise_server.mechanisms.online.interface import play
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism
-from equipoise_server.rounds.datasets import AccountingMethod
+from equipoise_server.rounds.new_datasets import AccountingMethod
 from equipoise_server.rounds.store.results import read_synopsis
 from equipoise_server.workers.round_worker import serve_job
 from equipoise_server.workers.session_worker import serve_session

@@ -53,10 +53,10 @@ def read_changes() -> tuple[Change, ...]:
 
 def report(*, with_files: bool) -> None:
     """Print a line a change."""
-    print(f"{'what is added':28}{'files':>6}{'limit':>7}{'before':>10}  {'how it was counted':18}the change")
+    print(f"{'what is added':28}{'files':>6}{'limit':>7}{'before':>10}  {'how it was counted':20}the change")
     for change in read_changes():
         count = len(change.files)
-        print(f"{change.kind:28}{count:>6}{change.limit:>7}{change.before:>10}  {change.how:18}{change.title}")
+        print(f"{change.kind:28}{count:>6}{change.limit:>7}{change.before:>10}  {change.how:20}{change.title}")
         if with_files:
             for path in change.files:
                 print(f"    {path}")

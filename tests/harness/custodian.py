@@ -39,6 +39,7 @@ BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 SHARE = {"statements": 4, "queries": 12, "sensitivity": 0, "support": 0, "ways": 0}
 ORDER = 9.0  # at which the data's accounts count
 GRID_SECONDS = 60
+EACH_ROW = {"mode": "rows", "records": 1}
 SESSION = {"ending": "stop", "length": 8}
 
 
@@ -52,6 +53,7 @@ class Custodian(AdmittingCustodian):
         self.promised: dict[str, Any] = {}  # what receipts promise instead of what is on record
         self.unprotected: set[str] = set()  # sessions without an analyst budget
         self.dataset = self.account = "shop"  # of the next rounds, and which account they are charged to
+        self.versions: dict[str, int] = {}  # of datasets that have another one than the first
 
     def register(
         self,
@@ -61,16 +63,25 @@ class Custodian(AdmittingCustodian):
         create_time: int | None = None,
         people: str = "new",
         account: str = "",
+        version: int = 1,
     ) -> None:
         """`people`: whose they are; new ones are given an account. `account`: the recorded one, if not `name`."""
         if people == "new":
             self.open_account(f"data/{name}", "sum", epsilon, order)
         created = to_microseconds(self.time) if create_time is None else create_time
-        public = {"dataset": name, "schema": {}, "records": 400, "create_time": created}
+        public = {"dataset": name, "dataset_version": version, "schema": {}, "records": 400}
+        public |= {"persons": EACH_ROW, "create_time": created}
         cap = {"epsilon": 3.0, "delta": 1e-6} if people == "new" else None
         answered = {"people": people, "account": account or name, "analyst_cap": cap, "analyst_order": None}
+        answered |= {"person": None}
         data = {"dataset": name, "digest": digest_of("data"), **answered, "journal": self.head()}
+        self.versions[name] = version
         self._record(Kind.DATASET_REGISTERED, [("dataset", public), ("data", data)])
+
+    def end_dataset(self, kind: Kind, name: str = "shop") -> None:
+        """Retire a dataset, or delete it."""
+        item = "retirement" if kind is Kind.DATASET_RETIRED else "deletion"
+        self._record(kind, [(item, {"dataset": name, "time": to_microseconds(self.time)})])
 
     def open(
         self,
@@ -96,6 +107,7 @@ class Custodian(AdmittingCustodian):
         public = {
             "round": round_id,
             "dataset": self.dataset,
+            "dataset_version": self.versions.get(self.dataset, 1),
             "dataset_root": self.root("dataset-registered", self.dataset),
             "unit": "query",
             "data_budget": BUDGET,

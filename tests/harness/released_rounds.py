@@ -17,6 +17,7 @@ from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.admin.new_state import create_state
 from equipoise_server.clock import system_clock
+from equipoise_server.datasets.persons.table import records_of
 from equipoise_server.datasets.source import source_at
 from equipoise_server.identity.keyfiles import write_private
 from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
@@ -95,7 +96,9 @@ class Released:
                     if seed is None
                     else OpenedSeed(seed, None)
                 ),
-                lambda dataset: source_at(self.state / "data" / dataset.source),
+                lambda dataset: records_of(
+                    source_at(self.state / "data" / dataset.source), dataset.person, dataset.persons
+                ),
                 lambda *_: None,
             ).run()
 

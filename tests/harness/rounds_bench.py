@@ -26,7 +26,7 @@ from equipoise_server.config_file import CONFIG_FILE, load_config
 from equipoise_server.conversion import epsilon_at
 from equipoise_server.ledger.accounts import Account, account
 from equipoise_server.ledger.rollback_guard import Guard
-from equipoise_server.rounds.datasets import USUAL_ORDERS, AccountingMethod
+from equipoise_server.rounds.new_datasets import USUAL_ORDERS, AccountingMethod
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.services import round_services
 from equipoise_server.rounds.store.results import Runs

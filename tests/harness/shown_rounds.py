@@ -17,6 +17,7 @@ BUDGET = Budget(1.0, 1e-6)
 ROUND = Round(
     id="a",
     terms=Terms("shop", (Share("ann", 2, 4),), BUDGET, BUDGET, mechanism="gaussian"),
+    dataset_version=1,
     state=RoundState.OPEN,
     mechanism="gaussian",
     open_time=datetime(2026, 1, 2, tzinfo=UTC),
@@ -28,6 +29,7 @@ ROUND = Round(
 PROMISE = Promise(
     opened_root=bytes(32),
     dataset="shop",
+    dataset_version=1,
     mechanism="gaussian",
     unit="query",
     data_budget=BUDGET,

@@ -252,10 +252,19 @@ class Told:
         announced |= {"open_time": TIME, "close_time": None, "records": RECORDS}
         budgets = {name: {"epsilon": 8.0, "delta": 1e-6} for name in ("data_budget", "analyst_budget")}
         schema = json.loads(SCHEMA.to_json())
-        dataset = {"dataset": "shop", "schema": schema, "records": RECORDS, "create_time": TIME - 9}
+        persons = {"mode": "rows", "records": 1}
+        dataset = {
+            "dataset": "shop",
+            "dataset_version": 1,
+            "schema": schema,
+            "records": RECORDS,
+            "persons": persons,
+            "create_time": TIME - 9,
+        }
         told = _again(self._record(Kind.DATASET_REGISTERED, dataset, {}))
         share = {"statements": 4, "queries": 12, "sensitivity": 4, "support": 4, "ways": 2}
-        public = announced | budgets | {"dataset": "shop", "dataset_root": told.root.hex(), "universe_size": 8}
+        public = announced | budgets | {"dataset": "shop", "dataset_version": 1, "universe_size": 8}
+        public |= {"dataset_root": told.root.hex()}
         public |= {"session": None}
         if self.slots:
             terms = {"ending": "stop", "length": self.length, "turn_seconds": self.turn_seconds}

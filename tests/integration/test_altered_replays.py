@@ -97,7 +97,7 @@ CHANGES: dict[str, tuple[Change, str, str]] = {
         "terms.beta: 0.06 is there, but it must be 0.05",
     ),
     "the schema": (
-        sql("UPDATE datasets SET schema = replace(schema, 'green', 'blue')"),
+        sql("UPDATE dataset_versions SET schema = replace(schema, 'green', 'blue')"),
         "plan",
         "schema",
     ),

@@ -12,7 +12,7 @@ from harness.rounds_bench import TERMS, Bench
 
 from equipoise.model.accounts import Budget
 from equipoise_server.rounds.analyst_deletion import delete_analyst
-from equipoise_server.rounds.datasets import AccountingMethod
+from equipoise_server.rounds.new_datasets import AccountingMethod
 from equipoise_server.rounds.terms import checks
 
 NOISE = replace(TERMS, mechanism="gaussian", options={})

@@ -20,7 +20,7 @@ def test_a_whole_round(run: Run, place: Path) -> None:
     assert (known["name"], known["role"]) == ("ann", "analyst")
     (listed, _) = run("operator", "operator", "analyst", "list")["analysts"]
     assert (listed["name"], listed["certified_until"]) == ("ann", known["certified_until"])
-    assert run("operator", "operator", "dataset", "list")["datasets"][0]["name"] == "shop"
+    assert run("operator", "operator", "dataset", "list")["datasets"][0]["dataset"]["name"] == "shop"
     assert run("operator", "operator", "round", "plan", *TERMS, *BUDGETS)["plan"]["max_half_width"] > 0
     round_id = open_round(run)
     assert run("ann", "rounds")["rounds"][0]["terms"]["shares"][0] == {

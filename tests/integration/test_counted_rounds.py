@@ -23,7 +23,7 @@ from equipoise_server.ledger.adjustments import write_off
 from equipoise_server.ledger.caps import Cap, at_order
 from equipoise_server.ledger.guard_comparison import Finding
 from equipoise_server.ledger.guard_snapshot import Snapshot
-from equipoise_server.rounds.datasets import AccountingMethod
+from equipoise_server.rounds.new_datasets import AccountingMethod
 from equipoise_server.storage.tables.transparency import record_items
 
 PLAYED = replace(

@@ -9,7 +9,7 @@ from typing import NoReturn
 import pytest
 from harness.rounds_bench import SCHEMA, TERMS, Bench
 
-from equipoise_server.datasets import files
+from equipoise_server.datasets.files import tables as files
 from equipoise_server.datasets.source import source_at
 
 MIN_ID_HEX = 32  # 128 bits

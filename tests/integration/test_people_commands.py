@@ -16,6 +16,7 @@ import pytest
 from harness.client_command import answered, refusal
 from harness.server_process import make_state, running
 
+from equipoise.cli import main
 from equipoise.profile.profile import Profile
 
 SCHEMA = {"version": 1, "attributes": [{"name": "colour", "categories": ["red", "green"]}]}
@@ -45,7 +46,14 @@ class Place:
 
     def registered(self) -> dict[str, str]:
         """The account of each dataset."""
-        return {each["name"]: each["account"] for each in self.run("operator", "dataset", "list")["datasets"]}
+        listed = [each["dataset"] for each in self.run("operator", "dataset", "list")["datasets"]]
+        return {each["name"]: each["account"] for each in listed}
+
+    def printed(self, *arguments: object) -> str:
+        """What a command shows to people."""
+        with pytest.raises(SystemExit):
+            main([*map(str, arguments), "--profile", str(self._profile)])
+        return self._capsys.readouterr().out
 
     @contextmanager
     def typed(self, *arguments: object) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
@@ -129,3 +137,26 @@ def test_a_command_that_is_killed_at_its_question_has_registered_nothing(place: 
             shown += character
         process.kill()
     assert place.registered() == {"shop": "shop"}
+
+
+def test_a_dataset_s_life_from_the_command_line(place: Place) -> None:
+    """Versions, what is left, retirement, and a deletion that has to be confirmed."""
+    version = place.run("operator", "dataset", "update", "shop", "--source", "newer.csv")
+    assert (version["version"], version["records"], version["account"]) == (2, 101, "shop")
+    shown = place.run("operator", "dataset", "show", "shop")
+    assert [(each["version"], each["source_kind"]) for each in shown["versions"]] == [(1, "CSV"), (2, "CSV")]
+    assert (shown["standing"]["state"], shown["standing"]["data"]["name"], shown["charges"]) == (
+        "active",
+        "data/shop",
+        [],
+    )
+    assert "holds what version 2 of 'shop' holds already" in place.refused("operator", "dataset", "update", "shop")
+    place.run("operator", "dataset", "retire", "shop")
+    for confirmed in ((), ("--confirm", "Shop")):
+        assert "must be 'shop'" in place.refused("operator", "dataset", "delete", "shop", *confirmed)
+    place.run("operator", "dataset", "delete", "shop", "--confirm", "shop")
+    (listed,) = place.run("operator", "dataset", "list")["datasets"]
+    assert (listed["dataset"]["name"], listed["state"]) == ("shop", "deleted")
+    assert "its name is not given again" in place.refused(*place.given("shop"), *CAPS, "--people", "new")
+    for human in (("list",), ("show", "shop")):
+        assert "deleted" in place.printed("operator", "dataset", *human)

@@ -16,6 +16,7 @@ from equipoise.errors import (
 )
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import RoundState, Share
+from equipoise_server.rounds.dataset_endings import retire_dataset
 
 DATA = "data/shop"
 
@@ -47,7 +48,7 @@ def test_a_table_gets_new_budgets_only_where_that_is_said(bench: Bench) -> None:
     (data / "turned.csv.gz").write_bytes(gzip.compress("\n".join([header, *reversed(rows)]).encode()))
     write_table(data / "..", RECORDS + 1)
     (data / "../shop.csv").rename(data / "longer.csv")
-    bench.rounds.datasets.retire("shop", "retire")
+    retire_dataset(bench.rounds.operations, "shop", "retire")
     before = bench.rounds.budgets.journal()
     for source in ("shop.csv", "copy.csv", "link.csv", "turned.csv.gz"):
         for answer in ("", "new"):
@@ -82,8 +83,8 @@ def test_datasets_are_registered_once_with_sensible_caps(bench: Bench) -> None:
         bench.rounds.datasets.register("other", "shop.csv", SCHEMA, CAP, Budget(1.0, 0.0), "other")
     with pytest.raises(InvalidArgument, match="name"):
         bench.rounds.datasets.register("a/b", "shop.csv", SCHEMA, CAP, CAP, "other")
-    records, token = bench.rounds.datasets.page()
-    assert ([record.name for record in records], token) == (["shop"], "")
+    standings, token = bench.rounds.dataset_views.page()
+    assert ([each.dataset.name for each in standings], token) == (["shop"], "")
 
 
 def test_a_table_that_changed_is_not_run(bench: Bench) -> None:

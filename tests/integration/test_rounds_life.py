@@ -41,9 +41,10 @@ def test_what_an_analyst_looks_up_reads_no_other_analyst_s_share(bench: Bench) -
     with statements() as carried_out:
         assert [share.analyst for share in views.get("ann", round_id).terms.shares] == ["ann"]
         assert [share.analyst for share in views.page("ann")[0][0].terms.shares] == ["ann"]
-        assert views.shares_in("ann", "shop")
-        assert not views.shares_in("ann", "other")
-        assert not views.shares_in("cyd", "shop")
+        assert views.dataset("ann", "shop").version == 1
+        for analyst, name, version in (("ann", "other", 0), ("cyd", "shop", 0), ("ann", "shop", 2)):
+            with pytest.raises(NotFound, match="there is no such dataset"):
+                views.dataset(analyst, name, version)
         submissions.dry_run("ann", round_id, ANN_BYTES)
         submissions.submit("ann", round_id, "own", ANN_BYTES, SALT)
         submissions.withdraw("ann", round_id, "back")

@@ -14,6 +14,7 @@ from equipoise.model.accounts import Budget
 from equipoise.model.rounds import RoundState
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.conversion import epsilon_for
+from equipoise_server.rounds.dataset_endings import retire_dataset
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.schedule import NO_BUDGET
 from equipoise_server.rounds.state_machine import Action
@@ -176,17 +177,17 @@ def test_a_workload_can_be_withdrawn_until_the_round_is_sealed(bench: Bench) -> 
 
 def test_a_retired_dataset_takes_no_new_rounds_and_keeps_its_name(bench: Bench) -> None:
     round_id = bench.sealed()
-    retired = bench.rounds.datasets.retire("shop", "retire", "olga")
+    retired = retire_dataset(bench.rounds.operations, "shop", "retire", "olga")
     assert retired.retire_time == bench.clock.now
     bench.restart()
-    assert bench.rounds.datasets.retire("shop", "retire", "olga") == retired
+    assert retire_dataset(bench.rounds.operations, "shop", "retire", "olga") == retired
     for refused in (lambda: bench.rounds.opening.plan(TERMS), bench.opened):
         with pytest.raises(WrongState, match="the dataset is retired"):
             refused()
     with pytest.raises(WrongState, match="already retired"):
-        bench.rounds.datasets.retire("shop", "again")
+        retire_dataset(bench.rounds.operations, "shop", "again")
     with pytest.raises(NotFound):
-        bench.rounds.datasets.retire("other", "other")
+        retire_dataset(bench.rounds.operations, "other", "other")
     # A new registration under the name would have a new budget.
     with pytest.raises(AlreadyExists):
         bench.rounds.datasets.register("shop", "shop.csv", SCHEMA, CAP, CAP, "anew")

@@ -41,6 +41,7 @@ from equipoise_server.identity.policy import POLICY
 from equipoise_server.memory import HEAPS
 
 WORKLOAD_LIMIT = 100_000
+UNITS = ("rho", "epsilon", "delta", "divergence")  # in which accounts count
 HEAP_BYTES = 1 << 26  # of addresses, as glibc takes them on 64 bits
 
 
@@ -281,9 +282,16 @@ async def test_an_unexpected_error_is_a_reference_to_the_log(server: ServerProce
     with store.write() as connection:
         # SQLite puts any text into a column of numbers; the program, and its own error's text, meet it unprepared.
         connection.exec_driver_sql(
-            "INSERT INTO datasets"
-            " (name, account, source, schema, records, analyst_epsilon, analyst_delta, create_time)"
-            " VALUES ('broken', 'broken', 's', ?, ?, 1, 0, 0)",
+            "INSERT INTO datasets (name, account, analyst_epsilon, analyst_delta) VALUES ('broken', 'broken', 1, 0)"
+        )
+        amounts = [f"{kind}_{unit}" for kind in ("limit", "spent", "committed") for unit in UNITS]
+        connection.exec_driver_sql(
+            "INSERT INTO accounts (name, account, composition, cap_epsilon, cap_delta, renyi_order,"
+            f" {', '.join(amounts)}) VALUES ('data/broken', 'broken', 'sum', 1, 0.001, 2{', 0' * len(amounts)})"
+        )
+        connection.exec_driver_sql(
+            "INSERT INTO dataset_versions (dataset, version, source, schema, records, person, person_mode,"
+            " person_records, create_time) VALUES ('broken', 1, 's', ?, ?, '', 'rows', 1, 0)",
             (Schema((Attribute("colour", ("red", "green")),)).to_json(), secret),
         )
     try:
@@ -298,6 +306,8 @@ async def test_an_unexpected_error_is_a_reference_to_the_log(server: ServerProce
         assert await identity(server, server.operator()) == ("operator", types_pb2.ROLE_OPERATOR)
     finally:
         with store.write() as connection:
+            connection.exec_driver_sql("DELETE FROM accounts WHERE account = 'broken'")
+            connection.exec_driver_sql("DELETE FROM dataset_versions WHERE dataset = 'broken'")
             connection.exec_driver_sql("DELETE FROM datasets WHERE name = 'broken'")
         store.close()
 

@@ -95,7 +95,8 @@ async def registered_and_opened(people: People) -> str:
     dataset = (await operator.RegisterDataset(registration())).dataset
     assert dataset.records == 400
     assert (await operator.RegisterDataset(registration())).dataset == dataset
-    assert list((await operator.ListDatasets(operator_pb2.ListDatasetsRequest())).datasets) == [dataset]
+    (listed,) = (await operator.ListDatasets(operator_pb2.ListDatasetsRequest())).datasets
+    assert (listed.dataset, listed.state, listed.data.name) == (dataset, "active", "data/shop")
     plan = (await operator.PlanRound(operator_pb2.PlanRoundRequest(terms=terms()))).plan
     assert 0 < plan.data_budget.epsilon <= 8.0
     request = operator_pb2.OpenRoundRequest(terms=terms(), request_id="open")

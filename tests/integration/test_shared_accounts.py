@@ -20,11 +20,14 @@ from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import RoundState, Terms
+from equipoise_server.ledger.accounts import free_part
 from equipoise_server.ledger.adjustments import write_off
 from equipoise_server.ledger.caps import limits
 from equipoise_server.ledger.guard_comparison import Finding
-from equipoise_server.rounds.datasets import AccountingMethod, Datasets
-from equipoise_server.rpc.interceptors.gauges import StoreGauges, free_part
+from equipoise_server.rounds.dataset_endings import retire_dataset
+from equipoise_server.rounds.datasets import Datasets
+from equipoise_server.rounds.new_datasets import AccountingMethod
+from equipoise_server.rpc.interceptors.gauges import StoreGauges
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import open_store
 
@@ -127,7 +130,7 @@ def test_rounds_that_race_on_two_of_them_get_exactly_what_fits(bench: Bench) -> 
 
 def test_a_dataset_that_is_retired_leaves_its_account_as_it_is(bench: Bench) -> None:
     bench.sealed(NOISE)
-    bench.rounds.datasets.retire("shop", "retire")
+    retire_dataset(bench.rounds.operations, "shop", "retire")
     before = bench.on_data()
     register_later(bench)
     assert bench.on_data() == before
@@ -140,7 +143,7 @@ def test_a_dataset_that_is_retired_leaves_its_account_as_it_is(bench: Bench) -> 
     ]
     assert shown == f"equipoise_data_budget_left {free_part(bench.on_data())}"
     for name in ("later", "latest"):
-        bench.rounds.datasets.retire(name, f"retire {name}")
+        retire_dataset(bench.rounds.operations, name, f"retire {name}")
     assert b"equipoise_data_budget_left" not in generate_latest(registry)
 
 
@@ -168,7 +171,7 @@ def test_whose_people_a_table_holds_must_be_said(bench: Bench) -> None:
     refused("^data_cap: must be set", people="new", data_cap=None)
     refused("^analyst_cap: must be set", people="new", analyst_cap=None)
     assert bench.rounds.budgets.journal() == before
-    assert [each.name for each in bench.rounds.datasets.page()[0]] == ["shop"]
+    assert [each.dataset.name for each in bench.rounds.dataset_views.page()[0]] == ["shop"]
 
 
 def test_a_table_that_is_known_has_no_other_s_account(bench: Bench) -> None:
@@ -215,7 +218,7 @@ def test_the_audit_follows_the_account_and_shows_the_answers(bench: Bench) -> No
     assert problems(audit) == []
     assert audit.remarks == []
     assert audit.recorded is not None
-    assert {name: audit.recorded.account_of(name) for name in audit.recorded.datasets} == dict.fromkeys(
+    assert {name: known.account for name, known in audit.recorded.datasets.items()} == dict.fromkeys(
         ("shop", "later", "latest"), "shop"
     )
     assert len(audit.standing) == 5  # the data's, and two for each analyst

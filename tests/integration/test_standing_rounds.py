@@ -60,7 +60,7 @@ def replayed(bench: Bench, round_id: str, seed: bytes) -> list[str]:
     found = Replay(
         stored,
         lambda _: OpenedSeed(seed, None),
-        lambda dataset: bench.rounds.datasets.source(dataset.source),
+        bench.rounds.datasets.table,
         lambda *_: None,
     ).run()
     assert found.failed == "", found.difference
@@ -145,7 +145,7 @@ def test_numbers_that_were_changed_are_not_answered_from(bench: Bench) -> None:
 
 def test_measurements_that_cannot_be_answered_from_are_refused_before_anything_is_charged(bench: Bench) -> None:
     opening = bench.rounds.opening
-    with pytest.raises(InvalidArgument, match=r"^options.standing: 'shop' has no released measurement"):
+    with pytest.raises(InvalidArgument, match=r"^options.standing: version 1 of .shop. has no released measure"):
         opening.plan(STANDING)
     waiting = bench.opened(MEASURE)
     measurement_of_others = "names a measurement of 'shop'"
@@ -248,7 +248,9 @@ def test_a_prior_that_is_not_there_is_refused_before_anything_is_charged(bench: 
     before = bench.charged()
     wanted = replace(TERMS, options={"prior": "standing"})
     for terms in (wanted, replace(ONLINE, options={"prior": "standing"})):
-        with pytest.raises(InvalidArgument, match=r"^options.standing: 'shop' has no released measurement"):
+        with pytest.raises(
+            InvalidArgument, match=r"^options.standing: version 1 of .shop. has no released measure"
+        ):
             bench.rounds.opening.open(terms, "request")
     measurement = measured(bench)
     bench.rounds.datasets.register("newer", "shop.csv", SCHEMA, None, None, "newer", people="same-as:shop")

@@ -10,7 +10,7 @@ from harness.naive_workloads import SCHEMA, workloads
 from hypothesis import given
 from hypothesis import strategies as st
 
-from equipoise.queries import coded_records
+from equipoise.queries import listed_workload, record_list
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Statement
 from equipoise.queries.workload_compiler import compile_workload
@@ -40,9 +40,12 @@ def both(groups: list[tuple[tuple[int, ...], int]]) -> tuple[CodedCounts, DenseC
 def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """By tables of the touched axes, and on records, in blocks that cut both."""
     if request.param == "records":
-        monkeypatch.setattr(coded_records, "FEW_CELLS", 0)
-        monkeypatch.setattr(coded_records, "CELLS_A_RECORD", 1 << 40)
-    monkeypatch.setattr(coded_records, "BLOCK", 7)
+        monkeypatch.setattr(listed_workload, "BOXES_A_TABLE", 1 << 40)
+    else:
+        monkeypatch.setattr(listed_workload, "BOXES_A_TABLE", 1)
+        monkeypatch.setattr(listed_workload, "CELLS_A_RECORD", 1e9)
+    monkeypatch.setattr(record_list, "BLOCK", 7)
+    monkeypatch.setattr(listed_workload, "BLOCK", 7)
     monkeypatch.setattr(coded_counts, "BLOCK", 5)
 
 

@@ -41,7 +41,7 @@ from equipoise_server.computation.streams import StreamDigest
 from equipoise_server.ledger.accounts import account
 from equipoise_server.ledger.caps import Cap, at_order
 from equipoise_server.ledger.replay import check_accounts
-from equipoise_server.rounds.datasets import AccountingMethod
+from equipoise_server.rounds.new_datasets import AccountingMethod
 from equipoise_server.rounds.store.results import Runs
 from equipoise_server.storage.crash_points import CrashPoint, install_hook
 

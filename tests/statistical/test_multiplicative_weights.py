@@ -162,7 +162,7 @@ def test_every_round_gains_what_is_proven() -> None:
 def test_a_hypothesis_that_moves_the_wrong_way_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     units = hypothesis_module._units
     monkeypatch.setattr(hypothesis_module, "_units", lambda nats: units(-nats))
-    monkeypatch.setattr(Hypothesis, "_gain", lambda *_: 1.0)
+    monkeypatch.setattr(hypothesis_module, "_gains", lambda tilts, *_: [1.0] * len(tilts))
     assert not every_round_gains_what_is_proven()
 
 

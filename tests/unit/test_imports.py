@@ -41,7 +41,7 @@ def test_the_client_needs_nothing_of_the_server() -> None:
 
 
 def test_the_test_would_see_it() -> None:
-    assert {"equipoise_server", "duckdb"} <= imported_by("equipoise_server.datasets")
+    assert {"equipoise_server", "duckdb"} <= imported_by("equipoise_server.datasets.files")
 
 
 TESTS = Path(__file__).parents[1]

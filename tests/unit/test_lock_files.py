@@ -25,6 +25,9 @@ BASE = [
     *PROJECT["build-system"]["requires"],
 ]
 WANTED = {"base": BASE} | {name: group for name, group in GROUPS.items() if name != "build"}
+# With the group of engines come the extras for what counts tables elsewhere.
+ENGINES = ("spark", "snowflake", "bigquery", "databricks", "trino")
+WANTED["engines"] = [*GROUPS["engines"], *(each for extra in ENGINES for each in EXTRAS[extra])]
 
 
 def entries(lock: Path) -> list[str]:

@@ -30,6 +30,7 @@ from equipoise.accounting import (
 )
 from equipoise.model.accounts import Account, Budget
 from equipoise.model.identities import Role
+from equipoise.model.persons import PersonMode, Persons
 from equipoise.model.rounds import Ending, MechanismPlan, SessionTerms, Share, Terms
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.records import identity_items, item_parts, items, log_items
@@ -67,7 +68,8 @@ from equipoise_server.mechanisms.standing.measurement import MeasurementParamete
 from equipoise_server.mechanisms.standing.plan import StandingParameters
 from equipoise_server.mechanisms.standing.released import ReleasedMeasurement, ReleasedNumbers
 from equipoise_server.rounds.budget_views import ACCOUNT
-from equipoise_server.rounds.datasets import NewDataset
+from equipoise_server.rounds.dataset_versions import NewVersion
+from equipoise_server.rounds.new_datasets import NewDataset
 from equipoise_server.rounds.opening import open_request
 from equipoise_server.rounds.store.rounds import (
     plan_to_json,
@@ -152,6 +154,7 @@ NEW = NewDataset("flights", "flights.csv", SCHEMA, BUDGET, BUDGET)
 
 
 ROOT, DIGEST, NONCE = b"\1" * 32, b"\2" * 32, b"\3" * 32
+PERSONS = Persons(PersonMode.EVENTS, 4)
 HEAD = item_parts.JournalHead(9, DIGEST)
 CHARGES = (item_parts.AccountCharge("data/flights", Cost(rho=7)),)
 SETTLED = (item_parts.SettledCharge("data/flights", Cost(rho=7), "spent"),)
@@ -175,11 +178,14 @@ ITEM_VALUES: list[Any] = [
         (identity_items.HeldCertificate(NONCE, 9, "ann"),),
         5,
     ),
-    items.DatasetItem("flights", {"attributes": [], "version": 1}, 100, 5),
-    items.DataItem("late-flights", DIGEST, "same-as:flights", "flights", Budget(4.0, 1e-6), 16.0, HEAD),
+    items.DatasetItem("flights", 2, {"attributes": [], "version": 1}, 100, PERSONS, 5),
+    items.DataItem("late-flights", DIGEST, "same-as:flights", "flights", Budget(4.0, 1e-6), 16.0, "who", HEAD),
+    items.RetirementItem("flights", 5),
+    items.DeletionItem("flights", 5),
     items.RoundItem(
         round_id="r-1",
         dataset="flights",
+        dataset_version=2,
         dataset_root=ROOT,
         unit="query",
         data_budget=RECORDED_TERMS.data_budget,
@@ -228,6 +234,7 @@ def texts() -> dict[str, str]:
         "an account that has another cap": ACCOUNT.to_text(ACCOUNTS),
         "request to open": open_request(TERMS, "olga", "once").content.hex(),
         "request to register": NEW.request("olga", "once").content.hex(),
+        "request to update": NewVersion("flights", "newer.csv", SCHEMA).request("olga", "once").content.hex(),
         "bound seed": bound_seed(bytes(32), b"n" * 32, b"d" * 32, SETTING, PLAN, {"ann": b"all"}).hex(),
     }
 

@@ -9,6 +9,7 @@ from equipoise.auditing.rounds import Recorded
 from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import JournalEntry
+from equipoise.model.datasets import NEW_PEOPLE
 from equipoise.records.items import DataItem
 
 _DATA = "data/"
@@ -30,8 +31,8 @@ def check_data_accounts(journal: Sequence[JournalEntry], steps: Sequence[Step], 
         for entry in journal
         if entry.action == "open-account" and entry.account.startswith(_DATA)
     }
-    for name, step in recorded.datasets.items():
-        data = step.one(DataItem)
+    for step in recorded.registered:
+        data, name = step.one(DataItem), step.one(DataItem).dataset
         if opened.get(data.account, len(journal) + 1) > data.journal.sequence:
             raise VerificationFailed(
                 f"{step}: {name!a} is charged to the account {data.account!a}, which the budget journal has not "
@@ -40,7 +41,8 @@ def check_data_accounts(journal: Sequence[JournalEntry], steps: Sequence[Step], 
     # A registration is recorded in the transaction that opens its account, and enters the log in its turn.
     newest = max((step.journal.sequence for step in steps if step.journal is not None), default=0)
     for account, sequence in opened.items():
-        if sequence <= newest and (account not in recorded.datasets or recorded.account_of(account) != account):
+        known = recorded.datasets.get(account)
+        if sequence <= newest and (known is None or known.account != account):
             raise VerificationFailed(
                 f"entry {sequence} of the budget journal opens {_DATA}{account}, though no dataset of new people "
                 "is registered under this name"
@@ -49,14 +51,15 @@ def check_data_accounts(journal: Sequence[JournalEntry], steps: Sequence[Step], 
 
 def counted_twice(journal: Sequence[JournalEntry], recorded: Recorded) -> list[str]:
     """Remarks on people who may lose the budgets of several accounts."""
-    holding: dict[bytes, list[str]] = {}
-    for name, step in recorded.datasets.items():
-        holding.setdefault(step.one(DataItem).digest, []).append(name)
+    holding: dict[bytes, dict[str, str]] = {}
+    for data in (step.one(DataItem) for step in recorded.registered):
+        holding.setdefault(data.digest, {})[data.dataset] = data.account
     remarks = [
-        f"{', '.join(names)} hold the same data: what people in them may lose is the sum"
-        for names in holding.values()
-        if len({recorded.account_of(name) for name in names}) > 1
+        f"{', '.join(accounts)} hold the same data: what people in them may lose is the sum"
+        for accounts in holding.values()
+        if len(set(accounts.values())) > 1
     ]
+    remarks += _claims(recorded)
     for entry in journal:
         events = json.loads(entry.events) if entry.action == "open-account" else None
         if isinstance(events, dict) and events.get("beside"):
@@ -65,3 +68,13 @@ def counted_twice(journal: Sequence[JournalEntry], recorded: Recorded) -> list[s
                 f"entry {entry.sequence}: {entry.account} was opened beside {others}, maybe for the same people"
             )
     return remarks
+
+
+def _claims(recorded: Recorded) -> list[str]:
+    """Remarks on datasets with accounts of their own, as the custodian says that they hold other people."""
+    first = [step for step in recorded.registered if step.one(DataItem).people == NEW_PEOPLE]
+    return [
+        f"{step}: the custodian says that nobody in {step.one(DataItem).dataset} is in a dataset registered "
+        "before; what people who are in both may lose is the sum"
+        for step in first[1:]
+    ]

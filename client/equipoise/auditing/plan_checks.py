@@ -43,14 +43,13 @@ def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
         if plan.analyst_cost is not None:
             _check_cost(history, "analyst", terms.analyst_budget, plan.analyst_cost, plan.analyst_events)
         _check_charged(history, accounts)
-        dataset = recorded.datasets[terms.dataset]
         used = (
             None
             if history.ended is None or history.release is None
             else history.ended.one(SpendingItem).data_digest
         )
-        if used not in (None, dataset.one(DataItem).digest):
-            raise VerificationFailed(f"{history.ended}: was computed on other data than {dataset}")
+        if used not in (None, history.registered.one(DataItem).digest):
+            raise VerificationFailed(f"{history.ended}: was computed on other data than {history.registered}")
 
 
 def _check_cost(history: RecordedRound, side: str, budget: Budget | None, cost: Cost, events: str) -> None:

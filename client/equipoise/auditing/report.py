@@ -13,10 +13,11 @@ from typing import Any
 from equipoise.auditing.accounts import Account
 from equipoise.auditing.questions import NOT_CHECKED
 from equipoise.auditing.rounds import RecordedRound
+from equipoise.auditing.steps import Step
 from equipoise.auditing.verify import Audit, Outcome
 from equipoise.model.times import from_microseconds
 from equipoise.records.item_parts import SESSION
-from equipoise.records.items import DataItem, SealItem
+from equipoise.records.items import DataItem, DatasetItem, SealItem
 
 VERSION = 3
 
@@ -36,8 +37,15 @@ def as_json(audit: Audit) -> dict[str, Any]:
             for each in audit.checks
         ],
         "datasets": [
-            {"dataset": each.dataset, "entry": index, "people": each.people, "account": each.account}
-            for index, each in _datasets(audit)
+            {
+                "dataset": step.one(DataItem).dataset,
+                "version": step.one(DatasetItem).version,
+                "entry": step.index,
+                "people": step.one(DataItem).people,
+                "account": step.one(DataItem).account,
+                "state": state,
+            }
+            for step, state in _datasets(audit)
         ],
         "accounts": [_account(each) for each in audit.standing],
         "rounds": [_round(round_id, history) for round_id, history in _rounds(audit)],
@@ -74,14 +82,11 @@ def as_markdown(audit: Audit) -> str:
             ),
         ),
         "## Datasets",
-        "Whose people a dataset holds is what the custodian says. Datasets of the same people share one account, "
-        "and what is spent for one of them counts for all.",
+        "Whose people a dataset holds is what the custodian says. All versions of a dataset, and datasets of the "
+        "same people, share one account, and what is spent for one of them counts for all.",
         _table(
-            ("dataset", "registered", "people", "account"),
-            (
-                (each.dataset, f"entry {index} of the log", each.people, f"`{each.account}`")
-                for index, each in _datasets(audit)
-            ),
+            ("dataset", "version", "registered", "people", "account", "state"),
+            (_dataset_row(step, state) for step, state in _datasets(audit)),
         ),
         "## Budgets",
         "Epsilon bounds what anybody can learn: about one person in the table (accounts `data/...`), or about one "
@@ -96,6 +101,7 @@ def as_markdown(audit: Audit) -> str:
             (
                 "round",
                 "dataset",
+                "version",
                 "mechanism",
                 "opened",
                 "state",
@@ -114,12 +120,18 @@ def as_markdown(audit: Audit) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _datasets(audit: Audit) -> Iterable[tuple[int, DataItem]]:
-    return (
-        ()
-        if audit.recorded is None
-        else ((step.index, step.one(DataItem)) for step in audit.recorded.datasets.values())
-    )
+def _datasets(audit: Audit) -> Iterable[tuple[Step, str]]:
+    """The registrations of all versions, each with how its dataset's life went on."""
+    if audit.recorded is None:
+        return []
+    known = audit.recorded.datasets
+    return [(step, known[step.one(DataItem).dataset].state) for step in audit.recorded.registered]
+
+
+def _dataset_row(step: Step, state: str) -> Sequence[object]:
+    data = step.one(DataItem)
+    registered = f"entry {step.index} of the log"
+    return data.dataset, step.one(DatasetItem).version, registered, data.people, f"`{data.account}`", state
 
 
 def _rounds(audit: Audit) -> Iterable[tuple[str, RecordedRound]]:
@@ -167,6 +179,7 @@ def _round(round_id: str, history: RecordedRound) -> dict[str, Any]:
     return {
         "round": round_id,
         "dataset": history.terms.dataset,
+        "dataset_version": history.terms.dataset_version,
         "mechanism": history.terms.mechanism,
         "state": history.state,
         "opened": from_microseconds(history.terms.open_time),
@@ -183,6 +196,7 @@ def _round_row(round_id: str, history: RecordedRound) -> Sequence[object]:
     return (
         f"`{round_id}`",
         history.terms.dataset,
+        history.terms.dataset_version,
         history.terms.mechanism,
         _time(from_microseconds(history.terms.open_time)),
         history.state,

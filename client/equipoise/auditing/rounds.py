@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from equipoise.accounting import Cost
+from equipoise.auditing.recorded_datasets import RecordedDataset, dataset_in_use, delete, register, retire
 from equipoise.auditing.steps import Step
-from equipoise.errors import InvalidArgument, VerificationFailed
-from equipoise.model.datasets import read_people
+from equipoise.errors import VerificationFailed
 from equipoise.records.item_parts import AccountCharge, RecordedSession, SettledCharge
 from equipoise.records.items import (
     AbortItem,
     AccessItem,
-    DataItem,
     DatasetItem,
     DestructionItem,
     PlanItem,
@@ -31,9 +30,13 @@ Charges = dict[str, Cost]  # by account
 
 @dataclass
 class RecordedRound:
-    """A round's steps, and the account that its dataset is charged to. `ended`: its release or abort."""
+    """A round's steps, the registration of the table that it is about, and the account that is charged.
+
+    `ended`: its release or abort.
+    """
 
     opened: Step
+    registered: Step
     account: str
     sealed: Step | None = None
     ended: Step | None = None
@@ -88,12 +91,14 @@ class RecordedRound:
 class Recorded:
     """Everything of the log by name and by id."""
 
-    datasets: dict[str, Step] = field(default_factory=dict)
+    datasets: dict[str, RecordedDataset] = field(default_factory=dict)
     rounds: dict[str, RecordedRound] = field(default_factory=dict)
 
-    def account_of(self, dataset: str) -> str:
-        """The account that a dataset's rounds are charged to."""
-        return self.datasets[dataset].one(DataItem).account
+    @property
+    def registered(self) -> list[Step]:
+        """The registrations of all versions of all datasets, in the order of the log."""
+        steps = [step for each in self.datasets.values() for step in each.versions]
+        return sorted(steps, key=lambda step: step.index)
 
 
 def read_rounds(steps: Iterable[Step]) -> Recorded:
@@ -116,7 +121,12 @@ def read_rounds(steps: Iterable[Step]) -> Recorded:
 def _take(recorded: Recorded, step: Step) -> None:
     match step.kind:
         case "dataset-registered":
-            _register(recorded, step)
+            register(recorded.datasets, step)
+        case "dataset-retired":
+            retire(recorded.datasets, step)
+        case "dataset-deleted":
+            rounds = [each for each in recorded.rounds.values() if each.ended is None]
+            delete(recorded.datasets, step, {each.terms.dataset for each in rounds})
         case "round-opened":
             _open(recorded, step)
         case "round-sealed":
@@ -149,42 +159,22 @@ def _take(recorded: Recorded, step: Step) -> None:
             pass
 
 
-def _register(recorded: Recorded, step: Step) -> None:
-    """New people get an account under the dataset's name; the same people have the account that they had."""
-    data = step.one(DataItem)
-    name = data.dataset
-    if name in recorded.datasets or step.one(DatasetItem).dataset != name:
-        raise VerificationFailed(f"{step}: the dataset {name!a} is registered twice, or under two names")
-    try:
-        named = read_people(data.people)
-    except InvalidArgument:
-        raise VerificationFailed(f"{step}: does not say whose people {name!a} holds") from None
-    if named is not None and named not in recorded.datasets:
-        raise VerificationFailed(f"{step}: {name!a} holds the people of {named!a}, which is not registered before")
-    account = name if named is None else recorded.account_of(named)
-    if data.account != account:
-        whose = "new people" if named is None else f"the people of {named!a}"
-        raise VerificationFailed(
-            f"{step}: {name!a} holds {whose}, but has the account {data.account!a} and not {account!a}"
-        )
-    recorded.datasets[name] = step
-
-
 def _open(recorded: Recorded, step: Step) -> None:
     opening, plan = step.one(RoundItem), step.one(PlanItem)
-    dataset = recorded.datasets.get(opening.dataset)
-    if dataset is None:
-        raise VerificationFailed(f"{step}: the dataset {opening.dataset!a} is not registered before")
-    _require_root(step, opening.dataset_root, dataset)
+    dataset = dataset_in_use(recorded.datasets, step, opening.dataset)
+    registered = dataset.versions[-1]
+    _require_root(step, opening.dataset_root, registered)
+    if opening.dataset_version != len(dataset.versions):
+        raise VerificationFailed(f"{step}: names another version than {registered} registers")
     if opening.round_id in recorded.rounds or plan.round_id != opening.round_id:
         raise VerificationFailed(f"{step}: the round {opening.round_id} is opened twice, or under two ids")
-    if opening.records != dataset.one(DatasetItem).records:
+    if opening.records != registered.one(DatasetItem).records:
         raise VerificationFailed(f"{step}: the number of records is not the dataset's")
     _require_analysts(step, opening.round_id, [share.analyst for share in plan.shares])
     for share, item in zip(plan.shares, step.record.each(ShareItem), strict=True):
         if item is not None and item.share != share:
             raise VerificationFailed(f"{step}: the share of {share.analyst!a} is not the plan's")
-    recorded.rounds[opening.round_id] = RecordedRound(step, recorded.account_of(opening.dataset))
+    recorded.rounds[opening.round_id] = RecordedRound(step, registered, dataset.account)
 
 
 def _round_of(recorded: Recorded, step: Step, ids: set[str], *states: str) -> RecordedRound:

@@ -32,9 +32,13 @@ def check_measurement(history: RecordedRound, recorded: Recorded) -> None:
     if not isinstance(named, dict) or named.keys() != {"round", "digest", "noise"}:
         raise VerificationFailed(f"{history.opened}: does not say which measurement it answers from")
     measured = recorded.rounds.get(str(named["round"]))
-    wanted = (MEASUREMENT, history.terms.dataset)
-    if measured is None or (measured.terms.mechanism, measured.terms.dataset) != wanted:
+    if measured is None or (measured.terms.mechanism, measured.terms.dataset) != (
+        MEASUREMENT,
+        history.terms.dataset,
+    ):
         raise VerificationFailed(f"{history.opened}: answers from what is no measurement of its dataset on record")
+    if measured.registered != history.registered:
+        raise VerificationFailed(f"{history.opened}: answers from a measurement of another version of its dataset")
     released = measured.release
     if released is None or measured.ended is None or measured.ended.index > history.opened.index:
         raise VerificationFailed(f"{history.opened}: answers from a measurement that was not released before")

@@ -187,7 +187,7 @@ class Client(ResultsClient):
         """
         holder = self._holder()
         shown = self.round(session_id)
-        schema = self.dataset(shown.terms.dataset).schema
+        schema = self.schema_of(shown)
         stream = SessionStream(shown, schema, after, window, accept_unprotected, self._keepsakes, holder)
         yield from stream.answers(self._connection, self._service, statements)
 

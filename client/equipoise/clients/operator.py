@@ -4,100 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from equipoise.clients.admission import AdmissionClient
 from equipoise.clients.analyst import fresh_request_id
+from equipoise.clients.dataset_operator import DatasetClient
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.model.accounts import Account, Budget, JournalEntry
-from equipoise.model.datasets import Dataset
 from equipoise.model.plan_choices import PlanChoice
 from equipoise.model.rounds import RoundDetail, RoundState, Terms
-from equipoise.queries.schema import Schema
 from equipoise.v1 import operator_pb2
-from equipoise.wire import workloads
 from equipoise.wire.accounts import account_from_message, budget_to_message, journal_entry_from_message
-from equipoise.wire.datasets import dataset_from_message
 from equipoise.wire.rounds import plan_choice_from_message, round_detail_from_message
 from equipoise.wire.terms import terms_to_message
 
 
-class Operator(AdmissionClient):
+class Operator(DatasetClient):
     """An operator's client of a server. Thread-safe; every method may raise `equipoise.errors.EquipoiseError`.
 
     What changes something takes an optional `request_id`; the same one gets the first answer again.
     """
 
-    def register_dataset(
-        self,
-        name: str,
-        source: str,
-        schema: Schema,
-        data_cap: Budget | None = None,
-        analyst_cap: Budget | None = None,
-        request_id: str | None = None,
-        data_order: float = 0,
-        analyst_order: float = 0,
-        *,
-        people: str = "",
-        new_budgets: bool = False,
-    ) -> Dataset:
-        """Registers a table, and opens an account for new people in it.
-
-        Args:
-            name: the dataset's name.
-            source: the table's file, relative to the server's data directory.
-            schema: the attributes, which must be columns of the table.
-            data_cap: the most that all rounds together may cost the people in the table; None where they have an
-                account.
-            analyst_cap: the most that all rounds together may cost any one analyst; None in the same case.
-            request_id: makes the call safe to repeat; None: a fresh one.
-            data_order: the Renyi order at which the data account counts divergences, for good; 0: the cap's usual
-                one.
-            analyst_order: the same for the analysts' accounts to which rounds add.
-            people: whose people the table holds: "new", or "same-as:" and the name of a registered dataset, with
-                which it then shares one account for ever. May be left out for the first table of a server alone.
-            new_budgets: gives the records budgets of their own although another dataset, also a retired one, has
-                the same table, or one that a restored store has lost may have it. This is journaled.
-
-        Raises:
-            InvalidArgument: the table does not fit the schema, and the message counts the values by attribute; or
-                `people` does not say whose people it holds, or says "new" where another dataset has the table and
-                `new_budgets` is false.
-            AlreadyExists: the name is taken.
-        """
-        request = operator_pb2.RegisterDatasetRequest(
-            name=name,
-            source=source,
-            schema=workloads.schema_to_message(schema),
-            data_cap=None if data_cap is None else budget_to_message(data_cap),
-            analyst_cap=None if analyst_cap is None else budget_to_message(analyst_cap),
-            request_id=request_id or fresh_request_id(),
-            data_order=data_order,
-            analyst_order=analyst_order,
-            people=people,
-            new_budgets=new_budgets,
-        )
-        return dataset_from_message(self._connection.call(self._service.RegisterDataset, request).dataset)
-
-    def datasets(self) -> Iterator[Dataset]:
-        """Yields all datasets, each with the account that it shares with others of the same people."""
-        for page in self._connection.pages(
-            self._service.ListDatasets, lambda token: operator_pb2.ListDatasetsRequest(page_token=token)
-        ):
-            yield from map(dataset_from_message, page.datasets)
-
-    def retire_dataset(self, name: str, request_id: str | None = None) -> Dataset:
-        """Retires a dataset: no new rounds on it. Rounds that are open continue, and results stay readable."""
-        request = operator_pb2.RetireDatasetRequest(name=name, request_id=request_id or fresh_request_id())
-        return dataset_from_message(self._connection.call(self._service.RetireDataset, request).dataset)
-
     def plan(self, terms: Terms) -> PlanChoice:
         """Return what a round or session with these terms would do and cost, and what that was chosen from.
 
-        Nothing is opened, nothing is spent.
-
-        Raises:
-            InvalidArgument: The terms allow no plan.
-            BudgetExhausted: No plan fits the budgets of the terms.
+        Nothing is opened, nothing is spent. Raises `InvalidArgument` where the terms allow no plan, and
+        `BudgetExhausted` where none fits their budgets.
         """
         request = operator_pb2.PlanRoundRequest(terms=terms_to_message(terms))
         return plan_choice_from_message(self._connection.call(self._service.PlanRound, request))
@@ -129,9 +58,7 @@ class Operator(AdmissionClient):
     def close_session(self, session_id: str, request_id: str | None = None) -> RoundDetail:
         """Closes a session: no more statements. `run` and `release` then publish its results as those of a round.
 
-        Raises:
-            NotFound: there is no session with this id.
-            WrongState: the session was closed before.
+        Raises `NotFound`, and `WrongState` where it was closed before.
         """
         request = operator_pb2.CloseSessionRequest(
             session_id=session_id, request_id=request_id or fresh_request_id()

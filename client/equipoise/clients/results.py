@@ -13,6 +13,7 @@ from equipoise.model.identities import Caller
 from equipoise.model.results import ResultColumns
 from equipoise.model.rounds import Round
 from equipoise.model.synopsis import Synopsis, SynopsisPart
+from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
 from equipoise.records.bundle import Bundle
 from equipoise.records.evidence import Evidence
@@ -60,14 +61,22 @@ class ResultsClient(ServerClient):
         request = analyst_pb2.GetAnalystRoundRequest(round_id=round_id)
         return round_from_message(self._connection.call(self._service.GetAnalystRound, request).round)
 
-    def dataset(self, name: str) -> Dataset:
+    def dataset(self, name: str, version: int = 0) -> Dataset:
         """Returns the schema and the number of records of a dataset.
+
+        Args:
+            name: the dataset's name.
+            version: which version of it; 0: the newest one that a round of the caller's is about.
 
         Raises:
             NotFound: the caller has no share in any round on it.
         """
-        request = analyst_pb2.GetDatasetRequest(name=name)
+        request = analyst_pb2.GetDatasetRequest(name=name, version=version)
         return dataset_from_message(self._connection.call(self._service.GetDataset, request).dataset)
+
+    def schema_of(self, shown: Round) -> Schema:
+        """Returns the schema of the table that a round is about. Raises `NotFound`."""
+        return self.dataset(shown.terms.dataset, shown.dataset_version).schema
 
     def wait(self, round_id: str, on_change: Callable[[Round], None] | None = None) -> Round:
         """Waits until the round has ended and its results, if any, can be read.
@@ -134,7 +143,7 @@ class ResultsClient(ServerClient):
         """
         labels = None
         if statements:
-            labels = Labels(self.dataset(self.round(round_id).terms.dataset).schema, tuple(statements))
+            labels = Labels(self.schema_of(self.round(round_id)), tuple(statements))
         return Results.collect(round_id, self.stream(round_id), labels)
 
     def stream_synopsis(self, round_id: str) -> Iterator[SynopsisPart]:
@@ -144,7 +153,7 @@ class ResultsClient(ServerClient):
             WrongState: the release time has not come, or the round's mechanism makes no synopsis.
             DataLoss: records are missing.
         """
-        sizes = self.dataset(self.round(round_id).terms.dataset).schema.sizes
+        sizes = self.schema_of(self.round(round_id)).sizes
         received, missing = 0, 1
 
         def request() -> analyst_pb2.DownloadSynopsisRequest:

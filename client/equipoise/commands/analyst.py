@@ -19,6 +19,7 @@ from equipoise.commands.printing import (
     print_list,
 )
 from equipoise.errors import WrongState
+from equipoise.model.datasets import DatasetState
 from equipoise.model.rounds import RoundState
 from equipoise.profile.receipt_store import RECEIPTS
 from equipoise.queries.universe_size import size_in_words
@@ -42,6 +43,9 @@ def show(round_id: RoundId, profile: Profile = DEFAULT_PROFILE, as_json: AsJson 
 
 def schema(
     dataset: Annotated[str, typer.Argument(help="The dataset's name, as `equipoise rounds` shows it.")],
+    version: Annotated[
+        int, typer.Option(min=0, help="Its version, as `equipoise rounds` shows it; 0: the newest of your rounds.")
+    ] = 0,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
@@ -50,13 +54,17 @@ def schema(
     With --json the schema file itself, as `equipoise-server data check` reads it.
     """
     with Client.from_profile(profile) as client:
-        registered = client.dataset(dataset)
+        registered = client.dataset(dataset, version)
     if as_json:
         print_json(registered.schema)
         return
     for attribute in registered.schema.attributes:
         print_line(in_words(attribute))
-    print_line(f"{registered.records:,} records in a universe of {size_in_words(registered.schema.universe_size)}.")
+    size = size_in_words(registered.schema.universe_size)
+    print_line(f"{registered.records:,} records in a universe of {size}: version {registered.version}.")
+    print_line(f"Whose privacy: {registered.persons.in_words()}.")
+    if registered.state is not DatasetState.ACTIVE:
+        print_line(f"It is {registered.state}: no new rounds will be about it.")
 
 
 def dry_run(

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from equipoise.commands.printing import Columns, counted, print_facts
-from equipoise.model.accounts import Account, Budget, JournalEntry
-from equipoise.model.datasets import Dataset
+from equipoise.model.accounts import Account, AccountCharge, Budget, JournalEntry, counted_digits
+from equipoise.model.datasets import DatasetCharge, DatasetStanding, DatasetVersion
 from equipoise.model.rounds import Plan, Round, RoundDetail, RoundState, Share, Terms
 from equipoise.queries.schema import Attribute
 from equipoise.queries.statement_work import most_work
@@ -30,6 +30,14 @@ def in_words(attribute: Attribute) -> str:
 
 def _time(time: datetime | None) -> str | None:
     return None if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _took(charge: AccountCharge) -> str:
+    """What a round counts on an account, in the account's own way, and alone as a pair of its cap."""
+    alone = pair(charge.budget)
+    if charge.order is None:
+        return alone
+    return f"{alone}; divergence {counted_digits(charge.divergence)}, delta {counted_digits(charge.delta)}"
 
 
 def _protects(detail: RoundDetail) -> str:
@@ -64,6 +72,7 @@ def _charged_for(entry: JournalEntry) -> str:
 ROUNDS: Columns[RoundDetail] = {
     "round": lambda each: each.round.id,
     "dataset": lambda each: each.round.terms.dataset,
+    "version": lambda each: each.round.dataset_version,
     "state": lambda each: each.round.state,
     "mechanism": lambda each: each.plan.mechanism,
     "analysts": lambda each: len(each.round.terms.shares),
@@ -73,6 +82,7 @@ ROUNDS: Columns[RoundDetail] = {
 SESSIONS: Columns[RoundDetail] = {
     "session": ROUNDS["round"],
     "dataset": ROUNDS["dataset"],
+    "version": ROUNDS["version"],
     "state": ROUNDS["state"],
     "mechanism": ROUNDS["mechanism"],
     "protects analysts": _protects,
@@ -83,6 +93,7 @@ SESSIONS: Columns[RoundDetail] = {
 OWN_ROUNDS: Columns[Round] = {
     "round": lambda each: each.id,
     "dataset": lambda each: each.terms.dataset,
+    "version": lambda each: each.dataset_version,
     "state": lambda each: each.state,
     "your statements": lambda each: f"{_own(each).statements:,}",
     "your queries": lambda each: f"{_own(each).queries:,}",
@@ -90,6 +101,7 @@ OWN_ROUNDS: Columns[Round] = {
 OWN_SESSIONS: Columns[Round] = {
     "session": OWN_ROUNDS["round"],
     "dataset": OWN_ROUNDS["dataset"],
+    "version": OWN_ROUNDS["version"],
     "state": OWN_ROUNDS["state"],
     "mechanism": lambda each: each.mechanism,
     "protects you": lambda each: "no" if each.terms.analyst_budget is None else "yes",
@@ -108,13 +120,38 @@ SHARES: Columns[Share] = {
     "support": lambda share: f"{share.support:,}" if share.support else "not declared",
     "ways": lambda share: f"{share.ways:,}" if share.ways else "not declared",
 }
-DATASETS: Columns[Dataset] = {
-    "dataset": lambda each: each.name,
-    "account": lambda each: each.account,
+DATASETS: Columns[DatasetStanding] = {
+    "dataset": lambda each: each.dataset.name,
+    "version": lambda each: each.dataset.version,
+    "state": lambda each: each.state,
+    "source": lambda each: each.source_kind,
+    "records": lambda each: f"{each.dataset.records:,}",
+    "a person": lambda each: each.dataset.persons.in_short(),
+    "universe": lambda each: f"{each.dataset.schema.universe_size:,}",
+    "account": lambda each: each.dataset.account,
+    "people have left": lambda each: each.data.left_in_words,
+    "spent": lambda each: pair(each.data.spent),
+    "analysts have left": lambda each: "; ".join(
+        f"{account.name.split('/')[-2]}: {account.left_in_words}" for account in each.analysts
+    ),
+}
+VERSIONS: Columns[DatasetVersion] = {
+    "version": lambda each: each.version,
+    "registered": lambda each: _time(each.create_time),
+    "source": lambda each: each.source_kind,
     "records": lambda each: f"{each.records:,}",
-    "universe": lambda each: f"{each.schema.universe_size:,}",
-    "retired": lambda each: "" if each.retire_time is None else f"{each.retire_time:%Y-%m-%d %H:%M} UTC",
-    "attributes": lambda each: ", ".join(each.schema.names),
+    "attributes": lambda each: ", ".join(each.attributes),
+}
+CHARGES: Columns[DatasetCharge] = {
+    "round": lambda each: each.round_id,
+    "kind": lambda each: each.kind,
+    "dataset": lambda each: each.dataset,
+    "version": lambda each: each.dataset_version,
+    "mechanism": lambda each: each.mechanism,
+    "state": lambda each: each.state,
+    "charge": lambda each: each.charge,
+    "people": lambda each: _took(each.data),
+    "each analyst": lambda each: "nothing" if each.analyst is None else _took(each.analyst),
 }
 ACCOUNTS: Columns[Account] = {
     "account": lambda each: each.name,
@@ -122,6 +159,7 @@ ACCOUNTS: Columns[Account] = {
     "committed": lambda each: pair(each.committed),
     "cap": lambda each: pair(each.cap),
     "counted": lambda each: each.in_words,
+    "left": lambda each: each.left_in_words,
 }
 # "charged for" names what the amount was computed from.
 JOURNAL: Columns[JournalEntry] = {
@@ -143,7 +181,7 @@ FACTS: Mapping[str, Callable[[Round, Share | None], object]] = {
     "round": lambda shown, _: shown.id if shown.terms.session is None else None,
     "session": lambda shown, _: None if shown.terms.session is None else shown.id,
     "state": lambda shown, _: shown.state,
-    "dataset": lambda shown, _: shown.terms.dataset,
+    "dataset": lambda shown, _: f"{shown.terms.dataset}, version {shown.dataset_version}",
     "mechanism": lambda shown, _: shown.mechanism,
     "unit of protection": lambda shown, _: shown.terms.unit,
     "data budget": lambda shown, _: pair(shown.terms.data_budget),

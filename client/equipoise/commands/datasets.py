@@ -9,22 +9,25 @@ from typing import Annotated
 import typer
 
 from equipoise.clients.operator import Operator
-from equipoise.commands.columns import DATASETS
+from equipoise.commands.dataset_life import delete, list_datasets, retire, show, update
 from equipoise.commands.files import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
-from equipoise.commands.printing import print_json, print_line, print_list
-from equipoise.commands.progress import RunProgress
+from equipoise.commands.printing import print_json, print_line
+from equipoise.commands.progress import RunProgress, ShownProgress
 from equipoise.commands.rounds import act
 from equipoise.commands.terminal import printable
 from equipoise.commands.terms_options import Beta, DataDelta, Dataset, ReleaseGrid
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.datasets import NEW_PEOPLE, same_people_as
+from equipoise.model.persons import PersonMode, Persons
 from equipoise.model.rounds import MEASUREMENT, RoundDetail, Terms
 from equipoise.queries.schema import Schema
 
 FAMILIES = ("pairs", "triples")  # that have a name; other tables are named one by one
 dataset_app = typer.Typer(help="Tables that rounds may be run on.", no_args_is_help=True)
+for life in (update, retire, delete, list_datasets, show):
+    dataset_app.command("list" if life is list_datasets else None)(life)
 
 
 @dataset_app.command("register")
@@ -85,14 +88,38 @@ def register(
             help="Give new people budgets of their own although another dataset has, or may have, the same table.",
         ),
     ] = False,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="The column with the id of each row's person, who may have several rows. [default: each row is "
+            "its own person, so that whoever has several rows is protected less]",
+            show_default=False,
+        ),
+    ] = None,
+    mode: Annotated[
+        PersonMode | None,
+        typer.Option(
+            help="What a person's records are: events, at most so many of its rows; average, so many dealt over "
+            "all of its rows; one, the usual category of each attribute. [default: events, with --person]",
+            show_default=False,
+        ),
+    ] = None,
+    records: Annotated[
+        int, typer.Option(help="How many records every person has. Noise on counts grows with it.", min=1)
+    ] = 1,
     request_id: RequestId = None,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
     """Register a table, and open an account for new people in it. Its caps hold for all rounds together, for ever.
 
-    A table with people of a registered dataset, such as a newer version of it, has that dataset's account: what is
-    spent for one counts for both, and no caps or orders are given. The answer is on record, and cannot be changed.
+    A table with people of a registered dataset has that dataset's account: what is spent for one counts for both,
+    and no caps or orders are given. The answer is on record, and cannot be changed. A newer snapshot of a table is
+    registered by dataset update.
+
+    Without --person each row counts as a person. With it, the promise of privacy is for all rows of a person
+    together; equipoise-server data check --person shows what each number of records would drop and cost.
 
     At which order an account counts can never be changed; docs/budgets.md says which one suits what.
 
@@ -100,23 +127,27 @@ def register(
     """
     with Operator.from_profile(profile) as operator:
         answer = _ask_people(operator) if people is None and sys.stdin.isatty() else people or ""
-        registered = operator.register_dataset(
-            name,
-            source,
-            Schema.from_json(read_text(schema)),
-            _cap("--data", data_epsilon, data_delta),
-            None if analyst_epsilon is None else Budget(analyst_epsilon, analyst_delta),
-            request_id,
-            data_order,
-            analyst_order,
-            people=answer,
-            new_budgets=new_budgets,
-        )
+        with ShownProgress("reading the table"):
+            registered = operator.register_dataset(
+                name,
+                source,
+                Schema.from_json(read_text(schema)),
+                _cap("--data", data_epsilon, data_delta),
+                None if analyst_epsilon is None else Budget(analyst_epsilon, analyst_delta),
+                request_id,
+                data_order,
+                analyst_order,
+                people=answer,
+                new_budgets=new_budgets,
+                person=person or "",
+                persons=Persons(mode or (PersonMode.EVENTS if person else PersonMode.ROWS), records),
+            )
     if as_json:
         print_json(registered)
     else:
         size = registered.schema.universe_size
         print_line(f"Registered {registered.name}: {registered.records:,} records in a universe of {size:,}.")
+        print_line(f"Whose privacy: {registered.persons.in_words()}.")
         if registered.account != registered.name:
             print_line(f"It shares the account of {registered.account}: what is spent for one counts for both.")
 
@@ -172,32 +203,9 @@ def measure(
     act(profile, as_json, until_released)
 
 
-@dataset_app.command("retire")
-def retire(
-    name: Annotated[str, typer.Argument(help="The dataset's name.")],
-    request_id: RequestId = None,
-    profile: Profile = DEFAULT_PROFILE,
-    as_json: AsJson = False,
-) -> None:
-    """Retire a dataset: no new rounds on it. Open rounds continue; results and budgets stay as they are."""
-    with Operator.from_profile(profile) as operator:
-        retired = operator.retire_dataset(name, request_id)
-    if as_json:
-        print_json(retired)
-    else:
-        print_line(f"Retired {retired.name}.")
-
-
-@dataset_app.command("list")
-def list_datasets(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    """List the registered tables."""
-    with Operator.from_profile(profile) as operator:
-        print_list("datasets", list(operator.datasets()), DATASETS, as_json)
-
-
 def _ask_people(operator: Operator) -> str:
     """Ask on the terminal whose people a table holds; nothing is asked before there is another table."""
-    names = [each.name for each in operator.datasets()]
+    names = [each.dataset.name for each in operator.datasets()]
     if not names:
         return ""
     typer.echo(f"Registered: {', '.join(map(printable, names))}.", err=True)

@@ -13,7 +13,9 @@ class ShownProgress:
 
     def __init__(self, unit: str) -> None:
         columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-        self._bar = Progress(*columns, TimeElapsedColumn(), console=err, transient=True)
+        # Where no terminal is, what is printed is read by programs.
+        shown = err.is_terminal
+        self._bar = Progress(*columns, TimeElapsedColumn(), console=err, transient=True, disable=not shown)
         self._task = self._bar.add_task(unit, total=None)
 
     def __enter__(self) -> ShownProgress:

@@ -21,7 +21,6 @@ from equipoise.commands.printing import (
 )
 from equipoise.commands.progress import ShownProgress
 from equipoise.errors import InvalidArgument
-from equipoise.queries.schema import Schema
 from equipoise.results import Results
 from equipoise.synopsis import write_synopsis
 
@@ -83,7 +82,7 @@ def synopsis(
     from it costs nothing; no interval is promised for it. Mechanisms that answer each analyst alone make none.
     """
     with Client.from_profile(profile) as client, ShownProgress("records") as progress:
-        schema: Schema = client.dataset(client.round(round_id).terms.dataset).schema
+        schema = client.schema_of(client.round(round_id))
         records = write_synopsis(client.stream_synopsis(round_id), schema, to, progress)
     if as_json:
         print_json({"round_id": round_id, "records": records, "file": to})

@@ -138,7 +138,12 @@ def show_plan(terms: Terms, profile: Path, as_json: bool) -> None:
         print_json(planned)
     else:
         print_plan(planned.plan, terms.mechanism)
-        print_facts([("admitted now", f"no: {refusal}" if refusal else "yes, by every account")])
+        print_facts(
+            [
+                ("a person", planned.persons.in_words()),
+                ("admitted now", f"no: {refusal}" if refusal else "yes, by every account"),
+            ]
+        )
         if planned.candidates:
             queries = sum(share.queries for share in terms.shares)
             print_candidates(planned.candidates, planned.plan.mechanism, queries)

@@ -45,6 +45,14 @@ class Counted:
         delta = f"delta {counted_digits(self.delta)} of {left_digits(self.max_delta)}"
         return f"{divergence} and {delta} at Renyi order {self.order:g}"
 
+    @property
+    def left_in_words(self) -> str:
+        """What is left of both limits, each for itself."""
+        if self.order is None:
+            return "the whole cap: only the worst round counts"
+        divergence, delta = self.max_divergence - self.divergence, self.max_delta - self.delta
+        return f"divergence {left_digits(max(divergence, 0.0))} and delta {left_digits(max(delta, 0.0))}"
+
 
 @dataclass(frozen=True)
 class Account(Counted):

@@ -45,6 +45,12 @@ class Persons:
         """Whether records of nothing fill up what persons with fewer rows lack."""
         return self.mode is PersonMode.EVENTS and self.records > 1
 
+    def in_short(self) -> str:
+        """Say the same in a cell of a table."""
+        if self.mode is PersonMode.ROWS:
+            return "each row"
+        return f"{self.records:,} of {self.mode}" if self.mode is not PersonMode.ONE else "one record"
+
     def in_words(self) -> str:
         """Say whom the promise of privacy is for."""
         match self.mode:

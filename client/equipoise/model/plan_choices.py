@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from equipoise.model.accounts import Budget
+from equipoise.model.persons import EACH_ROW, Persons
 from equipoise.model.rounds import Plan
 
 
@@ -60,8 +61,10 @@ class PlanChoice:
         plan: The chosen plan.
         because: One sentence on why its mechanism was chosen; empty where the terms name the mechanism.
         candidates: Every mechanism that was compared; none where the terms name the mechanism.
+        persons: Whose privacy the plan counts. Errors are fractions of all persons' records.
     """
 
     plan: Plan
     because: str
     candidates: tuple[PlanCandidate, ...]
+    persons: Persons = EACH_ROW

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import VerificationFailed
-from equipoise.queries.coded_records import CodedRecords
 from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.listed_workload import ListedWorkload
+from equipoise.queries.record_list import RecordList
 
 MAX_COUNTED_CELLS = 1 << 26  # of a universe whose cells are counted; records of larger ones are
 
@@ -123,7 +124,8 @@ class Synopsis:
         """Returns how many records each query of the workload counts, int64[queries]."""
         if math.prod(self.sizes) <= MAX_COUNTED_CELLS:
             return workload.record_counts(self.cells)
-        return CodedRecords(self.sizes, self.codes, np.ones(len(self), dtype=np.int64)).counts_of(workload)
+        listed = ListedWorkload(workload, RecordList(self.sizes, self.codes))
+        return listed.counts(np.ones(len(self), dtype=np.int64))
 
     def answers(self, workload: CompiledWorkload) -> NDArray[np.int64]:
         """Returns the answer to each query: its share of the records in units of 2^-40, int64[queries].

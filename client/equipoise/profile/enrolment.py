@@ -42,6 +42,7 @@ from equipoise.profile.profile import (
     read_settings,
     settings_text,
 )
+from equipoise.queries.strict_json import parse_json
 
 PENDING_KEY, REQUEST = "pending.key", "request.pem"
 VERSION = 2
@@ -68,10 +69,7 @@ class Bundle:
     @classmethod
     def from_json(cls, text: str) -> Bundle:
         """Returns the inverse of `to_json`. Raises `InvalidArgument("bundle", ...)`."""
-        try:
-            fields = json.loads(text)
-        except (ValueError, RecursionError):
-            fields = None
+        fields = parse_json(text, "bundle")
         if isinstance(fields, dict) and fields.get("version", VERSION) != VERSION:
             raise InvalidArgument("bundle: version", f"is {fields['version']}, this client reads {VERSION}")
         names = ("name", "target", "certificate", "authority", "log_keys")

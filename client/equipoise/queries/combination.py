@@ -1,7 +1,7 @@
-"""A weighted sum of a few queries that grows, read at single records instead of over the whole universe.
+"""A weighted sum of a few queries that grows, read at single records instead of at all of a list.
 
-What a compiled workload's `transpose_sparse` gives for every cell, this gives for the cells one asks about: its
-cost depends on how many queries were added and on how many cells are read, not on the size of the universe.
+What `WeighedQueries.transpose_sparse` gives for every record, this gives for the records one asks about: its cost
+depends on how many queries were added and on how many records are read, not on how many there are.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.restricted_tables import RestrictedTables
+from equipoise.queries.weighed_queries import WeighedQueries
 
-BLOCK = 1 << 21  # terms times cells that are held at once, a byte each
+BLOCK = 1 << 21  # terms times records that are held at once, a byte each
 
 _Part = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -22,9 +22,9 @@ _Part = tuple[NDArray[np.int64], NDArray[np.int64]]
 class Combination:
     """The function `sum_j coefficients[j] q_j(x)` of records x; queries are added to it as time goes by."""
 
-    def __init__(self, workload: CompiledWorkload) -> None:
-        """The sum of no queries of `workload`."""
-        self._workload = workload
+    def __init__(self, queries: WeighedQueries) -> None:
+        """The sum of none of `queries`."""
+        self._queries, self._workload = queries, queries.compiled
         self.clear()
 
     def clear(self) -> None:
@@ -47,16 +47,16 @@ class Combination:
         for each in self._workload.restricted:
             self._add_restricted_cells(each, queries, coefficients)
 
-    def at(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Returns the sum at each of some universe cells: int64[cells], exact. The caller keeps it within int64."""
+    def at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Returns the sum at some places of the list: int64[places], exact. The caller keeps it within int64."""
         coefficients = _joined(self._coefficients)
-        result = np.zeros(len(cells), dtype=np.int64)
+        result = np.zeros(len(places), dtype=np.int64)
         by_vector = [_joined_parts(parts) for parts in self._by_vector]
         by_category = [_joined_parts(parts) for parts in self._by_category]
         step = max(1, BLOCK // max(1, self._terms))
-        for start in range(0, len(cells), step):
+        for start in range(0, len(places), step):
             some = slice(start, start + step)
-            categories = np.unravel_index(cells[some], self._workload.schema_sizes)
+            categories = self._queries.categories(places[some])
             inside = np.ones((self._terms, len(categories[0])), dtype=np.uint8)
             for axis, each in enumerate(categories):
                 terms, numbers = by_vector[axis]

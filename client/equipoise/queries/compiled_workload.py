@@ -1,5 +1,8 @@
 """A compiled workload: linear queries that can be applied to a histogram, to records, and transposed.
 
+Its operations are over the whole universe, in which every possible record has a place; over any other list of
+records they are those of `listed_workload`.
+
 The matrix of all queries over the universe is never built. A predicate is a signed sum of boxes (`box_terms`), a
 marginal is summed and spread along its axes, and one of some records only is a signed sum of such tables in boxes
 (`restricted_tables`). All results are exact integers, the same on every machine.
@@ -12,18 +15,21 @@ Formal guarantees: with q(x) in {0, 1} the value of query q at universe cell x,
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.queries.box_terms import EXACT, Terms, Vectors, check_total
-from equipoise.queries.marginal_tables import Axes, AxisSets, Table, marginal_tables, spread_sums
+from equipoise.queries.marginal_tables import Axes, AxisSets
 from equipoise.queries.marginals import MarginalRange, Marginals
 from equipoise.queries.restricted_tables import RestrictedTables
+from equipoise.queries.universe_sums import (
+    combine_over_universe,
+    combine_some_over_universe,
+    sum_over_universe,
+)
 
 MAX_WEIGHT = 256  # sum of |coefficients| of one predicate's boxes
 MAX_COEFFICIENTS = EXACT // MAX_WEIGHT  # 2^45: keeps every partial sum of `transpose` within 2^53
@@ -62,9 +68,18 @@ class CompiledWorkload:
         return int(self.statement_offsets[-1])
 
     @property
+    def compiled(self) -> CompiledWorkload:
+        """Itself, as what works over the whole universe."""
+        return self
+
+    @property
     def size(self) -> int:
         """The number of records that can exist, `|X|`."""
         return math.prod(self.schema_sizes)
+
+    def categories(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+        """Returns the categories of some universe cells: int64[places] for each attribute."""
+        return tuple(np.asarray(each, dtype=np.int64) for each in np.unravel_index(places, self.schema_sizes))
 
     @property
     def empty(self) -> bool:
@@ -81,27 +96,27 @@ class CompiledWorkload:
 
         Raises `ValueError` if the histogram has another length, or absolute values that sum to more than 2^53.
         """
-        if histogram.shape != (math.prod(self.schema_sizes),):
-            raise ValueError(f"the histogram must have {math.prod(self.schema_sizes)} cells")
+        if histogram.shape != (self.size,):
+            raise ValueError(f"the histogram must have {self.size} cells")
         check_total(histogram, EXACT)
-        return self._sum_up(histogram.astype(np.int64, copy=False))
+        return sum_over_universe(self, histogram.astype(np.int64, copy=False))
 
     def expectations(self, distribution: NDArray[np.float64]) -> NDArray[np.float64]:
         """Applies every query to a float64[|X|] distribution: float64[k], to the rounding of its sums.
 
         A function of private outputs or public things only: floating sums differ a little between machines.
         """
-        return self._sum_up(distribution.astype(np.float64, copy=False))
+        return sum_over_universe(self, distribution.astype(np.float64, copy=False))
 
     def record_counts(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums every query over records given as universe cells, int64[B], maybe repeated: int64[k]."""
-        if len(cells) and not 0 <= int(cells.min()) <= int(cells.max()) < math.prod(self.schema_sizes):
-            raise ValueError(f"cells must be at least 0 and below {math.prod(self.schema_sizes):,}")
-        if len(cells) > MANY_RECORDS and math.prod(self.schema_sizes) <= EXACT >> 20:
-            histogram = np.bincount(cells, minlength=math.prod(self.schema_sizes))
+        if len(cells) and not 0 <= int(cells.min()) <= int(cells.max()) < self.size:
+            raise ValueError(f"cells must be at least 0 and below {self.size:,}")
+        if len(cells) > MANY_RECORDS and self.size <= EXACT >> 20:
+            histogram = np.bincount(cells, minlength=self.size)
             return self.counts(histogram.astype(np.int64, copy=False))
         result = np.zeros(self.query_count, dtype=np.int64)
-        categories = np.unravel_index(cells, self.schema_sizes) if len(cells) else ()
+        categories = self.categories(cells) if len(cells) else ()
         for start in range(0, len(cells), WORD):
             some = slice(start, start + WORD)
             words = {axis: each.words(categories[axis][some]) for axis, each in enumerate(self.vectors)}
@@ -123,14 +138,14 @@ class CompiledWorkload:
         if coefficients.shape != (self.query_count,):
             raise ValueError(f"there must be {self.query_count} coefficients")
         check_total(coefficients, MAX_COEFFICIENTS)
-        universe = np.zeros(math.prod(self.schema_sizes), dtype=np.int64)
-        self._combine(coefficients, universe)
+        universe = np.zeros(self.size, dtype=np.int64)
+        combine_over_universe(self, coefficients, universe)
         return universe
 
     def combination(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """`transpose` of float64[k] coefficients: float64[|X|], to the rounding of its sums, as `expectations`."""
-        universe = np.zeros(math.prod(self.schema_sizes), dtype=np.float64)
-        self._combine(coefficients, universe)
+        universe = np.zeros(self.size, dtype=np.float64)
+        combine_over_universe(self, coefficients, universe)
         return universe
 
     def transpose_sparse(self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -140,18 +155,8 @@ class CompiledWorkload:
         if len(queries) and not 0 <= int(queries.min()) <= int(queries.max()) < self.query_count:
             raise ValueError(f"queries must be at least 0 and below {self.query_count:,}")
         check_total(coefficients, MAX_COEFFICIENTS)
-        parts: defaultdict[Axes, list[Callable[[], Table]]] = defaultdict(list)
-        for group in self.groups:
-            rows, weights = group.weighted_rows(queries, coefficients)
-            if len(rows):
-                parts[group.axes].append(partial(group.table, rows, weights, self.vectors))
-        for axes, whole in self.marginal_queries.sparse_tables(queries, coefficients).items():
-            parts[axes].append(partial(np.asarray, whole))
-        for each in self.restricted:
-            if len(each.tables_of(queries)[0]):
-                parts[each.table_axes].append(partial(each.sparse_table, queries, coefficients, self.vectors))
-        universe = np.zeros(math.prod(self.schema_sizes), dtype=np.int64)
-        spread_sums(parts, universe.reshape(self.schema_sizes))
+        universe = np.zeros(self.size, dtype=np.int64)
+        combine_some_over_universe(self, queries, coefficients, universe)
         return universe
 
     def statement_sensitivity(self, statement: int) -> int:
@@ -188,7 +193,7 @@ class CompiledWorkload:
 
         Exact; raises `ValueError` for universes of more than 2^53 records.
         """
-        universe = math.prod(self.schema_sizes)
+        universe = self.size
         if universe > EXACT:
             raise ValueError("a universe of more than 2^53 records is too large to count in")
         result = np.zeros(self.query_count, dtype=np.int64)
@@ -207,12 +212,12 @@ class CompiledWorkload:
         So a query and its complement have the same support. The rest is as `covered`.
         """
         covered = self.covered()
-        return np.minimum(covered, math.prod(self.schema_sizes) - covered)
+        return np.minimum(covered, self.size - covered)
 
     @cached_property
     def support(self) -> int:
         """The largest support of any query; 0 without queries, and in universes of more than 2^53 records."""
-        return 0 if math.prod(self.schema_sizes) > EXACT else int(self.supports().max(initial=0))
+        return 0 if self.size > EXACT else int(self.supports().max(initial=0))
 
     def sensitivities(self) -> tuple[float, float, float]:
         """Upper bounds on how much all counts together can move when one record is replaced: L1, L2, Linf norms.
@@ -221,34 +226,3 @@ class CompiledWorkload:
         """
         l1 = self.l1_sensitivity
         return (float(l1), math.nextafter(math.sqrt(l1), math.inf), 1.0) if l1 else (0.0, 0.0, 0.0)
-
-    def _sum_up(self, cells: Table) -> Table:
-        """Returns every query's sum over `cells`, [|X|]: [k], of their type."""
-        result = np.zeros(self.query_count, dtype=cells.dtype)
-        groups = {group.axes: group for group in self.groups}
-        marginals = self.marginal_queries.queries_by_axes
-        restricted: dict[Axes, list[RestrictedTables]] = defaultdict(list)
-        for each in self.restricted:
-            restricted[each.table_axes].append(each)
-        wanted = groups.keys() | marginals.keys() | restricted.keys()
-        for axes, table in marginal_tables(cells.reshape(self.schema_sizes), wanted):
-            if axes in groups:
-                np.add.at(result, groups[axes].queries, groups[axes].counts(table, self.vectors))
-            if axes in marginals:
-                result[marginals[axes]] = table
-            for each in restricted.get(axes, ()):
-                each.add_counts(table, self.vectors, result)
-        return result
-
-    def _combine(self, coefficients: Table, universe: Table) -> None:
-        """Adds the combination of all queries, with coefficients [k], to `universe`, [|X|], of the same type."""
-        parts: defaultdict[Axes, list[Callable[[], Table]]] = defaultdict(list)
-        for group in self.groups:
-            weights = coefficients[group.queries] * group.coefficients
-            rows = np.flatnonzero(weights)
-            parts[group.axes].append(partial(group.table, rows, weights[rows], self.vectors))
-        for axes, queries in self.marginal_queries.queries_by_axes.items():
-            parts[axes].append(partial(coefficients[queries].sum, axis=0))
-        for each in self.restricted:
-            parts[each.table_axes].append(partial(each.table, coefficients, self.vectors))
-        spread_sums(parts, universe.reshape(self.schema_sizes))

@@ -52,12 +52,9 @@ class RestrictedTables:
         return math.prod(self.shape)
 
     def add_counts(self, table: Table, vectors: Sequence[Vectors], result: Table) -> None:
-        """Adds every query's sum over a table to `result`.
+        """Adds every query's sum over `table`, over `table_axes`, to `result`, [k] of the table's type.
 
-        Args:
-            table: over `table_axes`; if of integers, the sum of their absolute values is at most 2^53.
-            vectors: those of each axis of `box_axes`.
-            result: [k] of the table's type, added to in place.
+        The caller keeps the sum of |an integer table| within 2^53.
         """
         matrix = table.transpose(self._order).reshape(-1, self.cells).astype(np.float64)
         for rows in self._blocks(np.arange(len(self.first_queries))):
@@ -80,16 +77,7 @@ class RestrictedTables:
     def sparse_table(
         self, queries: NDArray[np.int64], coefficients: NDArray[np.int64], vectors: Sequence[Vectors]
     ) -> Table:
-        """Does what `table` does where only some queries have coefficients.
-
-        Args:
-            queries: int64[j], numbers of queries; the coefficients of a repeated one add up.
-            coefficients: int64[j].
-            vectors: those of each axis of `box_axes`.
-
-        Returns:
-            The combination, over `table_axes`.
-        """
+        """`table` where only some queries, int64[j], have coefficients, int64[j]; repeated queries add up."""
         tables, which = self.tables_of(queries)
         places, total = queries[which] - self.first_queries[tables], np.zeros((self._outside_size, self.cells))
         for rows in self._blocks(np.unique(tables)):
@@ -108,12 +96,9 @@ class RestrictedTables:
         return np.repeat(starts, lengths) + within, np.repeat(np.arange(len(queries)), lengths)
 
     def add_covered(self, selected: Sequence[NDArray[np.int64]], vectors: Sequence[Vectors], result: Table) -> None:
-        """Adds for how many records of the universe each query is 1, times its coefficient.
+        """Adds for how many records of the universe each query is 1, times its coefficient, to int64[k].
 
-        Args:
-            selected: for each axis of the universe, how many of its categories each vector selects.
-            vectors: those of each axis of `box_axes`.
-            result: int64[k], added to in place.
+        `selected` holds, for each axis of the universe, how many of its categories each vector selects.
         """
         free = math.prod(size for axis, size in enumerate(self.sizes) if axis not in self.table_axes)
         for rows in self._blocks(np.arange(len(self.first_queries))):
@@ -123,20 +108,9 @@ class RestrictedTables:
             np.add.at(result, self._queries(rows), covered[:, None] * self._inside(rows, vectors))
 
     def add_record_counts(
-        self,
-        categories: NDArray[np.int64],
-        vectors: Sequence[Vectors],
-        result: NDArray[np.int64],
-        counts: NDArray[np.int64] | int = 1,
+        self, categories: NDArray[np.int64], vectors: Sequence[Vectors], result: NDArray[np.int64]
     ) -> None:
-        """Adds records, one by one, to the counts of the queries.
-
-        Args:
-            categories: int64[axes of the universe, B], the categories of each record.
-            vectors: those of each axis of `box_axes`.
-            result: int64[k], added to in place.
-            counts: how often each of the records is there, int64[B]; a number for all of them alike.
-        """
+        """Adds the records, int64[axes of the universe, B] categories, to the counts of the queries, int64[k]."""
         count = categories.shape[1]
         cells = np.zeros(count, dtype=np.int64)
         for axis in self.axes:
@@ -147,9 +121,7 @@ class RestrictedTables:
             inside = np.ones((len(self.first_queries[rows]), count), dtype=np.uint8)
             for place, axis in enumerate(self.box_axes):
                 inside &= vectors[axis].at(self.vectors[rows, place], categories[axis])
-            np.add.at(
-                result, self.first_queries[rows, None] + cells, inside * self.coefficients[rows, None] * counts
-            )
+            np.add.at(result, self.first_queries[rows, None] + cells, inside * self.coefficients[rows, None])
 
     @cached_property
     def _outside_places(self) -> list[int]:

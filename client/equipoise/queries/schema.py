@@ -25,6 +25,7 @@ import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.dates import date_text
@@ -204,21 +205,10 @@ class Schema:
         return json.dumps({"version": VERSION, "attributes": documents}, ensure_ascii=False, indent=2) + "\n"
 
 
-def make_attribute(
-    field: str,
-    name: str,
-    categories: tuple[str, ...],
-    edges: tuple[float, ...] = (),
-    missing: str = "",
-    unknown: str = "",
-    clamp: bool = False,
-    ordered: bool | None = None,
-    dates: bool = False,
-    none: str = "",
-) -> Attribute:
+def make_attribute(field: str, **values: Any) -> Attribute:
     """Returns an attribute whose errors are named below `field`, such as `schema.attributes[2].edges`."""
     try:
-        return Attribute(name, categories, edges, missing, unknown, clamp, ordered, dates, none)
+        return Attribute(**values)
     except InvalidArgument as error:
         raise InvalidArgument(f"{field}.{error.field}", error.problem) from None
 
@@ -230,25 +220,12 @@ def _from_document(field: str, document: object) -> Attribute:
     values, dates = read_edges(field, document)
     if "edges" not in document and "categories" not in document:
         raise InvalidArgument(field, "must have categories or edges")
-    categories = [
-        check_text(f"{field}.categories[{i}]", label)
-        for i, label in enumerate(read_list(field, document, "categories") or bin_labels(values, dates))
-    ]
-    rules: list[str] = []
-    for rule in RULES:
-        label = check_text(f"{field}.{rule}", document[rule]) if rule in document else ""
-        if label and categories and label not in categories:
-            categories.append(label)
-        rules.append(label)
-    clamp, ordered = document.get("clamp", False), document.get("ordered")
-    if not (isinstance(clamp, bool) and isinstance(ordered, bool | None)):
-        raise InvalidArgument(
-            f"{field}.{'ordered' if isinstance(clamp, bool) else 'clamp'}", "must be true or false"
-        )
-    name = check_text(f"{field}.name", document.get("name", ""))
-    return make_attribute(
-        field, name, tuple(categories), values, rules[0], rules[1], clamp, ordered, dates, rules[2]
-    )
+    categories = read_list(field, document, "categories") or bin_labels(values, dates)
+    rules = {rule: check_text(f"{field}.{rule}", document[rule]) for rule in RULES if rule in document}
+    added = [label for label in dict.fromkeys(rules.values()) if categories and label not in categories]
+    given = rules | {flag: document[flag] for flag in ("clamp", "ordered") if flag in document}
+    name, labels = document.get("name", ""), (*categories, *added)
+    return make_attribute(field, name=name, categories=labels, edges=values, dates=dates, **given)
 
 
 def _to_document(attribute: Attribute) -> dict[str, object]:
@@ -257,8 +234,7 @@ def _to_document(attribute: Attribute) -> dict[str, object]:
         numbers = [int(e) if float(e).is_integer() else float(e) for e in attribute.edges]
         document["edges"] = [date_text(e) for e in numbers] if attribute.dates else numbers
     document["categories"] = list(attribute.categories)
-    rules = (*RULES, "clamp")
-    document |= {rule: getattr(attribute, rule) for rule in rules if getattr(attribute, rule)}
+    document |= {rule: getattr(attribute, rule) for rule in (*RULES, "clamp") if getattr(attribute, rule)}
     if attribute.ordered is not None:
         document["ordered"] = attribute.ordered
     return document
@@ -268,4 +244,4 @@ def _coded(name: str, size: object) -> Attribute:
     field = f"schema.{name}"
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MAX_CATEGORIES:
         raise InvalidArgument(field, f"must be a number of categories from 1 to {MAX_CATEGORIES:,}")
-    return make_attribute(field, name, tuple(str(code) for code in range(size)))
+    return make_attribute(field, name=name, categories=tuple(str(code) for code in range(size)))

@@ -11,6 +11,7 @@ from typing import Any
 
 from equipoise.accounting import Cost
 from equipoise.model.accounts import Budget
+from equipoise.model.persons import Persons
 from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.records.codec import (
     COUNT,
@@ -40,16 +41,21 @@ from equipoise.records.item_parts import (
     RecordedSynopsis,
     SettledCharge,
 )
-from equipoise.records.public_facts import BUDGET, COST, PLAN, SHARE, TERMS, RecordedTerms
+from equipoise.records.public_facts import BUDGET, COST, PERSONS, PLAN, SHARE, TERMS, RecordedTerms
 
 
 @canonical_object
 class DatasetItem:
-    """A registered table. `schema` is the schema file's object."""
+    """A registered table: one version of a dataset, from 1. `schema` is the schema file's object.
+
+    `persons`: so many records are each person's, in all versions.
+    """
 
     dataset: str = key("dataset", TEXT)
+    version: int = key("dataset_version", COUNT)
     schema: Mapping[str, Any] = key("schema", OBJECT)
     records: int = key("records", COUNT)
+    persons: Persons = key("persons", PERSONS)
     create_time: int = key("create_time", COUNT)
 
 
@@ -57,9 +63,11 @@ class DatasetItem:
 class DataItem:
     """The digest of a registered table's contents, and who pays for it.
 
-    `people`: whose people it holds, "new" or "same-as:" and a dataset's name, as the operator said. `account`: the
+    `people`: whose people it holds, "new" or "same-as:" and a dataset's name, as the operator said; of a later
+    version, "same-as:" and the dataset's own name. `account`: the
     account that its rounds are charged to. `analyst_cap`, `analyst_order`: the cap that analysts' accounts are
-    opened with, and the Renyi order of those to which rounds add; None where the people had an account.
+    opened with, and the Renyi order of those to which rounds add; None where the people had an account. `person`:
+    the column with the persons' ids; None where each row is a person.
     """
 
     dataset: str = key("dataset", TEXT)
@@ -68,19 +76,39 @@ class DataItem:
     account: str = key("account", TEXT)
     analyst_cap: Budget | None = key("analyst_cap", optional(BUDGET))
     analyst_order: float | None = key("analyst_order", optional(REAL))
+    person: str | None = key("person", optional(TEXT))
     journal: JournalHead = key("journal", HEAD)
 
 
 @canonical_object
-class RoundItem:
-    """A round's public parameters. `seed_fingerprint`: the same for the same seed (`sealed_seeds.fingerprint`).
+class RetirementItem:
+    """That a dataset takes no more rounds and no more versions."""
 
-    `analyst_events` is what `accounting.events_to_json` writes, as an object. `analyst_budget` and `analyst_cost`
-    are None in a session that does not protect its analysts; `session` is None where the round is none.
+    dataset: str = key("dataset", TEXT)
+    time: int = key("time", COUNT)
+
+
+@canonical_object
+class DeletionItem:
+    """That the server has forgotten a dataset: the results of its rounds, its measurements and its seeds."""
+
+    dataset: str = key("dataset", TEXT)
+    time: int = key("time", COUNT)
+
+
+@canonical_object
+class RoundItem:
+    """A round's public parameters.
+
+    `dataset_root`: of the record of the dataset's version that it is about. `seed_fingerprint`: the same for the
+    same seed (`sealed_seeds.fingerprint`). `analyst_events` is what `accounting.events_to_json` writes, as an
+    object. `analyst_budget` and `analyst_cost` are None in a session that does not protect its analysts; `session`
+    is None where the round is none.
     """
 
     round_id: str = key("round", TEXT)
     dataset: str = key("dataset", TEXT)
+    dataset_version: int = key("dataset_version", COUNT)
     dataset_root: bytes = key("dataset_root", HASH)
     unit: str = key("unit", one_of("query", "analyst"))
     data_budget: Budget = key("data_budget", BUDGET)

@@ -42,6 +42,7 @@ class Promise:
 
     opened_root: bytes = key("opened_root", HASH)
     dataset: str = key("dataset", TEXT)
+    dataset_version: int = key("dataset_version", COUNT)
     mechanism: str = key("mechanism", TEXT)
     unit: str = key("unit", one_of("query", "analyst"))
     data_budget: Budget = key("data_budget", BUDGET)
@@ -87,6 +88,7 @@ def check_shown(signed: Promise, shown: Round) -> None:
     close_time = None if terms.close_time is None else to_microseconds(terms.close_time)
     for name, expected in (
         ("dataset", terms.dataset),
+        ("dataset_version", shown.dataset_version),
         ("mechanism", shown.mechanism),
         ("unit", terms.unit),
         ("data_budget", terms.data_budget),

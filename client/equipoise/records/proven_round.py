@@ -155,6 +155,9 @@ def _root_before(item: object) -> bytes | None:
 
 def _check_names(opened: Found, evidence: Evidence) -> None:
     dataset, shown = opened[DatasetItem], opened[RoundItem]
+    persons = dataset.persons
+    if dataset.records % persons.records or _schema(dataset.schema).padded != persons.padded:
+        raise VerificationFailed(f"the dataset does not have {persons.records:,} records a person")
     for item in opened.values():
         if not isinstance(item, DatasetItem) and item.round_id != evidence.round_id:
             problem = f"is of the round {item.round_id}, not {evidence.round_id}"
@@ -167,6 +170,7 @@ def _check_names(opened: Found, evidence: Evidence) -> None:
             raise VerificationFailed(f"the item {NAMES[type(item)]} {problem}")
     for what, one, other in (
         ("dataset", dataset.dataset, shown.dataset),
+        ("version of the dataset", dataset.version, shown.dataset_version),
         ("number of records", dataset.records, shown.records),
         ("size of the universe", _schema(dataset.schema).universe_size, shown.universe_size),
     ):

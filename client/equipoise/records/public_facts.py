@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from equipoise.accounting import Cost
+from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
+from equipoise.model.persons import PersonMode, Persons
 from equipoise.model.rounds import Ending, MechanismPlan, SessionTerms, Share
 from equipoise.records.codec import (
     COUNT,
@@ -36,6 +38,18 @@ COST: Codec[Cost] = object_codec(
     },
 )
 BUDGET: Codec[Budget] = object_codec(Budget, {"epsilon": ("epsilon", REAL), "delta": ("delta", REAL)})
+
+
+def _persons(mode: PersonMode, records: int) -> Persons:
+    try:
+        return Persons(mode, records)
+    except InvalidArgument as problem:
+        raise ValueError(problem.message) from None
+
+
+PERSONS: Codec[Persons] = object_codec(
+    _persons, {"mode": ("mode", name_of(PersonMode)), "records": ("records", COUNT)}
+)
 SHARE: Codec[Share] = object_codec(
     Share,
     {

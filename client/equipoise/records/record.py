@@ -33,6 +33,8 @@ class Kind(StrEnum):
     IDENTITY_CHANGED = "identity-changed"
     AUTHORITY_CHANGED = "authority-changed"
     DATASET_REGISTERED = "dataset-registered"
+    DATASET_RETIRED = "dataset-retired"
+    DATASET_DELETED = "dataset-deleted"
     ROUND_OPENED = "round-opened"
     ROUND_SEALED = "round-sealed"
     ROUND_RELEASED = "round-released"

@@ -38,6 +38,8 @@ class RegisterDatasetRequest(_message.Message):
     ANALYST_ORDER_FIELD_NUMBER: _builtins.int
     NEW_BUDGETS_FIELD_NUMBER: _builtins.int
     PEOPLE_FIELD_NUMBER: _builtins.int
+    PERSON_FIELD_NUMBER: _builtins.int
+    PERSONS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The dataset's name."""
     source: _builtins.str
@@ -58,6 +60,8 @@ class RegisterDatasetRequest(_message.Message):
     the same people share one account for ever, and the answer goes on record. Must be said, but for the first table of
     a server, which holds new people.
     """
+    person: _builtins.str
+    """The column of the table with the id of each row's person. Empty: each row is a person of its own."""
     @_builtins.property
     def schema(self) -> _types_pb2.Schema:
         """What the records can be."""
@@ -69,6 +73,10 @@ class RegisterDatasetRequest(_message.Message):
     @_builtins.property
     def analyst_cap(self) -> _types_pb2.Budget:
         """The most they may cost any analyst. Not set where the people have an account."""
+
+    @_builtins.property
+    def persons(self) -> _types_pb2.Persons:
+        """How many records every person has, and what they are made of. Not set: each row is a person of its own."""
 
     def __init__(
         self,
@@ -83,10 +91,12 @@ class RegisterDatasetRequest(_message.Message):
         analyst_order: _builtins.float = ...,
         new_budgets: _builtins.bool = ...,
         people: _builtins.str = ...,
+        person: _builtins.str = ...,
+        persons: _types_pb2.Persons | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_cap", b"analyst_cap", "data_cap", b"data_cap", "schema", b"schema"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_cap", b"analyst_cap", "data_cap", b"data_cap", "persons", b"persons", "schema", b"schema"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_cap", b"analyst_cap", "analyst_order", b"analyst_order", "data_cap", b"data_cap", "data_order", b"data_order", "name", b"name", "new_budgets", b"new_budgets", "people", b"people", "request_id", b"request_id", "schema", b"schema", "source", b"source"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_cap", b"analyst_cap", "analyst_order", b"analyst_order", "data_cap", b"data_cap", "data_order", b"data_order", "name", b"name", "new_budgets", b"new_budgets", "people", b"people", "person", b"person", "persons", b"persons", "request_id", b"request_id", "schema", b"schema", "source", b"source"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -167,6 +177,370 @@ class RetireDatasetResponse(_message.Message):
 Global___RetireDatasetResponse: _TypeAlias = RetireDatasetResponse  # noqa: Y015
 
 @_typing.final
+class UpdateDatasetRequest(_message.Message):
+    """What is sent to UpdateDataset."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    SCHEMA_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The dataset's name."""
+    source: _builtins.str
+    """The table, as in RegisterDataset. Empty: where the newest version's lies."""
+    request_id: _builtins.str
+    """Chosen by the caller; the same request again gets the first answer."""
+    @_builtins.property
+    def schema(self) -> _types_pb2.Schema:
+        """What the records can be. Not set: the newest version's schema."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        source: _builtins.str = ...,
+        schema: _types_pb2.Schema | None = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["schema", b"schema"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "request_id", b"request_id", "schema", b"schema", "source", b"source"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateDatasetRequest: _TypeAlias = UpdateDatasetRequest  # noqa: Y015
+
+@_typing.final
+class UpdateDatasetResponse(_message.Message):
+    """What comes back from UpdateDataset."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATASET_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def dataset(self) -> _types_pb2.Dataset:
+        """The new version."""
+
+    def __init__(
+        self,
+        *,
+        dataset: _types_pb2.Dataset | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["dataset", b"dataset"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset", b"dataset"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateDatasetResponse: _TypeAlias = UpdateDatasetResponse  # noqa: Y015
+
+@_typing.final
+class DeleteDatasetRequest(_message.Message):
+    """What is sent to DeleteDataset."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The dataset's name."""
+    request_id: _builtins.str
+    """Chosen by the caller; the same request again gets the first answer."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteDatasetRequest: _TypeAlias = DeleteDatasetRequest  # noqa: Y015
+
+@_typing.final
+class DeleteDatasetResponse(_message.Message):
+    """What comes back from DeleteDataset."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATASET_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def dataset(self) -> _types_pb2.Dataset:
+        """The dataset."""
+
+    def __init__(
+        self,
+        *,
+        dataset: _types_pb2.Dataset | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["dataset", b"dataset"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset", b"dataset"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeleteDatasetResponse: _TypeAlias = DeleteDatasetResponse  # noqa: Y015
+
+@_typing.final
+class DatasetStanding(_message.Message):
+    """A dataset as operators see it, with both budgets of its people."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATASET_FIELD_NUMBER: _builtins.int
+    SOURCE_KIND_FIELD_NUMBER: _builtins.int
+    DATA_FIELD_NUMBER: _builtins.int
+    ANALYSTS_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    source_kind: _builtins.str
+    """What that version is read from, such as "CSV" or "database"."""
+    state: _builtins.str
+    """"active", "retired" or "deleted"; only the first one takes new rounds."""
+    @_builtins.property
+    def dataset(self) -> _types_pb2.Dataset:
+        """Its newest version."""
+
+    @_builtins.property
+    def data(self) -> _types_pb2.Account:
+        """The data account."""
+
+    @_builtins.property
+    def analysts(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Account]:
+        """For each unit of protection, the analyst's account of which least is left."""
+
+    def __init__(
+        self,
+        *,
+        dataset: _types_pb2.Dataset | None = ...,
+        source_kind: _builtins.str = ...,
+        data: _types_pb2.Account | None = ...,
+        analysts: _abc.Iterable[_types_pb2.Account] | None = ...,
+        state: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "dataset", b"dataset"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analysts", b"analysts", "data", b"data", "dataset", b"dataset", "source_kind", b"source_kind", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DatasetStanding: _TypeAlias = DatasetStanding  # noqa: Y015
+
+@_typing.final
+class DatasetVersion(_message.Message):
+    """One snapshot of a dataset's table."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERSION_FIELD_NUMBER: _builtins.int
+    SOURCE_KIND_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    ATTRIBUTES_FIELD_NUMBER: _builtins.int
+    version: _builtins.int
+    """Its number, from 1."""
+    source_kind: _builtins.str
+    """What it was read from."""
+    records: _builtins.int
+    """The number of records."""
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was registered."""
+
+    @_builtins.property
+    def attributes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The names of its schema's attributes."""
+
+    def __init__(
+        self,
+        *,
+        version: _builtins.int = ...,
+        source_kind: _builtins.str = ...,
+        records: _builtins.int = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        attributes: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "create_time", b"create_time", "records", b"records", "source_kind", b"source_kind", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DatasetVersion: _TypeAlias = DatasetVersion  # noqa: Y015
+
+@_typing.final
+class GetDatasetHistoryRequest(_message.Message):
+    """What is sent to GetDatasetHistory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The dataset's name."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetDatasetHistoryRequest: _TypeAlias = GetDatasetHistoryRequest  # noqa: Y015
+
+@_typing.final
+class GetDatasetHistoryResponse(_message.Message):
+    """What comes back from GetDatasetHistory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STANDING_FIELD_NUMBER: _builtins.int
+    VERSIONS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def standing(self) -> Global___DatasetStanding:
+        """The dataset as it stands."""
+
+    @_builtins.property
+    def versions(self) -> _containers.RepeatedCompositeFieldContainer[Global___DatasetVersion]:
+        """All of its versions, the oldest first."""
+
+    def __init__(
+        self,
+        *,
+        standing: Global___DatasetStanding | None = ...,
+        versions: _abc.Iterable[Global___DatasetVersion] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["standing", b"standing"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["standing", b"standing", "versions", b"versions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetDatasetHistoryResponse: _TypeAlias = GetDatasetHistoryResponse  # noqa: Y015
+
+@_typing.final
+class DatasetCharge(_message.Message):
+    """What one round, session or measurement counts on the account of its dataset."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    DATASET_FIELD_NUMBER: _builtins.int
+    DATASET_VERSION_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    MECHANISM_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    CHARGE_FIELD_NUMBER: _builtins.int
+    DATA_FIELD_NUMBER: _builtins.int
+    ANALYST_FIELD_NUMBER: _builtins.int
+    round_id: _builtins.str
+    """The round."""
+    dataset: _builtins.str
+    """The dataset: the one that was asked for, or another one of the same people."""
+    dataset_version: _builtins.int
+    """The version of the dataset that it is about."""
+    kind: _builtins.str
+    """"round", "session" or "measurement"."""
+    mechanism: _builtins.str
+    """Its mechanism."""
+    state: _types_pb2.RoundState.ValueType
+    """Its state."""
+    charge: _builtins.str
+    """"not reserved yet", "reserved", "spent", "given back" or "never reserved"."""
+    @_builtins.property
+    def data(self) -> _types_pb2.AccountCharge:
+        """What it counts on the data account."""
+
+    @_builtins.property
+    def analyst(self) -> _types_pb2.AccountCharge:
+        """What it counts on the account of each of its analysts, alike; not set where it charges none."""
+
+    def __init__(
+        self,
+        *,
+        round_id: _builtins.str = ...,
+        dataset: _builtins.str = ...,
+        dataset_version: _builtins.int = ...,
+        kind: _builtins.str = ...,
+        mechanism: _builtins.str = ...,
+        state: _types_pb2.RoundState.ValueType = ...,
+        charge: _builtins.str = ...,
+        data: _types_pb2.AccountCharge | None = ...,
+        analyst: _types_pb2.AccountCharge | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["analyst", b"analyst", "data", b"data"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst", b"analyst", "charge", b"charge", "data", b"data", "dataset", b"dataset", "dataset_version", b"dataset_version", "kind", b"kind", "mechanism", b"mechanism", "round_id", b"round_id", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DatasetCharge: _TypeAlias = DatasetCharge  # noqa: Y015
+
+@_typing.final
+class ListDatasetChargesRequest(_message.Message):
+    """What is sent to ListDatasetCharges."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATASET_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    dataset: _builtins.str
+    """The dataset's name."""
+    page_size: _builtins.int
+    """At most this many; 0 for the default of 100, at most 1,000."""
+    page_token: _builtins.str
+    """Where the previous page ended; empty for the first."""
+    def __init__(
+        self,
+        *,
+        dataset: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset", b"dataset", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListDatasetChargesRequest: _TypeAlias = ListDatasetChargesRequest  # noqa: Y015
+
+@_typing.final
+class ListDatasetChargesResponse(_message.Message):
+    """What comes back from ListDatasetCharges."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHARGES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty on the last page."""
+    @_builtins.property
+    def charges(self) -> _containers.RepeatedCompositeFieldContainer[Global___DatasetCharge]:
+        """The charges."""
+
+    def __init__(
+        self,
+        *,
+        charges: _abc.Iterable[Global___DatasetCharge] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["charges", b"charges", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListDatasetChargesResponse: _TypeAlias = ListDatasetChargesResponse  # noqa: Y015
+
+@_typing.final
 class ListDatasetsRequest(_message.Message):
     """What is sent to ListDatasets."""
 
@@ -203,13 +577,13 @@ class ListDatasetsResponse(_message.Message):
     next_page_token: _builtins.str
     """Empty on the last page."""
     @_builtins.property
-    def datasets(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Dataset]:
+    def datasets(self) -> _containers.RepeatedCompositeFieldContainer[Global___DatasetStanding]:
         """The datasets."""
 
     def __init__(
         self,
         *,
-        datasets: _abc.Iterable[_types_pb2.Dataset] | None = ...,
+        datasets: _abc.Iterable[Global___DatasetStanding] | None = ...,
         next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
@@ -551,6 +925,7 @@ class PlanRoundResponse(_message.Message):
     PLAN_FIELD_NUMBER: _builtins.int
     BECAUSE_FIELD_NUMBER: _builtins.int
     CANDIDATES_FIELD_NUMBER: _builtins.int
+    PERSONS_FIELD_NUMBER: _builtins.int
     because: _builtins.str
     """One sentence on why the planner chose its mechanism; empty where the terms name the mechanism."""
     @_builtins.property
@@ -561,16 +936,21 @@ class PlanRoundResponse(_message.Message):
     def candidates(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.PlanCandidate]:
         """Every mechanism that the planner compared, also those that cannot serve the round; none where the terms name one."""
 
+    @_builtins.property
+    def persons(self) -> _types_pb2.Persons:
+        """Whose privacy the plan counts. Errors are fractions of all persons' records."""
+
     def __init__(
         self,
         *,
         plan: _types_pb2.Plan | None = ...,
         because: _builtins.str = ...,
         candidates: _abc.Iterable[_types_pb2.PlanCandidate] | None = ...,
+        persons: _types_pb2.Persons | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["plan", b"plan"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["persons", b"persons", "plan", b"plan"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["because", b"because", "candidates", b"candidates", "plan", b"plan"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["because", b"because", "candidates", b"candidates", "persons", b"persons", "plan", b"plan"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -40,15 +40,35 @@ class OperatorServiceStub(object):
                 request_serializer=equipoise_dot_v1_dot_operator__pb2.RegisterDatasetRequest.SerializeToString,
                 response_deserializer=equipoise_dot_v1_dot_operator__pb2.RegisterDatasetResponse.FromString,
                 _registered_method=True)
+        self.UpdateDataset = channel.unary_unary(
+                '/equipoise.v1.OperatorService/UpdateDataset',
+                request_serializer=equipoise_dot_v1_dot_operator__pb2.UpdateDatasetRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_operator__pb2.UpdateDatasetResponse.FromString,
+                _registered_method=True)
         self.RetireDataset = channel.unary_unary(
                 '/equipoise.v1.OperatorService/RetireDataset',
                 request_serializer=equipoise_dot_v1_dot_operator__pb2.RetireDatasetRequest.SerializeToString,
                 response_deserializer=equipoise_dot_v1_dot_operator__pb2.RetireDatasetResponse.FromString,
                 _registered_method=True)
+        self.DeleteDataset = channel.unary_unary(
+                '/equipoise.v1.OperatorService/DeleteDataset',
+                request_serializer=equipoise_dot_v1_dot_operator__pb2.DeleteDatasetRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_operator__pb2.DeleteDatasetResponse.FromString,
+                _registered_method=True)
         self.ListDatasets = channel.unary_unary(
                 '/equipoise.v1.OperatorService/ListDatasets',
                 request_serializer=equipoise_dot_v1_dot_operator__pb2.ListDatasetsRequest.SerializeToString,
                 response_deserializer=equipoise_dot_v1_dot_operator__pb2.ListDatasetsResponse.FromString,
+                _registered_method=True)
+        self.GetDatasetHistory = channel.unary_unary(
+                '/equipoise.v1.OperatorService/GetDatasetHistory',
+                request_serializer=equipoise_dot_v1_dot_operator__pb2.GetDatasetHistoryRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_operator__pb2.GetDatasetHistoryResponse.FromString,
+                _registered_method=True)
+        self.ListDatasetCharges = channel.unary_unary(
+                '/equipoise.v1.OperatorService/ListDatasetCharges',
+                request_serializer=equipoise_dot_v1_dot_operator__pb2.ListDatasetChargesRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_operator__pb2.ListDatasetChargesResponse.FromString,
                 _registered_method=True)
         self.AddAnalyst = channel.unary_unary(
                 '/equipoise.v1.OperatorService/AddAnalyst',
@@ -158,15 +178,45 @@ class OperatorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def UpdateDataset(self, request, context):
+        """Registers another version of a dataset: a newer snapshot of its table, or the table under another schema. It has
+        the dataset's account. New rounds are about the newest version.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def RetireDataset(self, request, context):
-        """Retires a dataset: no new rounds.
+        """Retires a dataset, for good: no new rounds and no new versions.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteDataset(self, request, context):
+        """Forgets a dataset, for good: results, measurements and seeds of its rounds are erased. Its name, its records and
+        what was spent stay. Refused while a round on it has not ended.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListDatasets(self, request, context):
-        """Lists the datasets.
+        """Lists the datasets in the order of their names, with what is spent.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetDatasetHistory(self, request, context):
+        """Shows one dataset with all of its versions.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListDatasetCharges(self, request, context):
+        """Lists what each round, session and measurement counts on the account of a dataset, the newest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -315,15 +365,35 @@ def add_OperatorServiceServicer_to_server(servicer, server):
                     request_deserializer=equipoise_dot_v1_dot_operator__pb2.RegisterDatasetRequest.FromString,
                     response_serializer=equipoise_dot_v1_dot_operator__pb2.RegisterDatasetResponse.SerializeToString,
             ),
+            'UpdateDataset': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateDataset,
+                    request_deserializer=equipoise_dot_v1_dot_operator__pb2.UpdateDatasetRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_operator__pb2.UpdateDatasetResponse.SerializeToString,
+            ),
             'RetireDataset': grpc.unary_unary_rpc_method_handler(
                     servicer.RetireDataset,
                     request_deserializer=equipoise_dot_v1_dot_operator__pb2.RetireDatasetRequest.FromString,
                     response_serializer=equipoise_dot_v1_dot_operator__pb2.RetireDatasetResponse.SerializeToString,
             ),
+            'DeleteDataset': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteDataset,
+                    request_deserializer=equipoise_dot_v1_dot_operator__pb2.DeleteDatasetRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_operator__pb2.DeleteDatasetResponse.SerializeToString,
+            ),
             'ListDatasets': grpc.unary_unary_rpc_method_handler(
                     servicer.ListDatasets,
                     request_deserializer=equipoise_dot_v1_dot_operator__pb2.ListDatasetsRequest.FromString,
                     response_serializer=equipoise_dot_v1_dot_operator__pb2.ListDatasetsResponse.SerializeToString,
+            ),
+            'GetDatasetHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetDatasetHistory,
+                    request_deserializer=equipoise_dot_v1_dot_operator__pb2.GetDatasetHistoryRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_operator__pb2.GetDatasetHistoryResponse.SerializeToString,
+            ),
+            'ListDatasetCharges': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDatasetCharges,
+                    request_deserializer=equipoise_dot_v1_dot_operator__pb2.ListDatasetChargesRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_operator__pb2.ListDatasetChargesResponse.SerializeToString,
             ),
             'AddAnalyst': grpc.unary_unary_rpc_method_handler(
                     servicer.AddAnalyst,
@@ -460,6 +530,33 @@ class OperatorService(object):
             _registered_method=True)
 
     @staticmethod
+    def UpdateDataset(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/equipoise.v1.OperatorService/UpdateDataset',
+            equipoise_dot_v1_dot_operator__pb2.UpdateDatasetRequest.SerializeToString,
+            equipoise_dot_v1_dot_operator__pb2.UpdateDatasetResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def RetireDataset(request,
             target,
             options=(),
@@ -487,6 +584,33 @@ class OperatorService(object):
             _registered_method=True)
 
     @staticmethod
+    def DeleteDataset(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/equipoise.v1.OperatorService/DeleteDataset',
+            equipoise_dot_v1_dot_operator__pb2.DeleteDatasetRequest.SerializeToString,
+            equipoise_dot_v1_dot_operator__pb2.DeleteDatasetResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def ListDatasets(request,
             target,
             options=(),
@@ -503,6 +627,60 @@ class OperatorService(object):
             '/equipoise.v1.OperatorService/ListDatasets',
             equipoise_dot_v1_dot_operator__pb2.ListDatasetsRequest.SerializeToString,
             equipoise_dot_v1_dot_operator__pb2.ListDatasetsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetDatasetHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/equipoise.v1.OperatorService/GetDatasetHistory',
+            equipoise_dot_v1_dot_operator__pb2.GetDatasetHistoryRequest.SerializeToString,
+            equipoise_dot_v1_dot_operator__pb2.GetDatasetHistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDatasetCharges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/equipoise.v1.OperatorService/ListDatasetCharges',
+            equipoise_dot_v1_dot_operator__pb2.ListDatasetChargesRequest.SerializeToString,
+            equipoise_dot_v1_dot_operator__pb2.ListDatasetChargesResponse.FromString,
             options,
             channel_credentials,
             insecure,

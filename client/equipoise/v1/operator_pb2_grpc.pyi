@@ -37,10 +37,22 @@ class OperatorServiceStub:
     def __new__(cls, channel: _aio.Channel) -> OperatorServiceAsyncStub: ...
     RegisterDataset: _grpc.UnaryUnaryMultiCallable[_operator_pb2.RegisterDatasetRequest, _operator_pb2.RegisterDatasetResponse]
     """Registers a table that lies in the server's data directory, and opens an account for new people in it."""
+    UpdateDataset: _grpc.UnaryUnaryMultiCallable[_operator_pb2.UpdateDatasetRequest, _operator_pb2.UpdateDatasetResponse]
+    """Registers another version of a dataset: a newer snapshot of its table, or the table under another schema. It has
+    the dataset's account. New rounds are about the newest version.
+    """
     RetireDataset: _grpc.UnaryUnaryMultiCallable[_operator_pb2.RetireDatasetRequest, _operator_pb2.RetireDatasetResponse]
-    """Retires a dataset: no new rounds."""
+    """Retires a dataset, for good: no new rounds and no new versions."""
+    DeleteDataset: _grpc.UnaryUnaryMultiCallable[_operator_pb2.DeleteDatasetRequest, _operator_pb2.DeleteDatasetResponse]
+    """Forgets a dataset, for good: results, measurements and seeds of its rounds are erased. Its name, its records and
+    what was spent stay. Refused while a round on it has not ended.
+    """
     ListDatasets: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ListDatasetsRequest, _operator_pb2.ListDatasetsResponse]
-    """Lists the datasets."""
+    """Lists the datasets in the order of their names, with what is spent."""
+    GetDatasetHistory: _grpc.UnaryUnaryMultiCallable[_operator_pb2.GetDatasetHistoryRequest, _operator_pb2.GetDatasetHistoryResponse]
+    """Shows one dataset with all of its versions."""
+    ListDatasetCharges: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ListDatasetChargesRequest, _operator_pb2.ListDatasetChargesResponse]
+    """Lists what each round, session and measurement counts on the account of a dataset, the newest first."""
     AddAnalyst: _grpc.UnaryUnaryMultiCallable[_operator_pb2.AddAnalystRequest, _operator_pb2.AddAnalystResponse]
     """Admits an analyst: signs its certificate request."""
     ListAnalysts: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ListAnalystsRequest, _operator_pb2.ListAnalystsResponse]
@@ -91,10 +103,22 @@ class OperatorServiceAsyncStub(OperatorServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     RegisterDataset: _aio.UnaryUnaryMultiCallable[_operator_pb2.RegisterDatasetRequest, _operator_pb2.RegisterDatasetResponse]  # type: ignore[assignment]
     """Registers a table that lies in the server's data directory, and opens an account for new people in it."""
+    UpdateDataset: _aio.UnaryUnaryMultiCallable[_operator_pb2.UpdateDatasetRequest, _operator_pb2.UpdateDatasetResponse]  # type: ignore[assignment]
+    """Registers another version of a dataset: a newer snapshot of its table, or the table under another schema. It has
+    the dataset's account. New rounds are about the newest version.
+    """
     RetireDataset: _aio.UnaryUnaryMultiCallable[_operator_pb2.RetireDatasetRequest, _operator_pb2.RetireDatasetResponse]  # type: ignore[assignment]
-    """Retires a dataset: no new rounds."""
+    """Retires a dataset, for good: no new rounds and no new versions."""
+    DeleteDataset: _aio.UnaryUnaryMultiCallable[_operator_pb2.DeleteDatasetRequest, _operator_pb2.DeleteDatasetResponse]  # type: ignore[assignment]
+    """Forgets a dataset, for good: results, measurements and seeds of its rounds are erased. Its name, its records and
+    what was spent stay. Refused while a round on it has not ended.
+    """
     ListDatasets: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListDatasetsRequest, _operator_pb2.ListDatasetsResponse]  # type: ignore[assignment]
-    """Lists the datasets."""
+    """Lists the datasets in the order of their names, with what is spent."""
+    GetDatasetHistory: _aio.UnaryUnaryMultiCallable[_operator_pb2.GetDatasetHistoryRequest, _operator_pb2.GetDatasetHistoryResponse]  # type: ignore[assignment]
+    """Shows one dataset with all of its versions."""
+    ListDatasetCharges: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListDatasetChargesRequest, _operator_pb2.ListDatasetChargesResponse]  # type: ignore[assignment]
+    """Lists what each round, session and measurement counts on the account of a dataset, the newest first."""
     AddAnalyst: _aio.UnaryUnaryMultiCallable[_operator_pb2.AddAnalystRequest, _operator_pb2.AddAnalystResponse]  # type: ignore[assignment]
     """Admits an analyst: signs its certificate request."""
     ListAnalysts: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListAnalystsRequest, _operator_pb2.ListAnalystsResponse]  # type: ignore[assignment]
@@ -150,12 +174,32 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         """Registers a table that lies in the server's data directory, and opens an account for new people in it."""
 
     @_abc_1.abstractmethod
+    def UpdateDataset(
+        self,
+        request: _operator_pb2.UpdateDatasetRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.UpdateDatasetResponse, _abc.Awaitable[_operator_pb2.UpdateDatasetResponse]]:
+        """Registers another version of a dataset: a newer snapshot of its table, or the table under another schema. It has
+        the dataset's account. New rounds are about the newest version.
+        """
+
+    @_abc_1.abstractmethod
     def RetireDataset(
         self,
         request: _operator_pb2.RetireDatasetRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_operator_pb2.RetireDatasetResponse, _abc.Awaitable[_operator_pb2.RetireDatasetResponse]]:
-        """Retires a dataset: no new rounds."""
+        """Retires a dataset, for good: no new rounds and no new versions."""
+
+    @_abc_1.abstractmethod
+    def DeleteDataset(
+        self,
+        request: _operator_pb2.DeleteDatasetRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.DeleteDatasetResponse, _abc.Awaitable[_operator_pb2.DeleteDatasetResponse]]:
+        """Forgets a dataset, for good: results, measurements and seeds of its rounds are erased. Its name, its records and
+        what was spent stay. Refused while a round on it has not ended.
+        """
 
     @_abc_1.abstractmethod
     def ListDatasets(
@@ -163,7 +207,23 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _operator_pb2.ListDatasetsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_operator_pb2.ListDatasetsResponse, _abc.Awaitable[_operator_pb2.ListDatasetsResponse]]:
-        """Lists the datasets."""
+        """Lists the datasets in the order of their names, with what is spent."""
+
+    @_abc_1.abstractmethod
+    def GetDatasetHistory(
+        self,
+        request: _operator_pb2.GetDatasetHistoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.GetDatasetHistoryResponse, _abc.Awaitable[_operator_pb2.GetDatasetHistoryResponse]]:
+        """Shows one dataset with all of its versions."""
+
+    @_abc_1.abstractmethod
+    def ListDatasetCharges(
+        self,
+        request: _operator_pb2.ListDatasetChargesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.ListDatasetChargesResponse, _abc.Awaitable[_operator_pb2.ListDatasetChargesResponse]]:
+        """Lists what each round, session and measurement counts on the account of a dataset, the newest first."""
 
     @_abc_1.abstractmethod
     def AddAnalyst(

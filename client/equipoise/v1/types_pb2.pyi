@@ -246,6 +246,38 @@ SESSION_ENDING_STOP: SessionEnding.ValueType  # 2
 """They are refused."""
 Global___SessionEnding: _TypeAlias = SessionEnding  # noqa: Y015
 
+class _PersonMode:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PersonModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PersonMode.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PERSON_MODE_UNSPECIFIED: _PersonMode.ValueType  # 0
+    """Not set."""
+    PERSON_MODE_ROWS: _PersonMode.ValueType  # 1
+    """Each row is a person of its own."""
+    PERSON_MODE_EVENTS: _PersonMode.ValueType  # 2
+    """At most so many of the person's rows, and records of nothing for the rest."""
+    PERSON_MODE_AVERAGE: _PersonMode.ValueType  # 3
+    """So many records, dealt over the person's rows in proportion."""
+    PERSON_MODE_ONE: _PersonMode.ValueType  # 4
+    """One record, which has of each attribute the category that most of the person's rows have."""
+
+class PersonMode(_PersonMode, metaclass=_PersonModeEnumTypeWrapper):
+    """How the rows of a person become its records."""
+
+PERSON_MODE_UNSPECIFIED: PersonMode.ValueType  # 0
+"""Not set."""
+PERSON_MODE_ROWS: PersonMode.ValueType  # 1
+"""Each row is a person of its own."""
+PERSON_MODE_EVENTS: PersonMode.ValueType  # 2
+"""At most so many of the person's rows, and records of nothing for the rest."""
+PERSON_MODE_AVERAGE: PersonMode.ValueType  # 3
+"""So many records, dealt over the person's rows in proportion."""
+PERSON_MODE_ONE: PersonMode.ValueType  # 4
+"""One record, which has of each attribute the category that most of the person's rows have."""
+Global___PersonMode: _TypeAlias = PersonMode  # noqa: Y015
+
 @_typing.final
 class Attribute(_message.Message):
     """One attribute of the table, binned or categorical."""
@@ -1137,6 +1169,32 @@ class Progress(_message.Message):
 Global___Progress: _TypeAlias = Progress  # noqa: Y015
 
 @_typing.final
+class Persons(_message.Message):
+    """Whose privacy a table's accounts count."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODE_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
+    mode: Global___PersonMode.ValueType
+    """How a person's rows become its records. Unset: each row is a person of its own."""
+    records: _builtins.int
+    """How many records every person has; 1 where each row is a person, and in the mode one."""
+    def __init__(
+        self,
+        *,
+        mode: Global___PersonMode.ValueType = ...,
+        records: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["mode", b"mode", "records", b"records"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Persons: _TypeAlias = Persons  # noqa: Y015
+
+@_typing.final
 class Dataset(_message.Message):
     """A registered table."""
 
@@ -1148,23 +1206,36 @@ class Dataset(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     RETIRE_TIME_FIELD_NUMBER: _builtins.int
     ACCOUNT_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    DELETE_TIME_FIELD_NUMBER: _builtins.int
+    PERSONS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name."""
     records: _builtins.int
     """The number of records; public."""
     account: _builtins.str
     """The account that its rounds are charged to: the name of the first dataset of the same people. Empty for analysts."""
+    version: _builtins.int
+    """Which snapshot of the table this is, from 1; schema, records and create_time are this version's."""
     @_builtins.property
     def schema(self) -> Global___Schema:
         """Its schema."""
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was registered."""
+        """When this version was registered."""
 
     @_builtins.property
     def retire_time(self) -> _timestamp_pb2.Timestamp:
         """When it was retired; set where no new rounds can be opened on it."""
+
+    @_builtins.property
+    def delete_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was deleted; set where the server has forgotten its results."""
+
+    @_builtins.property
+    def persons(self) -> Global___Persons:
+        """Who is a person: so many of the records are one person's."""
 
     def __init__(
         self,
@@ -1175,10 +1246,13 @@ class Dataset(_message.Message):
         create_time: _timestamp_pb2.Timestamp | None = ...,
         retire_time: _timestamp_pb2.Timestamp | None = ...,
         account: _builtins.str = ...,
+        version: _builtins.int = ...,
+        delete_time: _timestamp_pb2.Timestamp | None = ...,
+        persons: Global___Persons | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "retire_time", b"retire_time", "schema", b"schema"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "delete_time", b"delete_time", "persons", b"persons", "retire_time", b"retire_time", "schema", b"schema"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account", b"account", "create_time", b"create_time", "name", b"name", "records", b"records", "retire_time", b"retire_time", "schema", b"schema"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["account", b"account", "create_time", b"create_time", "delete_time", b"delete_time", "name", b"name", "persons", b"persons", "records", b"records", "retire_time", b"retire_time", "schema", b"schema", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1275,6 +1349,7 @@ class Round(_message.Message):
     ABORT_REASON_FIELD_NUMBER: _builtins.int
     SEED_COMMITMENT_FIELD_NUMBER: _builtins.int
     ANSWERED_FIELD_NUMBER: _builtins.int
+    DATASET_VERSION_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """A random identifier."""
     state: Global___RoundState.ValueType
@@ -1287,6 +1362,8 @@ class Round(_message.Message):
     """SHA-256 of the round's seed under a random salt, fixed before any workload is seen."""
     answered: _builtins.int
     """How many of the caller's statements have their answers (analysts, in sessions)."""
+    dataset_version: _builtins.int
+    """The version of the dataset that the round is about: the newest one when the round was opened."""
     @_builtins.property
     def terms(self) -> Global___RoundTerms:
         """What was wanted when it was opened."""
@@ -1311,10 +1388,11 @@ class Round(_message.Message):
         abort_reason: _builtins.str = ...,
         seed_commitment: _builtins.bytes = ...,
         answered: _builtins.int = ...,
+        dataset_version: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["open_time", b"open_time", "release_time", b"release_time", "terms", b"terms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "answered", b"answered", "id", b"id", "mechanism", b"mechanism", "open_time", b"open_time", "release_time", b"release_time", "seed_commitment", b"seed_commitment", "state", b"state", "terms", b"terms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "answered", b"answered", "dataset_version", b"dataset_version", "id", b"id", "mechanism", b"mechanism", "open_time", b"open_time", "release_time", b"release_time", "seed_commitment", b"seed_commitment", "state", b"state", "terms", b"terms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -113,6 +113,8 @@ class VerifierInputs:
     checkpoint: EarlierCheckpoint | None = None
 
 
+WITH_NONCE = "an auditor's nonce is in the noise's seed"
+WITHOUT_NONCE = "the custodian drew the noise's seed alone: no auditor gave a nonce"
 NO_ANSWERS = "none: the round was aborted, or no workload of the analyst's was in it"
 
 Passed = Callable[[Check, str], None]
@@ -170,7 +172,10 @@ def _open(data: bytes, inputs: VerifierInputs, passed: Passed) -> _Opened:
         report(f"{sum(len(record.items) for record in evidence.records)} items of {len(evidence.records)} records")
     with _numbered(Check.ROUND, passed) as report:
         proven = proven_round(evidence)
-        report(f"{evidence.analyst} in round {evidence.round_id} on {proven.dataset.dataset}")
+        where = f"{evidence.analyst} in round {evidence.round_id} on {proven.dataset.dataset}"
+        report(f"{where}: {proven.dataset.persons.in_words()}")
+        if proven.seal is not None:
+            report(WITHOUT_NONCE if proven.seal.nonce is None else WITH_NONCE)
     return _Opened(bundle, listed_keys, checkpoint, proven)
 
 

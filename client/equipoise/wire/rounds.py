@@ -9,6 +9,7 @@ from equipoise.model.rounds import Plan, Progress, Round, RoundDetail, RoundStat
 from equipoise.v1 import operator_pb2, types_pb2
 from equipoise.wire.accounts import BUDGET, CHARGE, COST
 from equipoise.wire.messages import Converted, MessageCodec
+from equipoise.wire.persons import PERSONS
 from equipoise.wire.scalars import Numbers, from_server
 from equipoise.wire.terms import TERMS
 
@@ -34,7 +35,9 @@ PLAN = MessageCodec(
 )
 _FORECAST = MessageCodec(types_pb2.Forecast, Forecast, data_budget=BUDGET, analyst_budget=BUDGET)
 _CANDIDATE = MessageCodec(types_pb2.PlanCandidate, PlanCandidate, forecast=_FORECAST)
-_CHOICE = MessageCodec(operator_pb2.PlanRoundResponse, PlanChoice, plan=PLAN, candidates=_CANDIDATE)
+_CHOICE = MessageCodec(
+    operator_pb2.PlanRoundResponse, PlanChoice, plan=PLAN, candidates=_CANDIDATE, persons=PERSONS
+)
 PROGRESS = MessageCodec(types_pb2.Progress, Progress)
 _ROUND = MessageCodec(types_pb2.Round, Round, terms=TERMS, state=STATES)
 

@@ -46,15 +46,15 @@ def schema_from_message(message: types_pb2.Schema) -> Schema:
         tuple(
             make_attribute(
                 f"schema.attributes[{i}]",
-                each.name,
-                tuple(each.categories),
-                tuple(each.edges),
-                each.missing,
-                each.unknown,
-                each.clamp,
-                each.ordered if each.HasField("ordered") else None,
-                each.dates,
-                each.none,
+                name=each.name,
+                categories=tuple(each.categories),
+                edges=tuple(each.edges),
+                missing=each.missing,
+                unknown=each.unknown,
+                clamp=each.clamp,
+                ordered=each.ordered if each.HasField("ordered") else None,
+                dates=each.dates,
+                none=each.none,
             )
             for i, each in enumerate(message.attributes)
         )

@@ -127,11 +127,18 @@ def power(chance: float, other: float, runs: int, delta: float, level: float, cl
 
 
 def detectable_epsilon(runs: int, delta: float, level: float, claim: float, chance: float) -> float | None:
-    """Return the smallest true epsilon that refutes `claim` with probability `chance`, if the best event is found.
+    """Return the smallest true epsilon that refutes a claim with a given probability, if the best event is found.
 
     Of all mechanisms with an epsilon, at a delta, randomised response with that delta tells most (Kairouz, Oh &
     Viswanath 2015): its event has the chances `(e^epsilon + delta) / (1 + e^epsilon)` and `(1 - delta) / (1 +
     e^epsilon)`. So no mechanism with a smaller epsilon is found out as reliably.
+
+    Args:
+        runs: On each of the two inputs.
+        delta: At which epsilon is certified.
+        level: The probability of a false alarm.
+        claim: The epsilon that is claimed.
+        chance: The probability of refuting the claim.
 
     Returns:
         The epsilon, right to 10^-3. None if so few runs certify no epsilon above the claim, whatever they show.

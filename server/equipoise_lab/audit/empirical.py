@@ -66,9 +66,18 @@ class Audit:
 def audit(
     name: str, instance: Instance, runs: int, level: float, seeds: Callable[[], bytes], progress: OnStep
 ) -> Audit:
-    """Plan the mechanism called `name` for the instance, and audit both of its claims.
+    """Plan a mechanism for an instance, and audit both of its claims.
 
-    `seeds` gives 32 fresh bytes for each run. Raises `InvalidArgument` naming a field, and what planning raises.
+    Args:
+        name: The mechanism's.
+        instance: The public parameters, and both pairs of neighbouring inputs.
+        runs: On each input, in each half of the audit.
+        level: The probability of a false alarm, of both claims together.
+        seeds: Returns 32 fresh bytes for each run.
+        progress: Hears how far it is.
+
+    Raises:
+        InvalidArgument: Naming a field; and what planning raises.
     """
     if not MIN_RUNS <= runs <= MAX_RUNS:
         raise InvalidArgument("runs", f"must lie between {MIN_RUNS} and {MAX_RUNS:,}, not {runs:,}")
@@ -105,9 +114,19 @@ def audited(
     seeds: Callable[[], bytes],
     progress: OnStep,
 ) -> Finding:
-    """Return what runs of the planned mechanism on two neighbours certify against a claim.
+    """Return what runs of a planned mechanism on two neighbours certify against a claim.
 
     Only the runs that choose the event also choose how numbers are grouped, so the others test both.
+
+    Args:
+        instance: What the mechanism runs on.
+        plan: Of the mechanism.
+        pair: The neighbouring inputs, and who looks at the outputs.
+        claim: The pair that is claimed; epsilon is certified at its delta.
+        runs: On each input, in each half.
+        level: The probability of a false alarm.
+        seeds: Returns 32 fresh bytes for each run.
+        progress: Hears how far it is.
     """
     made = [_run_side(instance, plan, pair, side, runs, seeds, progress) for side in (0, 1)]
     groups = QuantileBins([*made[0][:runs], *made[1][:runs]])

@@ -23,9 +23,17 @@ RunStatistics = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
 def statistics_of(released: Released, viewers: Sequence[str], margin: NDArray[np.int64]) -> RunStatistics:
     """Return what the viewers hold together, in numbers.
 
-    The sum of all values; that of the widths of all intervals; by how much the `margin` of the synopsis leans, in
-    its first and second half; every value, of the first so many answers; and how many answers were given in each
-    way.
+    Args:
+        released: The outcome of a run.
+        viewers: The analysts who pool what they see.
+        margin: int64[cells of the universe], by which the synopsis is weighed.
+
+    Returns:
+        First the sum of all values; that of the widths of all intervals; by how much the synopsis leans to
+        `margin`,
+        in its first and second half; and every value, of the first so many answers. Then how many answers were
+        given
+        in each way.
     """
     own = Answers.join(released.answers[name] for name in viewers)
     half = len(released.synopsis) // 2

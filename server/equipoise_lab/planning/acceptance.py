@@ -40,7 +40,16 @@ class Acceptance:
 
 
 def acceptance(request: PlanRequest, setting: PublicParameters, comparison: Comparison) -> Acceptance:
-    """What a server and its accounts would say to the chosen plan. Raises `InvalidArgument` naming an option."""
+    """Return what a server and its accounts would say to the chosen plan.
+
+    Args:
+        request: What was typed, with the accounts' caps.
+        setting: What mechanisms plan from.
+        comparison: Of the mechanisms, with the chosen one.
+
+    Raises:
+        InvalidArgument: Naming an option.
+    """
     data_cap = None if request.data_cap is None else cap_of("--data-cap", request.data_cap, adds=True)
     adds = request.unit == "analyst"
     analyst_cap = None if request.analyst_cap is None else cap_of("--analyst-cap", request.analyst_cap, adds=adds)
@@ -60,7 +69,16 @@ def acceptance(request: PlanRequest, setting: PublicParameters, comparison: Comp
 
 
 def cap_of(option: str, text: str, *, adds: bool) -> Cap:
-    """The cap of a text such as 3/1e-11 or 3/1e-11/17, at an order where rounds add. Raises `InvalidArgument`."""
+    """Read a cap such as 3/1e-11 or 3/1e-11/17.
+
+    Args:
+        option: What errors call it.
+        text: As it was typed.
+        adds: Whether rounds add on the account, so that it counts at an order.
+
+    Raises:
+        InvalidArgument: It is none, or has an order where only the worst round counts.
+    """
     match = _CAP.fullmatch(text.strip())
     if match is None:
         raise InvalidArgument(option, f"must be EPSILON/DELTA[/ORDER], such as 3/1e-11, not {text[:MAX_SHOWN]!r}")

@@ -16,9 +16,18 @@ WEIGHT_BITS = 40  # of the most popular statement's weight: all weights together
 
 
 def draw_demand(statements: int, analysts: int, each: int, seed: bytes) -> Iterator[list[int]]:
-    """For every analyst in turn, `each` different numbers below `statements`, ascending.
+    """Draw what analysts ask of a pool of statements: popular ones more often.
 
     Takes of the order of `statements + analysts * each * log(statements)` steps.
+
+    Args:
+        statements: How many there are.
+        analysts: How many ask.
+        each: How many statements each asks.
+        seed: 32 bytes.
+
+    Yields:
+        For every analyst in turn, `each` different numbers below `statements`, ascending.
     """
     ranking = KeyedStream.derive(seed, "simulation/popularity").permutation(statements)
     weights = [0] * statements

@@ -53,7 +53,15 @@ class Run:
 def measure_run(
     workload: CompiledWorkload, truth: NDArray[np.float64], outcome: Outcome, seed: int, seconds: float
 ) -> Run:
-    """Compare an outcome with `truth` float64[k]; the outcome's analysts are in the workload's order."""
+    """Compare an outcome with the truth.
+
+    Args:
+        workload: All analysts' queries, in the order of the outcome's analysts.
+        truth: float64[k], fractions of the records.
+        outcome: Of the run.
+        seed: Of the run, for the report.
+        seconds: How long it took, for the report.
+    """
     answers = Answers.join(outcome.answers.values())
     values = answers.values / 2.0**GRID_BITS
     certified = answers.certified

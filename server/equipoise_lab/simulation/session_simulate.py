@@ -77,9 +77,16 @@ class SessionReport:
 
 
 def simulate_session(task: SessionTask, request: Request, begun: Begun) -> SessionReport:
-    """Plan once and play several times, each time with its own seed, one more than the last.
+    """Plan a session once, and play it several times, each with a seed of its own, one more than the last.
 
-    Raises `InvalidArgument` and `BudgetExhausted` naming options.
+    Args:
+        task: The table, and what each analyst asks.
+        request: What was typed.
+        begun: Called with the number of each run; returns what hears of its progress.
+
+    Raises:
+        InvalidArgument: Naming options.
+        BudgetExhausted: Naming options.
     """
     try:
         mechanism = session_mechanism(request.mechanism)

@@ -12,6 +12,7 @@ from equipoise.errors import InvalidArgument, WrongState
 from equipoise.queries.schema import Schema
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.clock import Clock, system_clock
+from equipoise_server.datasets.progress import OnRead, unseen
 from equipoise_server.datasets.source import source_at
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.round_job import check_seeds
@@ -87,7 +88,7 @@ def check_content(connection: Connection, signer: Signer, storage_key: bytes) ->
     signer.check_checkpoints(connection)
 
 
-def count_table(table: Path, schema_file: Path) -> TableCounts:
+def count_table(table: Path, schema_file: Path, progress: OnRead = unseen) -> TableCounts:
     """Reads a table as its registration would. Raises `InvalidArgument` with the counts of refused records."""
     try:
         text = schema_file.read_text(encoding="utf-8")
@@ -99,7 +100,7 @@ def count_table(table: Path, schema_file: Path) -> TableCounts:
     source = source_at(table)
     if not source.exists():
         raise InvalidArgument(str(table), "there is no such file")
-    data = source.counts(schema)
+    data = source.counts(schema, progress)
     tables = {
         axis: counts.tolist() for (axis,), counts in data.marginals((axis,) for axis in range(len(schema.sizes)))
     }

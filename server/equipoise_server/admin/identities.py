@@ -41,9 +41,22 @@ def add_identity(
     target: str | None = None,
     clock: Clock = system_clock,
 ) -> Bundle:
-    """Admits an operator, auditor or analyst who sent a signing request; a repeated request gets the first answer.
+    """Admit an operator, auditor or analyst who sent a signing request. A repeated request gets the first answer.
 
-    Raises `AlreadyExists` for a name that is taken, `InvalidArgument`.
+    Args:
+        state: The state directory.
+        name: Of the new identity; it stays taken for ever.
+        role: What it may do.
+        signing_request: In PEM.
+        target: The address that its bundle names; None for the configured one.
+        clock: Tells the time.
+
+    Returns:
+        What the identity needs beside its key.
+
+    Raises:
+        AlreadyExists: The name is taken.
+        InvalidArgument: The directory, the name or the signing request cannot be taken.
     """
     request_id = default_request_id("add", signing_request)
     with _admission(state, clock) as (deployment, admission):
@@ -82,10 +95,17 @@ def list_identities(state: Path, clock: Clock = system_clock) -> list[Identity]:
 def renew_server_certificate(
     state: Path, hosts: Sequence[str] = (), clock: Clock = system_clock
 ) -> x509.Certificate:
-    """Gives the server a new key and certificate, for `hosts` or else for the names of the one it has.
+    """Give the server a new key and certificate. A server that runs takes them up by itself.
 
-    After a crash there is the old pair or the new one. A server that runs takes the new one up by itself. Raises
-    `InvalidArgument`, also for an authority that has expired.
+    After a crash there is the old pair or the new one.
+
+    Args:
+        state: The state directory.
+        hosts: Host names and IP addresses of the server; none for those of the certificate it has.
+        clock: Tells the time.
+
+    Raises:
+        InvalidArgument: A file cannot be read, a host is none, or the authority has expired.
     """
     state = state.absolute()
     now = clock()

@@ -93,9 +93,19 @@ def add_auditor_key(state: Path, public_file: Path, clock: Clock = system_clock)
 
 
 def retire_key(state: Path, purpose: Purpose, key_id: str, clock: Clock = system_clock) -> None:
-    """Retires a key, and removes the private key file of a log key. Raises `NotFound`, `WrongState`.
+    """Retire a key, and remove the private key file of a log key.
 
     A crash after the commit leaves the file. A second call is refused, but removes the file.
+
+    Args:
+        state: The state directory.
+        purpose: What the key is for.
+        key_id: Which key of that purpose.
+        clock: Tells the time.
+
+    Raises:
+        NotFound: There is no such key in force.
+        WrongState: It is the log's only key.
     """
     with _changing(state, clock) as (deployment, store):
         try:
@@ -109,9 +119,19 @@ def retire_key(state: Path, purpose: Purpose, key_id: str, clock: Clock = system
 
 
 def export_log(state: Path, directory: Path, clock: Clock = system_clock) -> int:
-    """Writes the log to a new directory, in C2SP's tlog-tiles format, and returns the number of its entries.
+    """Write the log to a new directory, in C2SP's tlog-tiles format.
 
-    Raises `InvalidArgument` for a directory that exists, `WrongState` before the first checkpoint.
+    Args:
+        state: The state directory.
+        directory: Must not exist.
+        clock: Tells the time.
+
+    Returns:
+        The number of entries.
+
+    Raises:
+        InvalidArgument: The directory exists or cannot be made.
+        WrongState: The log has no checkpoint yet.
     """
     with _opened(state, clock) as (_, store), store.read() as connection:
         head = log.signed_head(connection)

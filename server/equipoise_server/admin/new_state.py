@@ -53,12 +53,24 @@ def create_state(
     release_grid_seconds: int = 60,
     clock: Clock = system_clock,
 ) -> Config:
-    """Makes a state directory with keys, certificates, an empty store and two profiles.
+    """Make a state directory with keys, certificates, an empty store and two profiles.
 
-    `host_names` are the names and IP addresses by which clients reach the server; they are what its certificate
-    is good for. Everything is made beside `state` and moved there at the end, so that a crash leaves no half of
-    it; only a database elsewhere would have to be made anew. Raises `InvalidArgument` if `state` exists and is not
-    an empty directory, and if the store belongs to a deployment already.
+    Everything is made beside `state` and moved there at the end, so that a crash leaves no half of it; only a
+    database elsewhere would have to be made anew.
+
+    Args:
+        state: The directory, which must not exist or be empty.
+        host_names: Names and IP addresses by which clients reach the server: what its certificate is good for.
+        listen: The address on which the server listens.
+        store: The store's URL; a relative file lies in the directory.
+        release_grid_seconds: The release grid of rounds whose terms name none, in seconds.
+        clock: Tells the time.
+
+    Returns:
+        The configuration, as it was written.
+
+    Raises:
+        InvalidArgument: `state` is there and not empty, or the store belongs to a deployment already.
     """
     state = state.absolute()
     if state.exists() and not (state.is_dir() and not any(state.iterdir())):

@@ -112,9 +112,15 @@ class Deployment:
 
 
 def open_deployment(state: Path, now: datetime, listen: str | None = None) -> Deployment:
-    """Reads and checks the directory. `InvalidArgument` names the file and what is wrong with it.
+    """Read and check a state directory.
 
-    `listen` takes the place of the configured address, for one of several servers of one directory.
+    Args:
+        state: The directory.
+        now: The time at which certificates are looked at.
+        listen: Takes the place of the configured address, for one of several servers of one directory.
+
+    Raises:
+        InvalidArgument: Naming the file and what is wrong with it.
     """
     state = state.absolute()
     config = load_config(state)

@@ -31,6 +31,7 @@ from equipoise_lab.simulation.progress import RunsProgress
 from equipoise_server.clock import system_clock
 from equipoise_server.commands.printing import DEFAULT_STATE, ERR, OUT, AsJson, State, print_json
 from equipoise_server.config_file import load_config
+from equipoise_server.datasets.persons.table import records_of
 from equipoise_server.datasets.source import source_at
 from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
 from equipoise_server.replay.replay import Replay
@@ -94,7 +95,12 @@ def replay(
 
         stored = StoredRound(store, round_id)
         replayed = Replay(
-            stored, seed_of, lambda dataset: source_at(table or directory / dataset.source), progress(0)
+            stored,
+            seed_of,
+            lambda dataset: records_of(
+                source_at(table or directory / dataset.source), dataset.person, dataset.persons
+            ),
+            progress(0),
         ).run()
     if as_json:
         print_json(replay_as_json(replayed))

@@ -16,6 +16,7 @@ from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.digest import data_digest
+from equipoise_server.datasets.progress import OnRead, unseen
 from equipoise_server.datasets.source import Source
 from equipoise_server.mechanisms.interface import PublicParameters
 
@@ -51,7 +52,12 @@ class NoData:
 
 
 def data_for(
-    plan: MechanismPlan, source: Source, schema: Schema, setting: PublicParameters, registered: bytes
+    plan: MechanismPlan,
+    source: Source,
+    schema: Schema,
+    setting: PublicParameters,
+    registered: bytes,
+    progress: OnRead = unseen,
 ) -> LoadedData:
     """Return the table that a plan is run on. Whatever costs the people in the table nothing is given no table.
 
@@ -59,10 +65,12 @@ def data_for(
     """
     if plan.data_cost == Cost():
         return LoadedData(NoData(setting.universe_size, setting.records), registered)
-    return load_data(source, schema, setting.records, registered)
+    return load_data(source, schema, setting.records, registered, progress)
 
 
-def load_data(source: Source, schema: Schema, records: int, registered: bytes) -> LoadedData:
+def load_data(
+    source: Source, schema: Schema, records: int, registered: bytes, progress: OnRead = unseen
+) -> LoadedData:
     """Read a table and check that it is the registered one.
 
     Args:
@@ -70,12 +78,13 @@ def load_data(source: Source, schema: Schema, records: int, registered: bytes) -
         schema: the table's attributes.
         records: the number of records at registration.
         registered: the table's digest at registration, 32 bytes.
+        progress: told how far the reading is.
 
     Raises:
         InvalidArgument: a record does not fit the schema.
         DataLoss: the table is not the registered one.
     """
-    counts = source.counts(schema)
+    counts = source.counts(schema, progress)
     if counts.records != records:
         raise DataLoss(f"the table has {counts.records} records, but had {records} when it was registered")
     digest = data_digest(counts)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 
 from equipoise.errors import DataLoss
@@ -64,7 +65,7 @@ def compute_round(job: Job, progress: OnStep) -> Outcome:
     """
     progress("load", 0, 1)
     schema = Schema.from_json(job.schema)
-    data = data_for(job.plan, job.source, schema, job.setting, job.data_digest)
+    data = data_for(job.plan, job.source, schema, job.setting, job.data_digest, partial(progress, "load"))
     progress("load", 1, 1)
     session = job.plan.mechanism in SESSION_MECHANISMS
     # Other mechanisms bind each stream by itself: a session's to its statements, an analyst's to its own workload.

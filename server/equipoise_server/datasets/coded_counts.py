@@ -10,9 +10,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.queries.coded_records import CodedRecords, Codes
 from equipoise.queries.compiled_workload import CompiledWorkload
+from equipoise.queries.listed_workload import ListedWorkload
 from equipoise.queries.marginal_tables import Axes
+from equipoise.queries.record_list import Codes, RecordList
 from equipoise.queries.universe_size import size_in_words
 
 BLOCK = 1 << 16  # records of one block of `occupied`
@@ -21,13 +22,16 @@ KEY_BITS = 62  # of numbers that several categories are packed into
 
 @dataclass(frozen=True, eq=False)
 class CodedCounts:
-    """A table's distinct records in ascending order, each with how often it is there. `Counts` has the methods.
+    """A table's distinct records in ascending order, and how often each is there: int64[r].
+
+    `Counts` documents the methods.
 
     Memory: a byte for each category of each distinct record, or two or four where an attribute has many, and 8
-    bytes for its count. The universe may be of any size.
+    bytes for its count. The universe may be of any size. Counts are at least 0.
     """
 
-    table: CodedRecords
+    table: RecordList
+    counts: NDArray[np.int64]
 
     @classmethod
     def of(cls, sizes: tuple[int, ...], codes: Codes, counts: NDArray[np.int64]) -> CodedCounts:
@@ -40,7 +44,7 @@ class CodedCounts:
         """
         order, firsts = _ascending(sizes, codes, np.flatnonzero(counts))
         sums = np.add.reduceat(counts[order], firsts) if len(firsts) else np.zeros(0, dtype=np.int64)
-        return cls(CodedRecords(sizes, np.take(codes, order[firsts], axis=1), sums.astype(np.int64)))
+        return cls(RecordList(sizes, np.take(codes, order[firsts], axis=1)), sums.astype(np.int64))
 
     @property
     def universe_size(self) -> int:
@@ -48,19 +52,19 @@ class CodedCounts:
 
     @cached_property
     def records(self) -> int:
-        return int(self.table.counts.sum())
+        return int(self.counts.sum())
 
     def count(self, workload: CompiledWorkload) -> NDArray[np.int64]:
-        return self.table.counts_of(workload)
+        return ListedWorkload(workload, self.table).counts(self.counts)
 
     def marginals(self, wanted: Iterable[Axes]) -> Iterator[tuple[Axes, NDArray[np.int64]]]:
         for axes in wanted:
-            yield axes, self.table.table(axes)
+            yield axes, self.table.table(axes, self.counts)
 
     def occupied(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        for start in range(0, len(self.table.counts), BLOCK):
+        for start in range(0, self.table.size, BLOCK):
             some = slice(start, start + BLOCK)
-            yield self.table.codes[:, some].T.astype(np.int64), self.table.counts[some]
+            yield self.table.codes[:, some].T.astype(np.int64), self.counts[some]
 
     def dense(self) -> NDArray[np.int64]:
         size = size_in_words(self.universe_size)

@@ -53,11 +53,11 @@ def counts_of(schema: Schema, packed: Sequence[NDArray[np.int64]], counts: NDArr
     """
     if not len(counts):
         raise InvalidArgument("table", "has no records")
-    return build_counts(schema, _codes(schema, packed), counts)
+    return build_counts(schema, codes_of(schema, packed), counts)
 
 
-def _codes(schema: Schema, packed: Sequence[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
-    """Yield each attribute's codes, int64[groups]; one attribute at a time."""
+def codes_of(schema: Schema, packed: Sequence[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
+    """Yield each attribute's codes, int64[groups], from the words of groups; one attribute at a time."""
     for word, values in zip(words_of(schema), packed, strict=True):
         for axis, factor in word:
             yield values // factor % radix(schema.sizes[axis]) + BELOW

@@ -6,7 +6,7 @@ write a class that implements `Source`, and add it to `KINDS`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -16,6 +16,9 @@ from equipoise_server.datasets.columns import Column
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.database.table import DatabaseTable
 from equipoise_server.datasets.files.tables import CsvFile, ParquetFile
+from equipoise_server.datasets.persons.groups import PersonColumn, RowsAPerson, Settled, Unsettled
+from equipoise_server.datasets.progress import OnRead, unseen
+from equipoise_server.datasets.spark.table import SparkTable
 
 
 class Source(Protocol):
@@ -28,8 +31,12 @@ class Source(Protocol):
         """Return whether there is anything to read."""
         ...
 
-    def counts(self, schema: Schema) -> Counts:
+    def counts(self, schema: Schema, progress: OnRead = unseen) -> Counts:
         """Read the table as counts of the schema's possible records.
+
+        Args:
+            schema: the table's public attributes.
+            progress: told how far the reading is, where the source knows.
 
         Raises:
             InvalidArgument: "table" where the table cannot be read or rows are refused (the message has counts for
@@ -49,19 +56,42 @@ class Source(Protocol):
         ...
 
 
+class RowSource(Source, Protocol):
+    """A source of rows, whose persons can be told apart."""
+
+    def persons(
+        self, schema: Schema, column: PersonColumn, progress: OnRead = unseen
+    ) -> Iterator[Settled | Unsettled]:
+        """Yield the rows of the table by persons: of all settled persons together, then of the others, whole each.
+
+        All of it is of one state of the table.
+
+        Raises:
+            InvalidArgument: "table" where it cannot be read; "person" where the column has no ids.
+        """
+        ...
+
+    def rows_a_person(self, column: str) -> RowsAPerson:
+        """Count the persons with each number of rows, which is private. Raises as `persons` does."""
+        ...
+
+
 class Kind(Protocol):
-    """A kind of sources: the suffixes of names by which it is recognised, and its constructor."""
+    """A kind of sources: its title, the suffixes of names by which it is recognised, and its constructor."""
+
+    @property
+    def title(self) -> str: ...
 
     @property
     def suffixes(self) -> tuple[str, ...]: ...
 
-    def of(self, path: Path, options: Mapping[str, str], field: str) -> Source: ...
+    def of(self, path: Path, options: Mapping[str, str], field: str) -> RowSource: ...
 
 
-KINDS: tuple[Kind, ...] = (CsvFile, ParquetFile, DatabaseTable)
+KINDS: tuple[Kind, ...] = (CsvFile, ParquetFile, DatabaseTable, SparkTable)
 
 
-def source_at(path: Path, field: str = "table") -> Source:
+def source_at(path: Path, field: str = "table") -> RowSource:
     """Return the source at a path, of the kind that its name tells.
 
     Args:
@@ -76,7 +106,7 @@ def source_at(path: Path, field: str = "table") -> Source:
     return _source(path.with_name(name) if name else path, options, field)
 
 
-def _source(path: Path, options: str, field: str) -> Source:
+def _source(path: Path, options: str, field: str) -> RowSource:
     pairs = [pair.partition("=")[::2] for pair in options.split("&")] if options else []
     values = dict(pairs)
     if len(values) < len(pairs):
@@ -88,7 +118,13 @@ def _source(path: Path, options: str, field: str) -> Source:
     raise InvalidArgument(field, f"must be a file that ends in one of {suffixes}")
 
 
-def source_in(directory: Path, name: str) -> Source:
+def kind_of(name: str) -> str:
+    """Return what the kind of the source called `name` is called; empty where the name tells none."""
+    file = name.partition("?")[0].lower()
+    return next((kind.title for kind in KINDS if file.endswith(kind.suffixes)), "")
+
+
+def source_in(directory: Path, name: str) -> RowSource:
     """Return the source called `name` in a data directory; options may follow the name, as in `source_at`.
 
     Raises:

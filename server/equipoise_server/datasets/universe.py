@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,53 +39,88 @@ def build_counts(schema: Schema, codes: Iterable[NDArray[np.int64]], counts: NDA
         InvalidArgument: "table", with the number of refused rows for each attribute and reason; the message never
             contains values, which are private.
     """
+    rules = Rules(schema)
+    built = counts_of_records(schema, rules.records(codes, counts), counts)
+    rules.check()
+    return built
+
+
+def counts_of_records(schema: Schema, records: Iterable[NDArray[np.int64]], counts: NDArray[np.int64]) -> Counts:
+    """Build the counts of a table from groups of equal records.
+
+    Args:
+        schema: the attributes.
+        records: for each attribute, the category of each group, int64[groups].
+        counts: the number of records in each group, int64[groups].
+    """
     sizes, listed = schema.sizes, is_enumerable(schema.sizes, schema.universe_size)
     cells = np.zeros(len(counts), dtype=np.int64)
-    records = np.zeros((0 if listed else len(sizes), len(counts)), dtype=code_type(sizes))
-    refusals = []
-    for axis, (attribute, code) in enumerate(zip(schema.attributes, codes, strict=True)):
-        positions, refused = _apply_rules(attribute, code, counts)
+    coded = np.zeros((0 if listed else len(sizes), len(counts)), dtype=code_type(sizes))
+    for axis, categories in enumerate(records):
         if listed:
-            cells = cells * attribute.size + positions
+            cells = cells * sizes[axis] + categories
         else:
-            records[axis] = positions
-        if refused:
-            refusals.append(f"attribute {attribute.name}: {', '.join(refused)}")
-    if refusals:
-        raise InvalidArgument("table", "; ".join(refusals))
+            coded[axis] = categories
     if not listed:
-        return CodedCounts.of(sizes, records, counts)
+        return CodedCounts.of(sizes, coded, counts)
     histogram = np.zeros(schema.universe_size, dtype=np.int64)
     np.add.at(histogram, cells, counts)
     return DenseCounts(histogram, sizes)
 
 
-def _apply_rules(
-    attribute: Attribute, code: NDArray[np.int64], counts: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], list[str]]:
-    """Return each group's category, and what is refused in words; refused groups are put in category 0."""
-    positions = code.copy()
-    refused = []
+class Rules:
+    """A schema's rules, which give codes their categories; and how many rows they have refused so far."""
 
-    def settle(chosen: NDArray[np.bool_], category: str, one: str, several: str) -> None:
-        if category:
-            positions[chosen] = attribute.index(category)
-        elif chosen.any():
-            rows = int(counts[chosen].sum())
-            refused.append(f"{rows:,} {one if rows == 1 else several}")
-            positions[chosen] = 0
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._refused: dict[tuple[str, str, str], int] = {}
 
-    settle(code == MISSING, attribute.missing, "null", "nulls")
-    if not attribute.edges:
-        settle(code == UNKNOWN, attribute.unknown, "unknown category", "unknown categories")
-        return positions, refused
-    words = (
-        ("not a date in ISO 8601", "not dates in ISO 8601") if attribute.dates else ("not a number", "not numbers")
-    )
-    settle(code == UNKNOWN, attribute.unknown, *words)
-    if attribute.clamp:
-        positions[code == BELOW] = 0
-        positions[code == attribute.bins] = attribute.bins - 1
-    else:
-        settle((code == BELOW) | (code == attribute.bins), attribute.unknown, "out of range", "out of range")
-    return positions, refused
+    def records(self, codes: Iterable[NDArray[np.int64]], counts: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+        """Yield the category of each group for each attribute, int64[groups]; refused groups are in category 0.
+
+        `codes`, `counts`: as `build_counts` has them.
+        """
+        for attribute, code in zip(self._schema.attributes, codes, strict=True):
+            yield self._apply(attribute, code, counts)
+
+    def check(self) -> None:
+        """Raise `InvalidArgument` where any row was refused."""
+        problems = []
+        for attribute in self._schema.names:
+            refused = [
+                f"{rows:,} {one if rows == 1 else several}"
+                for (name, one, several), rows in self._refused.items()
+                if name == attribute
+            ]
+            if refused:
+                problems.append(f"attribute {attribute}: {', '.join(refused)}")
+        if problems:
+            raise InvalidArgument("table", "; ".join(problems))
+
+    def _apply(self, attribute: Attribute, code: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        positions = code.copy()
+
+        def settle(chosen: NDArray[np.bool_], category: str, one: str, several: str) -> None:
+            if category:
+                positions[chosen] = attribute.index(category)
+            elif chosen.any():
+                reason = attribute.name, one, several
+                self._refused[reason] = self._refused.get(reason, 0) + int(counts[chosen].sum())
+                positions[chosen] = 0
+
+        settle(code == MISSING, attribute.missing, "null", "nulls")
+        if not attribute.edges:
+            settle(code == UNKNOWN, attribute.unknown, "unknown category", "unknown categories")
+            return positions
+        words = (
+            ("not a date in ISO 8601", "not dates in ISO 8601")
+            if attribute.dates
+            else ("not a number", "not numbers")
+        )
+        settle(code == UNKNOWN, attribute.unknown, *words)
+        if attribute.clamp:
+            positions[code == BELOW] = 0
+            positions[code == attribute.bins] = attribute.bins - 1
+        else:
+            settle((code == BELOW) | (code == attribute.bins), attribute.unknown, "out of range", "out of range")
+        return positions

@@ -39,11 +39,24 @@ class Admission:
     certificate_days: int
 
     def admit(self, name: str, role: Role, signing_request: bytes, request_id: str, caller: str) -> bytes:
-        """Admit a new identity: sign the key of a PEM signing request under a name, and return the PEM certificate.
+        """Admit a new identity: sign the key of a signing request under a name.
 
-        The same request again gets the same certificate, or its successor by a new authority. Raises
-        `InvalidArgument`, `AlreadyExists` for a name that is taken, and `Unavailable` amid an exchange of the
-        authority.
+        The same request again gets the same certificate, or its successor by a new authority.
+
+        Args:
+            name: Of the new identity; it stays taken for ever.
+            role: What it may do.
+            signing_request: In PEM.
+            request_id: Makes the call safe to repeat.
+            caller: Who admits.
+
+        Returns:
+            The certificate, in PEM.
+
+        Raises:
+            InvalidArgument: The name or the signing request cannot be taken.
+            AlreadyExists: The name is taken.
+            Unavailable: The authority is being exchanged.
         """
         request = make_request(caller, request_id, "add_identity", name, role.value, signing_request)
         authority = self.authority()
@@ -52,10 +65,22 @@ class Admission:
     def renew(
         self, name: str, roles: Collection[Role], signing_request: bytes, request_id: str, caller: str
     ) -> bytes:
-        """Sign a further certificate for an identity with one of `roles`, and return it in PEM.
+        """Sign a further certificate for an identity.
 
-        Raises `NotFound`; `InvalidArgument`, also for the key of a revoked certificate; `Unavailable` amid an
-        exchange of the authority.
+        Args:
+            name: Of the identity.
+            roles: Of which it must have one.
+            signing_request: In PEM.
+            request_id: Makes the call safe to repeat.
+            caller: Who renews.
+
+        Returns:
+            The certificate, in PEM.
+
+        Raises:
+            NotFound: There is no such identity with one of these roles.
+            InvalidArgument: The signing request cannot be taken, or its key's certificate was revoked.
+            Unavailable: The authority is being exchanged.
         """
         request = make_request(caller, request_id, "renew_identity", name, signing_request)
         authority = self.authority()

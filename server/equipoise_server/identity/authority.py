@@ -146,7 +146,17 @@ class Authority:
     def issue_identity(
         self, name: str, public_key: ec.EllipticCurvePublicKey, now: datetime, days: int = IDENTITY_DAYS
     ) -> x509.Certificate:
-        """Return a certificate by which the holder of `public_key` is `name`, for the client's side of TLS only."""
+        """Return a certificate for the client's side of TLS.
+
+        Args:
+            name: Whom it certifies.
+            public_key: Of the holder.
+            now: When it becomes valid.
+            days: For how long it is valid; never longer than the authority's own.
+
+        Raises:
+            InvalidArgument: The name is none.
+        """
         uri = x509.UniformResourceIdentifier(identity_uri(self.deployment, check_name(name)))
         unsigned = builder(named(name), self.certificate.subject, public_key, now, self._end(now, days))
         return self._sign(unsigned, [uri], ExtendedKeyUsageOID.CLIENT_AUTH, public_key)
@@ -164,7 +174,17 @@ class Authority:
     def issue_server(
         self, hosts: Sequence[str], public_key: ec.EllipticCurvePublicKey, now: datetime, days: int = SERVER_DAYS
     ) -> x509.Certificate:
-        """Return a certificate for the server's host names and IP addresses, for the server's side of TLS only."""
+        """Return a certificate for the server's side of TLS.
+
+        Args:
+            hosts: Host names and IP addresses by which clients reach the server, at least one.
+            public_key: Of the server.
+            now: When it becomes valid.
+            days: For how long it is valid; never longer than the authority's own.
+
+        Raises:
+            InvalidArgument: There is no host, or one is neither a name nor an address.
+        """
         if not hosts:
             raise InvalidArgument("hosts", "needs at least one host name or address")
         alternatives = [alternative_name(host) for host in hosts]

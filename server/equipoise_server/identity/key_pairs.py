@@ -29,10 +29,18 @@ READINGS = 3  # of a pair that is exchanged meanwhile: at most once, and then it
 def read_pair(
     certificate_path: Path, key_path: Path, mismatch: str
 ) -> tuple[list[x509.Certificate], ec.EllipticCurvePrivateKey]:
-    """Return all certificates of a file, and the private key of the first one. `mismatch`: what to say of others.
+    """Read a private key and its certificates.
+
+    Args:
+        certificate_path: The certificates in PEM, that of the key first.
+        key_path: The private key in PEM, which only its owner may read.
+        mismatch: What errors say of a key that is not the first certificate's.
+
+    Returns:
+        All certificates of the file, and the key.
 
     Raises:
-        InvalidArgument: names the file that is missing, open to others, or not of the other.
+        InvalidArgument: Naming the file that is missing, open to others, or not of the other.
     """
     for _ in range(READINGS):
         certificates = load_certificates(certificate_path)

@@ -147,10 +147,18 @@ class Registry:
             return int(connection.execute(query).scalar_one())
 
     def list(self, roles: Collection[Role], page_size: int = 0, page_token: str = "") -> tuple[list[Identity], str]:
-        """Return those with one of `roles` by name, and the token of the next page (empty on the last).
+        """Return a page of the identities by name, without deleted ones.
 
-        The deleted are left out. `page_size` 0 stands for 100; at most 1,000. Raises `InvalidArgument` naming the
-        parameter.
+        Args:
+            roles: Of which each has one.
+            page_size: At most 1,000; 0 stands for 100.
+            page_token: Of the page before; empty for the first.
+
+        Returns:
+            The identities, and the token of the next page, empty on the last.
+
+        Raises:
+            InvalidArgument: Naming the parameter.
         """
         with self.operations.store.read() as connection:
             return page_of_identities(connection, roles, page_size, page_token)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import Connection, Row, select
@@ -147,6 +147,12 @@ def page(connection: Connection, account: str, after_name: str, limit: int) -> l
     return [_account(row) for row in rows]
 
 
+def all_of(connection: Connection, account: str) -> list[Account]:
+    """Return all parts of an account in the order of their names."""
+    query = select(accounts).where(accounts.c.account == account).order_by(accounts.c.name)
+    return [_account(row) for row in connection.execute(query)]
+
+
 def all_accounts(connection: Connection) -> list[Account]:
     """Return every account in the order of the names."""
     return [_account(row) for row in connection.execute(select(accounts).order_by(accounts.c.name))]
@@ -191,6 +197,12 @@ def total_with(account: Account, cost: Cost) -> Cost:
     if not (fits(added, account.cap, limit) and fits(added, account.cap, account.limit)):
         raise BudgetExhausted(f"account {account.name}: {no_room_in_words(account.cap, account.committed, cost)}")
     return combined([account.committed, cost], account.composition, account.cap)
+
+
+def free_part(account: Account) -> float:
+    """Return the free part of an account's limits, from 1 to 0: the smallest one of all limited amounts."""
+    amounts = zip(astuple(account.committed), astuple(account.limit), strict=True)
+    return min((1 - committed / limit for committed, limit in amounts if limit), default=0.0)
 
 
 def check_room(standing: Account, pending: Sequence[Cost], cost: Cost) -> None:

@@ -129,7 +129,13 @@ def release(connection: Connection, round_id: str, time: datetime) -> None:
 
 
 def live_costs(connection: Connection, standing: Account, *, spent_only: bool = False) -> list[Cost]:
-    """Return every cost that counts on an account: of charges that were not released, and of write-offs."""
+    """Return every cost that counts on an account: of charges that were not released, and of write-offs.
+
+    Args:
+        connection: Reads the store.
+        standing: The account.
+        spent_only: Leaves out what is reserved.
+    """
     states = ("spent",) if spent_only else ("spent", "reserved")
     rows = connection.execute(
         select(charges_table).where(charges_table.c.account == standing.name, charges_table.c.state.in_(states))

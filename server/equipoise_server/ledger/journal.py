@@ -47,9 +47,15 @@ def digest_at(connection: Connection, sequence: int) -> bytes | None:
 
 
 def digests(connection: Connection, after_sequence: int, last_sequence: int) -> Iterator[bytes]:
-    """Yield the digests of the entries after `after_sequence`, up to and including `last_sequence`, oldest first.
+    """Yield the digests of entries, oldest first.
 
-    Raises `DataLoss` for a gap.
+    Args:
+        connection: Reads the store.
+        after_sequence: The sequence number that the first one follows; 0 for the beginning.
+        last_sequence: That of the last one.
+
+    Raises:
+        DataLoss: An entry is missing.
     """
     wanted = (journal.c.sequence > after_sequence) & (journal.c.sequence <= last_sequence)
     query = select(journal.c.sequence, journal.c.digest).where(wanted).order_by(journal.c.sequence)

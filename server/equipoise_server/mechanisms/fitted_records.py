@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from equipoise.model.results import AnswerMethod, Answers
 from equipoise.model.synopsis import Synopsis
-from equipoise.queries.coded_records import CodedRecords
 from equipoise.queries.fixed_point import ONE
+from equipoise.queries.listed_workload import ListedWorkload
+from equipoise.queries.record_list import RecordList
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.answers import moved_into
 from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.prior.distribution import laid_out
 from equipoise_server.mechanisms.prior.measure import drawn_support
-from equipoise_server.mechanisms.prior.support import RecordList
 from equipoise_server.mechanisms.repair.weights_hypothesis import rounded_weights
 from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.mechanisms.residuals.queries import ResidualQueries
@@ -55,7 +55,7 @@ class FittedRecords:
 
     def answers(self, workload: CompiledWorkload) -> NDArray[np.int64]:
         """Return what the distribution says about every query: int64[k], in units of 2^-40."""
-        counts = CodedRecords(self.support.sizes, self.support.codes, self.weights).counts_of(workload)
+        counts = ListedWorkload(workload, self.support).counts(self.weights)
         values: NDArray[np.int64] = np.rint(counts * (float(ONE) / int(self.weights.sum()))).astype(np.int64)
         return values
 

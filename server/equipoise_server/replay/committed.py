@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, select
 
 from equipoise.errors import WrongState
 from equipoise.records.items import (
@@ -58,10 +58,14 @@ def read_committed(connection: Connection, released: RoundRecord) -> Committed:
     where there are none.
     """
     names = [share.analyst for share in released.terms.shares]
-    dataset = _opened(connection, Kind.DATASET_REGISTERED, dataset=released.terms.dataset)
-    opened = _opened(connection, Kind.ROUND_OPENED, round_id=released.id)
-    sealed = _opened(connection, Kind.ROUND_SEALED, round_id=released.id)
-    ended = _opened(connection, Kind.ROUND_RELEASED, round_id=released.id)
+    opened, sealed, ended = (
+        _opened(connection, kind, records.c.round_id == released.id)
+        for kind in (Kind.ROUND_OPENED, Kind.ROUND_SEALED, Kind.ROUND_RELEASED)
+    )
+    # Of the versions of the dataset, the one whose record the round's opening names.
+    named = records.c.root == opened.one(RoundItem).dataset_root
+    of_dataset = records.c.dataset == released.terms.dataset
+    dataset = _opened(connection, Kind.DATASET_REGISTERED, of_dataset & named)
     committed = Committed(
         roots={record.kind: record.root for record in (dataset, opened, sealed, ended)},
         dataset=dataset.one(DatasetItem),
@@ -74,7 +78,7 @@ def read_committed(connection: Connection, released: RoundRecord) -> Committed:
         workloads=_by_analyst(sealed.each(WorkloadItem), names),
         results=_by_analyst(ended.each(ResultItem), names),
     )
-    same("the round's dataset_root", committed.round.dataset_root, dataset.root)
+    same("the version of the dataset", committed.round.dataset_version, committed.dataset.version)
     same("the seal's opened_root", committed.seal.opened_root, opened.root)
     same("the release's sealed_root", committed.release.sealed_root, sealed.root)
     return committed
@@ -88,9 +92,8 @@ def _by_analyst(items: tuple[OfShare | None, ...], analysts: list[str]) -> Mappi
     return {item.analyst: item for item in items if item is not None}
 
 
-def _opened(connection: Connection, kind: Kind, *, dataset: str = "", round_id: str = "") -> ReadRecord:
-    of_subject = records.c.round_id == round_id if round_id else records.c.dataset == dataset
-    query = select(records).where(of_subject, records.c.kind == kind.value).order_by(records.c.position.desc())
+def _opened(connection: Connection, kind: Kind, which: ColumnElement[bool]) -> ReadRecord:
+    query = select(records).where(which, records.c.kind == kind.value).order_by(records.c.position.desc())
     record = connection.execute(query.limit(1)).first()
     if record is None:
         raise WrongState(NO_RECORD)

@@ -20,7 +20,7 @@ from equipoise.model.rounds import MEASUREMENT, RoundState
 from equipoise.model.synopsis import record_bytes
 from equipoise.records.codec import list_of, optional
 from equipoise.records.item_parts import STREAM, SYNOPSIS, RecordedStream, RecordedSynopsis
-from equipoise.records.public_facts import PLAN, SHARE, TERMS
+from equipoise.records.public_facts import PERSONS, PLAN, SHARE, TERMS
 from equipoise.records.record import Kind, synopsis_digest, workload_commitment
 from equipoise.records.sealed_seeds import fingerprint
 from equipoise_server.computation.round import Job, compute_round
@@ -127,8 +127,11 @@ class Replay:
         """Check that dataset, terms and plan are the recorded ones, and that the terms lead to this plan."""
         stored, committed, released = self.stored, self.stored.committed, self.stored.round
         same("the round's dataset", stored.dataset.name, committed.round.dataset)
+        same("the version of the dataset", stored.dataset.version, committed.round.dataset_version)
         same("schema", json.loads(stored.dataset.schema.to_json()), dict(committed.dataset.schema))
         same("records", stored.round.records, committed.round.records)
+        same("persons", PERSONS.encode(stored.dataset.persons), PERSONS.encode(committed.dataset.persons))
+        same("person", stored.dataset.person or None, committed.data.person)
         same("universe_size", stored.round.universe_size, committed.round.universe_size)
         same("terms", TERMS.encode(recorded_terms(released.terms)), TERMS.encode(committed.plan.terms))
         same("shares", list_of(SHARE).encode(released.terms.shares), list_of(SHARE).encode(committed.plan.shares))

@@ -17,7 +17,7 @@ from equipoise_server.replay.committed import Committed, read_committed
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rounds.store.measurements import run_setting
 from equipoise_server.rounds.store.results import read_measured, read_synopsis
-from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_round, read_workloads
+from equipoise_server.rounds.store.rounds import dataset_of, read_audit_nonce, read_round, read_workloads
 from equipoise_server.storage.store import ReadOnlyStore
 from equipoise_server.storage.tables.round import result_chunks, rounds, submissions
 from equipoise_server.storage.tables.session import asked
@@ -44,9 +44,9 @@ class StoredRound:
 
     @cached_property
     def dataset(self) -> DatasetRecord:
-        """The stored dataset."""
+        """The stored version of the dataset that the round is about."""
         with self.store.read() as connection:
-            return read_dataset(connection, self.round.terms.dataset)
+            return dataset_of(connection, self.round)
 
     @cached_property
     def setting(self) -> PublicParameters:

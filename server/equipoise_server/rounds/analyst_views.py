@@ -12,15 +12,15 @@ from sqlalchemy import ColumnElement, select, true
 from equipoise.errors import WrongState
 from equipoise.model.rounds import RoundState
 from equipoise_server.clock import Clock
-from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rounds.state_machine import shown_to_analysts, streams_open
 from equipoise_server.rounds.store.committed_content import CheckedStreams, WorkloadCheck, workload_check
 from equipoise_server.rounds.store.rounds import (
     check_token,
-    has_share,
     newest_first,
     read_own_round,
     round_records,
+    shared_version,
 )
 from equipoise_server.storage.paging import cut_page, page_limit
 from equipoise_server.storage.store import Store
@@ -44,10 +44,14 @@ class AnalystViews:
         with self.store.read() as connection:
             return self._for_analysts(read_own_round(connection, round_id, analyst))
 
-    def shares_in(self, analyst: str, dataset: str) -> bool:
-        """Return whether the analyst has a share in any round on a dataset."""
+    def dataset(self, analyst: str, name: str, version: int = 0) -> DatasetRecord:
+        """Return a version of a dataset, if a round is about it in which the analyst has a share; 0: the newest.
+
+        Without its account, which has the name of another dataset, in which the analyst may have no share. Raises
+        `NotFound`.
+        """
         with self.store.read() as connection:
-            return has_share(connection, dataset, analyst)
+            return replace(shared_version(connection, name, version, analyst), account="")
 
     def page(
         self, analyst: str, page_size: int = 0, page_token: str = "", among: ColumnElement[bool] | None = None

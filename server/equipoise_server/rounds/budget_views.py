@@ -48,7 +48,7 @@ class Budgets:
         with self.operations.store.read() as connection:
             shared = read_dataset(connection, dataset).account
             listed = accounts.page(connection, shared, page_token, limit + 1)
-        return cut_page([_converted(account) for account in listed], limit, lambda record: record.name)
+        return cut_page([shown_account(account) for account in listed], limit, lambda record: record.name)
 
     def journal(self, page_size: int = 0, page_token: str = "") -> tuple[list[JournalEntry], str]:
         """Return the journal from its beginning; a page's token is its last sequence number."""
@@ -87,12 +87,13 @@ class Budgets:
             standing = accounts.account(connection, account)
             pending = pending_costs(connection, standing.account, [standing])
             set_cap(connection, account, checked, now, pending[account])
-            return ACCOUNT.to_text(_converted(accounts.account(connection, account)))
+            return ACCOUNT.to_text(shown_account(accounts.account(connection, account)))
 
         return self.operations.carry_out(request, work, lambda _, kept: ACCOUNT.from_text(kept, "the account"))
 
 
-def _converted(account: accounts.Account) -> Account:
+def shown_account(account: accounts.Account) -> Account:
+    """Return an account as operators and auditors see it: what is spent as pairs at the cap's delta."""
     cap, counts = Budget(account.cap.epsilon, account.cap.delta), counted(account.cap, account.committed)
     return Account(
         account.name,

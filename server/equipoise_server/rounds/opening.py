@@ -12,7 +12,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, select
 
-from equipoise.errors import InvalidArgument, WrongState
+from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import AccountCharge
 from equipoise.model.rounds import MechanismPlan, RoundState, Terms
 from equipoise.model.terms_checks import check_terms
@@ -23,7 +23,7 @@ from equipoise.records.sealed_seeds import fingerprint
 from equipoise_server.mechanisms.planner import Comparison
 from equipoise_server.mechanisms.prior.choice import without_measurement
 from equipoise_server.rounds.account_room import check_accounts, open_accounts, planned_charges
-from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.rounds.records import DatasetRecord, RoundRecord, check_active
 from equipoise_server.rounds.state_machine import lifecycle_of
 from equipoise_server.rounds.store.measurements import with_measurement
 from equipoise_server.rounds.store.rounds import (
@@ -80,19 +80,18 @@ class Opening:
         Raises:
             InvalidArgument: the terms are malformed, name an unknown analyst, or allow no plan.
             NotFound: there is no such dataset.
-            WrongState: the dataset is retired.
+            WrongState: the dataset is retired or deleted.
             BudgetExhausted: the mechanism finds no plan within the budgets of the terms.
         """
         return self._compared(terms)[1]
 
-    def _compared(self, terms: Terms) -> tuple[Terms, Comparison]:
-        """Return the terms with options as the mechanism reads them, too. Raises as `compare` does."""
+    def _compared(self, terms: Terms) -> tuple[Terms, Comparison, DatasetRecord]:
+        """Return the terms with options as the mechanism reads them, and the dataset, too. Raises as `compare`."""
         check_terms(terms)
         now = self.operations.clock()
         with self.operations.store.read() as connection:
             dataset = read_dataset(connection, terms.dataset)
-            if dataset.retire_time is not None:
-                raise WrongState("the dataset is retired; it takes no new rounds")
+            check_active(dataset)
             _check_registered(connection, terms)
             terms = with_measurement(connection, terms, dataset, now)
         if terms.close_time is not None and terms.close_time <= now:
@@ -100,7 +99,7 @@ class Opening:
         comparison = compare_plans(with_defaults(terms, now), dataset)
         if not comparison.from_measurement:
             terms = replace(terms, options=without_measurement(terms.options))
-        return terms, comparison
+        return terms, comparison, dataset
 
     def charges(self, terms: Terms, plan: MechanismPlan) -> tuple[AccountCharge, ...]:
         """Return the charges of a plan, and whether the accounts admit them now. Nothing is opened or reserved."""
@@ -120,13 +119,14 @@ class Opening:
 
         Raises:
             BudgetExhausted: an account has no room for the round; the message names the account.
+            WrongState: the dataset got another version while the round was planned.
             EquipoiseError: as `plan` raises.
         """
         request = open_request(terms, f"operator/{caller}", request_id)
         if (known := self.operations.answered(request, _as_opened)) is not None:
             return known
         load_program()  # takes seconds; every round that is opened will need the worker program
-        terms, comparison = self._compared(terms)
+        terms, comparison, planned = self._compared(terms)
         plan = comparison.plan
         terms = replace(terms, release_grid_seconds=terms.release_grid_seconds or self.release_grid_seconds)
 
@@ -134,8 +134,7 @@ class Opening:
             # Check again inside the transaction, in which nothing else can be written.
             _check_registered(connection, terms)
             dataset = read_dataset(connection, terms.dataset)
-            if dataset.retire_time is not None:
-                raise WrongState("the dataset is retired; it takes no new rounds")
+            check_active(dataset, planned.version)
             open_accounts(connection, dataset.account, terms, now)
             check_accounts(connection, dataset.account, terms, plan)
             seed = self.seeds()
@@ -165,6 +164,7 @@ class Opening:
             rounds.insert().values(
                 id=round_id,
                 dataset=terms.dataset,
+                dataset_version=dataset.version,
                 state=RoundState.OPEN.value,
                 terms=terms_to_json(terms),
                 plan=plan_to_json(plan),

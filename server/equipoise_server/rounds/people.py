@@ -22,6 +22,8 @@ from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import data_account, lost_orders, open_account
 from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.ledger.losses import of_lost_accounts, of_lost_datasets
+from equipoise_server.rounds.records import DatasetRecord
+from equipoise_server.rounds.store.rounds import all_versions
 from equipoise_server.rounds.store.step_records import registered_digests
 from equipoise_server.storage.tables.round import datasets
 
@@ -40,16 +42,16 @@ class NewTable:
     _compared: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
 
     def datasets(self, connection: Connection) -> dict[str, str]:
-        """Return the datasets, also retired ones, that have this table, with their accounts. Raises `Unavailable`.
+        """Return the datasets that have, or had, this table, with their accounts. Raises `Unavailable`.
 
-        Each source is compared once. A second call compares only the sources that were registered since the first.
+        Datasets that were retired or deleted count, and so do older versions. Each source is compared once; another
+        call compares only the sources that were registered since.
         """
-        query = select(datasets.c.name, datasets.c.account, datasets.c.source).order_by(datasets.c.name)
         digests = registered_digests(connection)
         return {
             row.name: row.account
-            for row in connection.execute(query)
-            if digests.get(row.name) == self.digest or self._has_bytes_of(row.source)
+            for row in connection.execute(all_versions().order_by(datasets.c.name)).all()
+            if self.digest in digests.get(row.name, ()) or self._has_bytes_of(row.source)
         }
 
     def _has_bytes_of(self, source: str) -> bool:
@@ -109,6 +111,23 @@ def payer(connection: Connection, name: str, people: str, table: NewTable, *, ne
         raise InvalidArgument("new_budgets", "must not be set: no other dataset has this table")
     beside = sorted({data_account(account) for account in (*known.values(), *lost.values())})
     return Payer(name, NEW_PEOPLE, tuple(beside))
+
+
+def check_same_people(connection: Connection, dataset: DatasetRecord, table: NewTable) -> None:
+    """Check that a table may be another version of a dataset: no other people's account is known to count for it.
+
+    Raises:
+        InvalidArgument: the table is one of datasets that all have another account.
+        Unavailable: a source cannot be compared now.
+    """
+    known = table.datasets(connection)
+    if known and dataset.account not in known.values():
+        first = min(known)
+        problem = (
+            f"is the table of the dataset {first!r} already, whose people have another account than those of "
+            f"{dataset.name!r}"
+        )
+        raise InvalidArgument("source", problem)
 
 
 def open_data_account(connection: Connection, paying: Payer, caps: tuple[Cap, Cap], now: datetime) -> None:

@@ -13,7 +13,7 @@ from equipoise_server.rounds.store.committed_content import check_workloads
 from equipoise_server.rounds.store.measurements import run_setting
 from equipoise_server.rounds.store.opened_terms import check_opened
 from equipoise_server.rounds.store.results import completed
-from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_round, read_workloads
+from equipoise_server.rounds.store.rounds import dataset_of, read_audit_nonce, read_round, read_workloads
 from equipoise_server.rounds.store.step_records import registered_digest
 from equipoise_server.storage.tables.round import rounds
 from equipoise_server.transparency.seed_encryption import SealedSeed, open_seed
@@ -30,18 +30,18 @@ def read_job(connection: Connection, context: Context, round_id: str) -> Job | N
     if record.state is not RoundState.RUNNING or completed(connection, round_id) is not None:
         return None
     check_opened(connection, record)
-    dataset = read_dataset(connection, record.terms.dataset)
+    dataset = dataset_of(connection, record)
     check_workloads(connection, round_id)
     return Job(
         round_id=round_id,
-        source=context.tables.source(dataset.source),
+        source=context.tables.table(dataset),
         schema=dataset.schema.to_json(),
         setting=run_setting(connection, record, dataset),
         plan=record.plan,
         workloads=read_workloads(connection, round_id),
         seed=read_seed(connection, record, context.storage_key),
         audit_nonce=read_audit_nonce(connection, round_id),
-        data_digest=registered_digest(connection, dataset.name),
+        data_digest=registered_digest(connection, dataset.name, dataset.version),
         answer_chains=read_answer_chains(connection, context.deployment, round_id),
     )
 

@@ -101,10 +101,15 @@ class Seeds:
     def destroy(self, round_id: str) -> None:
         """Remove the sealed copies of a round's seed and put the removal on record, in one transaction."""
         with self.operations.store.write() as connection:
-            of_round = sealed_seeds.c.round_id == round_id
-            # Another server may have removed them already.
-            if connection.execute(sealed_seeds.delete().where(of_round)).rowcount:
-                seed_destroyed(connection, round_id, self.operations.clock())
+            remove_seeds(connection, round_id, self.operations.clock())
+
+
+def remove_seeds(connection: Connection, round_id: str, now: datetime) -> None:
+    """Remove the sealed copies of a round's seed, and put the removal on record; nothing where none are left."""
+    of_round = sealed_seeds.c.round_id == round_id
+    # Another server may have removed them already.
+    if connection.execute(sealed_seeds.delete().where(of_round)).rowcount:
+        seed_destroyed(connection, round_id, now)
 
 
 def kept_too_long(connection: Connection, now: datetime, window: timedelta) -> list[str]:

@@ -12,6 +12,7 @@ from equipoise_server.rounds.analyst_views import AnalystViews
 from equipoise_server.rounds.budget_views import Budgets
 from equipoise_server.rounds.clock_watch import ClockWatch
 from equipoise_server.rounds.context import Context
+from equipoise_server.rounds.dataset_views import DatasetViews
 from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.rounds.lifecycle import Lifecycle
 from equipoise_server.rounds.opening import Opening
@@ -35,6 +36,7 @@ class RoundServices:
     operations: Operations
     context: Context
     datasets: Datasets
+    dataset_views: DatasetViews
     opening: Opening
     lifecycle: Lifecycle
     runner: Runner
@@ -95,6 +97,7 @@ def round_services(
         operations=operations,
         context=context,
         datasets=datasets,
+        dataset_views=DatasetViews(store),
         opening=Opening(operations, seed_source, storage_key, release_grid_seconds),
         lifecycle=lifecycle,
         runner=runner,

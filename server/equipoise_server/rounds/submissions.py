@@ -27,7 +27,7 @@ from equipoise_server.mechanisms.registry import check_workload
 from equipoise_server.rounds.clock_watch import UNTRUSTED, ClockWatch
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import closed
-from equipoise_server.rounds.store.rounds import read_dataset, read_own_round
+from equipoise_server.rounds.store.rounds import dataset_of, read_own_round
 from equipoise_server.rounds.store.step_records import recorded_promise
 from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.operations import Operations
@@ -123,7 +123,7 @@ class Submissions:
         with self.operations.store.read() as connection:
             record = read_own_round(connection, round_id, analyst)
             self._check_open(connection, record)
-            schema = read_dataset(connection, record.terms.dataset).schema
+            schema = dataset_of(connection, record).schema
         (share,) = record.terms.shares
         # Compiling is slow and needs no connection, so nobody waits for it.
         compiled = compile_workload(workload_from_bytes(workload, share.statements), schema)

@@ -7,6 +7,7 @@ from typing import Any
 
 from equipoise.accounting import Cost
 from equipoise.model.accounts import AccountCharge, Budget
+from equipoise.model.persons import Persons
 from equipoise.model.plan_choices import PlanChoice
 from equipoise.model.rounds import MechanismPlan, Plan, PlanNumbers, Progress, Round, RoundDetail, Terms
 from equipoise_server.conversion import epsilon_for
@@ -33,12 +34,15 @@ def shown_to_operator(record: RoundRecord, progress: Progress, charges: tuple[Ac
     return RoundDetail(record, shown_plan(record.plan, record.terms, charges), progress)
 
 
-def shown_choice(comparison: Comparison, terms: Terms, charges: tuple[AccountCharge, ...]) -> PlanChoice:
+def shown_choice(
+    comparison: Comparison, terms: Terms, charges: tuple[AccountCharge, ...], persons: Persons
+) -> PlanChoice:
     """Return a plan as it is shown, with what it was chosen from where the terms leave the choice."""
     return PlanChoice(
         plan=shown_plan(comparison.plan, terms, charges),
         because=why(comparison),
         candidates=plan_candidates(comparison) if len(comparison.candidates) > 1 else (),
+        persons=persons,
     )
 
 

@@ -69,7 +69,14 @@ def standing(connection: Connection, session_id: str) -> tuple[str, int]:
 
 
 def insert(connection: Connection, session_id: str, before: int, answers: Sequence[StoredAnswer]) -> None:
-    """Store the next answers of a session, which has `before` answers already."""
+    """Store the next answers of a session.
+
+    Args:
+        connection: In a transaction.
+        session_id: The session.
+        before: How many answers it has.
+        answers: The next ones, in the session's order.
+    """
     rows = [
         {
             "round_id": session_id,
@@ -116,9 +123,15 @@ def answer_to(connection: Connection, session_id: str, analyst: str, sequence: i
 def due_after(
     connection: Connection, session_id: str, analyst: str, after: int, limit: int, now: datetime | None = None
 ) -> list[StoredAnswer]:
-    """Return at most `limit` of the analyst's answers after a sequence number, in order.
+    """Return some of an analyst's answers, in order.
 
-    With a time, only answers that are due then are returned.
+    Args:
+        connection: Reads the store.
+        session_id: The session.
+        analyst: Whose answers.
+        after: The sequence number that the first one follows.
+        limit: The most that are returned.
+        now: Leaves out what is due later; None: all are returned.
     """
     own = (asked.c.round_id == session_id) & (asked.c.analyst == analyst) & (asked.c.sequence > after)
     query = select(asked).where(own)

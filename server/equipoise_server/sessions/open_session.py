@@ -21,7 +21,7 @@ from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.round_job import read_seed
 from equipoise_server.rounds.store.measurements import run_setting
 from equipoise_server.rounds.store.opened_terms import check_opened
-from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset
+from equipoise_server.rounds.store.rounds import dataset_of, read_audit_nonce
 from equipoise_server.rounds.store.step_records import registered_digest
 from equipoise_server.sessions.turns import AnswerSchedule, Immediate, TurnBased
 from equipoise_server.workers.session_process import NOT_NOW
@@ -85,12 +85,12 @@ def read_open_session(context: Context, record: RoundRecord) -> OpenSession:
     try:
         with context.store.read() as connection:
             check_opened(connection, record)
-            dataset = read_dataset(connection, record.terms.dataset)
+            dataset = dataset_of(connection, record)
             seed = read_seed(connection, record, context.storage_key)
-            digest = registered_digest(connection, dataset.name)
+            digest = registered_digest(connection, dataset.name, dataset.version)
             nonce = read_audit_nonce(connection, record.id)
             setting = run_setting(connection, record, dataset)
-        source = context.tables.source(dataset.source)
+        source = context.tables.table(dataset)
     except InvalidArgument as error:
         log.error("session_not_started", session_id=record.id, problem=error.message)
         raise Unavailable(NOT_NOW) from None

@@ -54,6 +54,14 @@ class Sessions:
     def open(self, terms: Terms, request_id: str, caller: str = "") -> RoundRecord:
         """Open a session, and charge both budgets.
 
+        Args:
+            terms: What the session is to be.
+            request_id: Makes the call safe to repeat.
+            caller: Who opens it.
+
+        Returns:
+            The session, opened.
+
         Raises:
             InvalidArgument: the terms are not those of a session, or are malformed.
             WrongState: the server has no room for another session by turns, or the dataset is retired.
@@ -69,9 +77,16 @@ class Sessions:
         return opened
 
     def close(self, session_id: str, request_id: str, caller: str = "") -> RoundRecord:
-        """Seal a session, after which no more statements are answered. Raises as `Lifecycle.seal` does.
+        """Seal a session, after which no more statements are answered.
 
-        A round that is no session is refused with `NotFound`.
+        Args:
+            session_id: The session.
+            request_id: Makes the call safe to repeat.
+            caller: Who closes it.
+
+        Raises:
+            NotFound: There is no such session; a round is none.
+            EquipoiseError: As `Lifecycle.seal` raises.
         """
         with self._context.store.read() as connection:
             _session(read_round(connection, session_id))

@@ -28,8 +28,12 @@ class CrashPoint(StrEnum):
     DELETE_ANALYST_COMMITTED = "delete_analyst committed"
     REGISTER_DATASET_WRITTEN = "register_dataset written"  # no dataset, no account
     REGISTER_DATASET_COMMITTED = "register_dataset committed"
+    UPDATE_DATASET_WRITTEN = "update_dataset written"  # new rounds are about the version before
+    UPDATE_DATASET_COMMITTED = "update_dataset committed"
     RETIRE_DATASET_WRITTEN = "retire_dataset written"
     RETIRE_DATASET_COMMITTED = "retire_dataset committed"
+    DELETE_DATASET_WRITTEN = "delete_dataset written"  # nothing is erased
+    DELETE_DATASET_COMMITTED = "delete_dataset committed"
     SET_CAP_WRITTEN = "set_cap written"  # the old cap holds
     SET_CAP_COMMITTED = "set_cap committed"
     OPEN_WRITTEN = "open written"  # no round; its seed is lost, and a new one will be drawn

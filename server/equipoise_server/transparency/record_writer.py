@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import ColumnElement, Connection, Row, func, select
 
 from equipoise.errors import DataLoss, VerificationFailed
 from equipoise.model.log import ItemOpening
@@ -36,7 +36,8 @@ def record(
     """Write the record of a step, which enters the log at its publish time.
 
     A record never enters the log before an earlier record of its round, or of a dataset or a key, even if the clock
-    was set back in between.
+    was set back in between. That of a dataset does not enter before an earlier one of any round, either, but for
+    releases, which wait for their time: rounds that were opened on an older version come first.
 
     Args:
         connection: of the step's transaction.
@@ -51,9 +52,10 @@ def record(
         The record, with its root and leaf.
     """
     made = make_record(kind, items)
-    waiting = select(func.max(records.c.publish_time)).where(
-        records.c.log_index.is_(None), records.c.round_id.in_(("", round_id))
-    )
+    before: ColumnElement[bool] = records.c.round_id.in_(("", round_id))
+    if dataset:
+        before |= records.c.kind != Kind.ROUND_RELEASED.value
+    waiting = select(func.max(records.c.publish_time)).where(records.c.log_index.is_(None), before)
     earliest = connection.execute(waiting).scalar_one() or 0
     position = connection.execute(
         records.insert()

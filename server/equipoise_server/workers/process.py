@@ -55,12 +55,14 @@ def load_program() -> None:
 class WorkerProcess:
     """A worker process, as its server sees it. Safe to use from threads, except `pipe`, the server's end.
 
-    `owes` says whether the server waits for the worker; `stalled`, whether it was killed because it did not work.
+    `owes` says whether the server waits for the worker; `messages`, how many it has sent; `stalled`, whether it was
+    killed because it did not work.
     """
 
     def __init__(self, process: ForkServerProcess, pipe: Connection, idle_seconds: float = IDLE_SECONDS) -> None:
         self.pipe = pipe
         self.owes = self.stalled = False
+        self.messages = 0
         self._process = process
         # multiprocessing reads the exit code from a pipe: if two threads read at once, one would miss the code.
         self._lock = threading.Lock()
@@ -86,7 +88,9 @@ class WorkerProcess:
     def receive(self) -> Any:
         """Return the worker's next value. Raises `EOFError` or `OSError` if it has ended or is stalled."""
         with self._waiting():
-            return self.pipe.recv()
+            value = self.pipe.recv()
+        self.messages += 1
+        return value
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:

@@ -1,7 +1,8 @@
 """Ends workers that owe their server a message and do not work: those that were stopped, and those that hang.
 
 A worker's heartbeat is the processor time that Linux counts for it. So a worker that computes for hours in one call
-beats as well as any other, and a worker does nothing for its heartbeat. A worker that owes nothing may rest.
+beats as well as any other, and a worker does nothing for its heartbeat. A worker that owes nothing may rest, and
+one that reports how far a cluster has counted its table is at work.
 
 The limit counts looks, one each second. A pause of the server, or of the whole machine, is one look.
 """
@@ -19,9 +20,13 @@ USER_TIME, SYSTEM_TIME = 11, 12  # places in /proc/PID/stat after the name, see 
 
 
 class Watched(Protocol):
-    """What the watchdog knows of a worker. `owes`: whether the server waits for it. `pid`: its process id."""
+    """What the watchdog knows of a worker.
+
+    `owes`: whether the server waits for it. `messages`: how many it has sent. `pid`: its process id.
+    """
 
     owes: bool
+    messages: int
     stalled: bool
 
     @property
@@ -50,9 +55,12 @@ def watch(worker: Watched, descriptor: int, idle_seconds: float, look_seconds: f
 def _watch(worker: Watched, descriptor: int, idle_seconds: float, look_seconds: float) -> None:
     idle: float = 0
     used: int | None = None
+    messages = 0
     while not wait([descriptor], timeout=look_seconds):
         before, used = used, processor_time(worker.pid or 0)
-        idle = idle + look_seconds if worker.owes and used is not None and used == before else 0
+        heard, messages = messages, worker.messages
+        rests = used is not None and used == before and messages == heard
+        idle = idle + look_seconds if worker.owes and rests else 0
         if idle >= idle_seconds:
             worker.stalled = True
             worker.kill()

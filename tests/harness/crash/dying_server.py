@@ -67,7 +67,9 @@ class DyingServer:
         self.process.stdin.write(json.dumps(seconds) + "\n")
         self.process.stdin.flush()
         self.born = time.monotonic()
-        code = int(self.process.stdout.readline())
+        told = self.process.stdout.readline()
+        assert told, f"the process that all lives are forked from has ended: {self.log()}"
+        code = int(told)
         self.deaths += code == KILLED
         if code != KILLED and not self.stopping:
             self.faults.append(code)

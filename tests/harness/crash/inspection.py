@@ -31,7 +31,7 @@ from equipoise_server.ledger.accounts import all_accounts
 from equipoise_server.ledger.caps import Composition, fits
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.session_sealing import read_answer_chains
-from equipoise_server.rounds.store.rounds import read_audit_nonce, read_dataset, read_workloads, round_records
+from equipoise_server.rounds.store.rounds import dataset_of, read_audit_nonce, read_workloads, round_records
 from equipoise_server.rounds.store.step_records import registered_digest
 from equipoise_server.rounds.terms.checks import charges_of, setting_of
 from equipoise_server.storage.tables.ledger import charges
@@ -184,7 +184,7 @@ def _chunks(connection: Connection, run_id: str) -> dict[str, list[bytes]]:
 
 def _job(deployment: Deployment, connection: Connection, row: Row[tuple[object, ...]], record: RoundRecord) -> Job:
     """The job of a released round, which a server would not read again."""
-    dataset = read_dataset(connection, record.terms.dataset)
+    dataset = dataset_of(connection, record)
     private = load_pem_private_key((deployment.state / "profiles" / "auditor" / SEED_KEY).read_bytes(), None)
     assert isinstance(private, X25519PrivateKey)
     sealed = connection.execute(select(sealed_seeds.c.sealed).where(sealed_seeds.c.round_id == row.id)).scalar_one()
@@ -198,6 +198,6 @@ def _job(deployment: Deployment, connection: Connection, row: Row[tuple[object, 
         workloads=read_workloads(connection, row.id),
         seed=open_sealed(private, row.id, sealed, record.seed_commitment),
         audit_nonce=read_audit_nonce(connection, row.id),
-        data_digest=registered_digest(connection, dataset.name),
+        data_digest=registered_digest(connection, dataset.name, dataset.version),
         answer_chains=read_answer_chains(connection, deployment.config.deployment, row.id),
     )

@@ -25,6 +25,7 @@ from equipoise.clients.operator import Operator
 from equipoise.clients.session_stream import StatementAnswer
 from equipoise.errors import NotAuthenticated
 from equipoise.model.accounts import Account, Budget
+from equipoise.model.datasets import DatasetState
 from equipoise.model.rounds import RoundState, SessionTerms, Share, Terms
 from equipoise.model.synopsis import Synopsis
 from equipoise.profile.enrolment import begin, install
@@ -139,7 +140,7 @@ def play(server: DyingServer, profiles: Path) -> Played:
     operator.ask(lambda it: it.seal(second, "seal again"))
     operator.ask(lambda it: it.abort(second, "a public reason", "abort"))
     told = ask_in_a_session(operator, ann)
-    operator.ask(lambda it: it.retire_dataset("shop", "retire"))
+    update_and_retire(operator, server.state / "data", rows)
     results = {
         "ann": ann.ask(lambda it: it.results(first, ASKED["ann"])),
         "bob": bob.ask(lambda it: it.results(first, ASKED["bob"])),
@@ -153,9 +154,18 @@ def play(server: DyingServer, profiles: Path) -> Played:
         for account in accounts
         for entry in operator.ask(lambda it, account=account: list(it.account_history(account.name)))  # type: ignore[misc]
     ]
+    assert operator.ask(lambda it: it.delete_dataset("shop", "forget")).state is DatasetState.DELETED
     for caller in (operator, ann, bob, cyd, auditor):
         caller.close()
     return Played(results, synopsis, accounts, journal, recorded(server.state))
+
+
+def update_and_retire(operator: Persisting[Operator], tables: Path, rows: list[str]) -> None:
+    """Another version of the table, which takes no rounds any more."""
+    (tables / "newer.csv").write_text("\n".join(["colour,size", *rows, rows[0]]) + "\n")
+    newer = operator.ask(lambda it: it.update_dataset("shop", "newer.csv", request_id="update"))
+    assert (newer.version, newer.account) == (2, "shop")
+    operator.ask(lambda it: it.retire_dataset("shop", "retire"))
 
 
 def ask_in_a_session(operator: Persisting[Operator], ann: Persisting[Client]) -> list[StatementAnswer]:

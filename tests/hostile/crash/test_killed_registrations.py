@@ -64,7 +64,7 @@ def test_a_registration_that_is_killed_at_every_point_is_charged_to_the_account_
         audit = verify(archive, read_log_keys(profiles / "auditor" / LOG_KEYS))
         assert audit.passed
         assert audit.recorded is not None
-        items = [step.one(DataItem) for step in audit.recorded.datasets.values()]
+        items = [step.one(DataItem) for step in audit.recorded.registered]
         answers = [(each.dataset, each.people, each.account) for each in items]
         assert answers == [("shop", NEW_PEOPLE, "shop"), ("newer", people, newer.account)]
         for caller in (operator, auditor):

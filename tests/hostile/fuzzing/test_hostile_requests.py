@@ -118,7 +118,7 @@ class Served:
                 rounds.submissions,
                 rounds.analyst_views,
                 asking,
-                Synopses(rounds.analyst_views, rounds.datasets, bench.store),
+                Synopses(rounds.analyst_views, bench.store),
                 uploads,
                 threads,
                 stopping,

@@ -113,6 +113,8 @@ def test_two_keys_sign_while_one_takes_the_other_s_place(state: Path) -> None:
     with pytest.raises(NotFound):
         retire_key(state, Purpose.LOG, old_id, clock)
     assert verify(state)["log_size"] == 5
+    # Each checkpoint has the signatures of the keys that the log names up to its size, and of none that came next.
+    check_state(state, clock)
 
 
 def test_an_auditor_s_key_is_put_beside_the_first_and_retired(state: Path, tmp_path: Path) -> None:

@@ -26,12 +26,13 @@ def test_datasets_of_the_same_people_are_in_order_and_are_listed(custodian: Cust
     assert (failures(custodian), audit.remarks) == ({}, [])
     charged = {account.name: [*account.charges] for account in audit.standing}
     assert charged == {name: [ROUND, OTHER] for name in charged}
+    shared = {"version": 1, "account": "shop", "state": "active"}
     assert as_json(audit)["datasets"] == [
-        {"dataset": "shop", "entry": 4, "people": "new", "account": "shop"},
-        {"dataset": "later", "entry": 8, "people": SAME, "account": "shop"},
-        {"dataset": "latest", "entry": 9, "people": "same-as:later", "account": "shop"},
+        {"dataset": "shop", "entry": 4, "people": "new", **shared},
+        {"dataset": "later", "entry": 8, "people": SAME, **shared},
+        {"dataset": "latest", "entry": 9, "people": "same-as:later", **shared},
     ]
-    assert "| latest | entry 9 of the log | same-as:later | `shop` |" in as_markdown(audit)
+    assert "| latest | 1 | entry 9 of the log | same-as:later | `shop` | active |" in as_markdown(audit)
 
 
 def charged_to_its_own(custodian: Custodian) -> None:
@@ -119,6 +120,25 @@ def test_an_answer_that_is_recorded_and_not_kept_is_found(
     assert words in failures(custodian).get(check, "")
 
 
+@pytest.mark.parametrize(
+    ("persons", "person", "words"),
+    [
+        ({"mode": "average", "records": 4}, None, "says who is a person, and not by which column"),
+        ({"mode": "rows", "records": 1}, "who", "says who is a person, and not by which column"),
+        ({"mode": "events", "records": 3}, "who", "does not have 3 records a person"),
+        ({"mode": "one", "records": 2}, "who", "records: must be 1 in the mode one"),
+    ],
+)
+def test_persons_that_cannot_be_are_found(
+    custodian: Custodian, persons: dict[str, object], person: str | None, words: str
+) -> None:
+    custodian.register("orders")
+    assert failures(custodian) == {}
+    custodian.change_last("dataset", persons=persons)
+    custodian.change_last("data", person=person)
+    assert any(words in said for said in failures(custodian).values())
+
+
 def test_an_account_that_is_newer_than_the_log_is_no_difference(custodian: Custodian) -> None:
     """The journal is read last: a dataset may have been registered while the records were."""
     custodian.open_account("data/new", "sum", 3.0, ORDER)
@@ -137,5 +157,7 @@ def test_an_account_beside_another_is_remarked(custodian: Custodian) -> None:
     assert failures(custodian) == {}
     assert audit.remarks == [
         "shop, again hold the same data: what people in them may lose is the sum",
+        "entry 8 of the log (dataset-registered): the custodian says that nobody in again is in a dataset "
+        "registered before; what people who are in both may lose is the sum",
         f"entry {opened.sequence}: data/again was opened beside data/shop, maybe for the same people",
     ]

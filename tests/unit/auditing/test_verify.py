@@ -93,7 +93,7 @@ def test_the_report_says_what_was_found_and_what_was_not_looked_for(custodian: C
     audit = verify(custodian.archive(), custodian.trusted)
     report = as_markdown(audit)
     assert "Everything that was checked is in order" in report
-    assert f"| `{ROUND}` | shop | equilibrium |" in report
+    assert f"| `{ROUND}` | shop | 1 | equilibrium |" in report
     assert "| `data/shop` | 1.35" in report
     assert "A3, Has the log only grown since every checkpoint that was seen before? no checkpoint" in report
     told = json.loads(json.dumps(plain(as_json(audit))))
@@ -198,7 +198,8 @@ def test_a_table_with_two_budgets_is_remarked(custodian: Custodian) -> None:
     custodian.register("again")
     audit = verify(custodian.archive(), custodian.trusted)
     assert audit.passed
-    assert audit.remarks == ["shop, again hold the same data: what people in them may lose is the sum"]
+    assert audit.remarks[0] == "shop, again hold the same data: what people in them may lose is the sum"
+    assert "the custodian says that nobody in again is in a dataset registered before" in audit.remarks[1]
 
 
 def test_an_auditor_draws_a_nonce_once(tmp_path: Path) -> None:

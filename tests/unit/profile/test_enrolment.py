@@ -190,6 +190,14 @@ def test_a_malformed_bundle_is_refused(text: str) -> None:
         Bundle.from_json(text)
 
 
+def test_a_bundle_says_everything_once(tmp_path: Path) -> None:
+    """Else a program that takes the first of two authorities would show another fingerprint than is installed."""
+    text = bundle(begin(tmp_path)).to_json()
+    assert Bundle.from_json(text)
+    with pytest.raises(InvalidArgument, match=r"^bundle: has the key 'authority' twice"):
+        Bundle.from_json(text.replace("{", '{"authority": "another",', 1))
+
+
 def test_what_a_bundle_says_stays_text(tmp_path: Path) -> None:
     hostile = replace(bundle(begin(tmp_path)), target='x"\\\nname = "operator')
     install(tmp_path, hostile)

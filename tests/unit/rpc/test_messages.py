@@ -9,6 +9,7 @@ import pytest
 
 from equipoise.accounting import Cost
 from equipoise.model.accounts import Account, AccountCharge, Budget, JournalEntry
+from equipoise.model.persons import PersonMode, Persons
 from equipoise.model.rounds import MechanismPlan, Progress, RoundState, SessionTerms, Share, Terms
 from equipoise.model.submissions import Receipt
 from equipoise.queries.schema import Attribute, Schema
@@ -27,6 +28,7 @@ from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rounds.terms.checks import setting_of
 from equipoise_server.rpc.shown_rounds import shown_choice, shown_plan, shown_to_analyst, shown_to_operator
 
+PERSONS = Persons(PersonMode.AVERAGE, 4)
 TIME = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
 PLAN = MechanismPlan(
     "equilibrium", '{"s":3}', Cost(rho=10**10), Cost(epsilon=10**12, delta=5), 0.1, 2, 3.5, 10**9, 0.01
@@ -42,6 +44,7 @@ ROUND = RoundRecord(
     account="flights",
     id="r1",
     terms=TERMS,
+    dataset_version=3,
     state=RoundState.RELEASED,
     mechanism="equilibrium",
     plan=PLAN,
@@ -89,8 +92,9 @@ def test_what_auto_compared_is_shown_with_the_reason() -> None:
     """Every mechanism's expectation beside its promise and its pairs; why another cannot; and why one won."""
     terms = replace(TERMS, options={})
     found = compare(setting_of(terms, 100, 12, Schema.from_json('{"a": 3, "b": 4}')), MECHANISMS)
-    message = plan_choice_to_message(shown_choice(found, terms, (CHARGE,)))
+    message = plan_choice_to_message(shown_choice(found, terms, (CHARGE,), PERSONS))
     assert message.because == why(found)
+    assert message.persons == types_pb2.Persons(mode=types_pb2.PERSON_MODE_AVERAGE, records=4)
     assert [each.mechanism for each in message.candidates] == list(MECHANISMS)
     for shown, candidate in zip(message.candidates, found.candidates, strict=True):
         assert shown.HasField("forecast") is (candidate.plan is not None)
@@ -105,7 +109,7 @@ def test_what_auto_compared_is_shown_with_the_reason() -> None:
 def test_a_mechanism_that_the_terms_name_was_compared_with_none() -> None:
     terms = replace(TERMS, options={})
     found = without_choice(MECHANISMS["gaussian"], setting_of(terms, 100, 12, Schema.from_json('{"a": 3, "b": 4}')))
-    message = plan_choice_to_message(shown_choice(found, terms, (CHARGE,)))
+    message = plan_choice_to_message(shown_choice(found, terms, (CHARGE,), PERSONS))
     assert (message.plan.mechanism, message.because, len(message.candidates)) == ("gaussian", "", 0)
 
 
@@ -134,7 +138,9 @@ def test_a_round_that_is_not_released_has_no_release_time() -> None:
 
 def test_a_dataset_does_not_tell_where_its_file_lies() -> None:
     schema = Schema((Attribute("carrier", ("AA", "UA")),))
-    record = DatasetRecord(name="flights", source="secret/place.csv", schema=schema, records=7, create_time=TIME)
+    record = DatasetRecord(
+        name="flights", version=1, source="secret/place.csv", schema=schema, records=7, create_time=TIME
+    )
     message = dataset_to_message(record)
     assert (message.name, message.records, message.schema.attributes[0].name) == ("flights", 7, "carrier")
     assert b"secret" not in message.SerializeToString()

@@ -18,7 +18,7 @@ from equipoise_server.storage.store import Store, open_store, read_only
 from equipoise_server.storage.tables.identity import identities
 from equipoise_server.storage.tables.ledger import journal
 from equipoise_server.storage.tables.metadata import metadata
-from equipoise_server.storage.tables.round import datasets, result_chunks, rounds, runs, shares
+from equipoise_server.storage.tables.round import dataset_versions, datasets, result_chunks, rounds, runs, shares
 from equipoise_server.storage.tables.session import asked
 
 
@@ -120,14 +120,24 @@ def released_results(store: Store) -> None:
     number = dict.fromkeys(("records", "universe_size", "open_time", "peak_memory_bytes"), 1)
     texts = dict.fromkeys(("terms", "plan", "abort_reason"), "")
     content = dict.fromkeys(("seed_commitment", "sealed_seed"), b"")
-    round_row = {"id": "r", "dataset": "t", "state": "released", "release_time": 1, "run_id": "kept"}
+    round_row = {
+        "id": "r",
+        "dataset": "t",
+        "dataset_version": 1,
+        "state": "released",
+        "release_time": 1,
+        "run_id": "kept",
+    }
     run = {"round_id": "r", "start_time": 1, "peak_memory_bytes": 1}
     with store.write() as connection:
         for name, deleted in (("ann", None), ("gone", 1)):
             row = {"name": name, "role": "analyst", "created": 0, "deleted": deleted}
             connection.execute(identities.insert().values(row))
-        dataset = {"name": "t", "account": "t", "source": "t.csv", "schema": "", "records": 1, "create_time": 1}
-        connection.execute(datasets.insert().values(dataset | {"analyst_epsilon": 1.0, "analyst_delta": 0.0}))
+        dataset = {"name": "t", "account": "t", "analyst_epsilon": 1.0, "analyst_delta": 0.0}
+        version = {"dataset": "t", "version": 1, "source": "t.csv", "schema": "", "records": 1, "create_time": 1}
+        version |= {"person": "", "person_mode": "rows", "person_records": 1}
+        connection.execute(datasets.insert().values(dataset))
+        connection.execute(dataset_versions.insert().values(version))
         connection.execute(rounds.insert().values(round_row | number | texts | content))
         for name in ("kept", "cut"):
             connection.execute(runs.insert().values(run | {"id": name}))

@@ -23,7 +23,7 @@ from equipoise.records.evidence import Earlier, Evidence, OpenedItem
 from equipoise.records.merkle import leaf_hash, node_hash
 from equipoise.records.record import Kind, leaf_bytes
 from equipoise.records.signed_notes import sign_note
-from equipoise.verification.checks import Check, VerifierInputs, verify
+from equipoise.verification.checks import WITH_NONCE, WITHOUT_NONCE, Check, VerifierInputs, verify
 from equipoise.wire.results import chunk_from_bytes, results_to_chunks
 
 NOTHING = {"rho": 0, "epsilon": 0, "delta": 0, "divergence": 0}
@@ -62,6 +62,18 @@ def test_what_is_counted_is_called_what_it_is() -> None:
     assert said[Check.ITEMS] == f"{opened} items of {len(bundle.evidence.records)} records"
     assert "statement" not in Check.ITEMS.title
     assert said[Check.WORKLOAD].startswith(f"{len(STATEMENTS)} statements, ")
+
+
+def test_it_is_said_who_has_a_part_in_the_seed() -> None:
+    """Without an auditor's nonce the custodian could have drawn seeds until it liked the noise."""
+    for told, words in (
+        (Told(), WITHOUT_NONCE),
+        (Told(items={"seal": {"nonce": "ab" * 32}}), WITH_NONCE),
+        (Told(end="open"), None),  # of a round that was never sealed nothing was drawn from it
+    ):
+        said = dict[Check, str]()
+        verify(told.bundle(log_of(), earlier=3).to_bytes(), papers(), said.__setitem__)
+        assert said[Check.ROUND].partition("; ")[2] == (words or "")
 
 
 def test_two_keys_in_force_sign_and_either_is_enough() -> None:

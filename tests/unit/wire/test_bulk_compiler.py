@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
 from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.predicates import AllOf, Among, Predicate
-from equipoise.queries.schema import Schema, make_attribute
+from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.v1 import types_pb2
@@ -25,12 +25,7 @@ from equipoise.wire.workloads import workload_from_bytes, workload_to_bytes
 
 SIZES = (3, 4, 2, 5)
 NAMES = tuple("abcd")
-GRID = Schema(
-    tuple(
-        make_attribute("", name, tuple(map(str, range(size))), (), "", "", False)
-        for name, size in zip(NAMES, SIZES, strict=True)
-    )
-)
+GRID = Schema(tuple(Attribute(name, tuple(map(str, range(size)))) for name, size in zip(NAMES, SIZES, strict=True)))
 SIMPLE = [
     AllOf((Among("a", (a,)), Among("c", (c,)), Among("d", (d, other))))
     for a, c, d, other in itertools.product("012", "01", "0123", "0123")

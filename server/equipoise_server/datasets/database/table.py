@@ -14,18 +14,16 @@ the public schema and nothing of what analysts asked. Columns have types there, 
 from __future__ import annotations
 
 import os
-import stat
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from sqlalchemy import Connection, MetaData, Table, create_engine
+from pydantic import Field
+from sqlalchemy import Connection, MetaData, Select, Table, create_engine
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, NoSuchTableError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -34,8 +32,19 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
 from equipoise_server.datasets.columns import Column
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.description import Description, private_file, read_description
 from equipoise_server.datasets.packed_codes import counts_of, words_of
+from equipoise_server.datasets.persons.groups import (
+    BLOCK,
+    PersonColumn,
+    RowsAPerson,
+    Settled,
+    Unsettled,
+    whole_persons,
+)
+from equipoise_server.datasets.progress import OnRead, unseen
 from equipoise_server.datasets.sql.columns import columns_of
+from equipoise_server.datasets.sql.persons import person_statements, rows_a_person_statement
 from equipoise_server.datasets.sql.statement import grouping
 
 BATCH = 100_000  # groups that are fetched at once
@@ -43,10 +52,8 @@ CONNECT_SECONDS = 10
 DATA_EXCEPTION = "22"  # the class of SQLSTATE whose messages quote values
 
 
-class Address(BaseModel):
-    """What the file says. Unknown keys are refused."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
+class Address(Description):
+    """The keys of the file."""
 
     url: str
     table: str
@@ -59,6 +66,7 @@ class DatabaseTable:
     """A table that a file describes. `datasets.source.Source` documents the methods."""
 
     path: Path
+    title: ClassVar[str] = "database"
     suffixes: ClassVar[tuple[str, ...]] = (".database.toml",)
 
     @classmethod
@@ -71,11 +79,33 @@ class DatabaseTable:
     def exists(self) -> bool:
         return os.path.isfile(self.path)
 
-    def counts(self, schema: Schema) -> Counts:
+    def counts(self, schema: Schema, progress: OnRead = unseen) -> Counts:  # noqa: ARG002  # no database tells
         address = self._address()
         with _told(), _connected(self._url(address)) as connection:
-            words, counts = _grouped(connection, _reflected(connection, address), schema)
+            asked = grouping(_reflected(connection, address), schema)
+            *words, counts = _columns(connection, asked, len(words_of(schema)) + 1)
         return counts_of(schema, words, counts)
+
+    def persons(
+        self,
+        schema: Schema,
+        column: PersonColumn,
+        progress: OnRead = unseen,  # noqa: ARG002  # no database tells
+    ) -> Iterator[Settled | Unsettled]:
+        address = self._address()
+        with _told(), _connected(self._url(address)) as connection:
+            asked = person_statements(_reflected(connection, address), schema, column)
+            count, nameless = connection.execute(asked.totals).one()
+            *packed, rows, persons = _columns(connection, asked.settled, len(words_of(schema)) + 2)
+            yield Settled(packed, rows, persons, int(count), int(nameless or 0))
+            streamed = connection.execution_options(stream_results=True, yield_per=BLOCK).execute(asked.unsettled)
+            yield from whole_persons(streamed.partitions())
+
+    def rows_a_person(self, column: str) -> RowsAPerson:
+        address = self._address()
+        with _told(), _connected(self._url(address)) as connection:
+            asked = rows_a_person_statement(_reflected(connection, address), column)
+            return RowsAPerson.of([tuple(row) for row in connection.execute(asked)])
 
     def columns(self) -> tuple[Column, ...]:
         address = self._address()
@@ -94,16 +124,7 @@ class DatabaseTable:
         return (url.get_backend_name(), url.host, url.port, url.database, address.namespace, address.table)
 
     def _address(self) -> Address:
-        try:
-            return Address.model_validate(tomllib.loads(self.path.read_text(encoding="utf-8")))
-        except OSError as error:
-            raise InvalidArgument("table", f"{self.path.name} cannot be read: {error.strerror}") from None
-        except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(str(part) for part in first["loc"])
-            raise InvalidArgument(f"table: {key}", f"{first['msg']}, in {self.path.name}") from None
-        except ValueError as error:
-            raise InvalidArgument("table", f"{self.path.name} is not TOML: {error}") from None
+        return read_description(self.path, Address)
 
     def _url(self, address: Address) -> URL:
         """Return the database's URL with the password, which no message ever has."""
@@ -115,13 +136,11 @@ class DatabaseTable:
             raise InvalidArgument("table: url", "must not have a password; name a file with it in password_file")
         if address.password_file is None:
             return url
-        secret = self.path.parent / address.password_file
+        secret = private_file(self.path, address.password_file, "table: password_file")
         try:
-            if stat.S_IMODE(secret.stat().st_mode) & 0o077:
-                raise InvalidArgument("table: password_file", f"{secret} is open to others; make it mode 0600")
             return url.set(password=secret.read_text(encoding="utf-8").rstrip("\n"))
-        except OSError as error:
-            raise InvalidArgument("table: password_file", f"{secret} cannot be read: {error.strerror}") from None
+        except (OSError, UnicodeDecodeError):
+            raise InvalidArgument("table: password_file", f"{secret} cannot be read") from None
 
 
 def _reflected(connection: Connection, address: Address) -> Table:
@@ -129,16 +148,12 @@ def _reflected(connection: Connection, address: Address) -> Table:
     return Table(address.table, MetaData(), schema=address.namespace, autoload_with=connection, resolve_fks=False)
 
 
-def _grouped(
-    connection: Connection, table: Table, schema: Schema
-) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """Return the words (`packed_codes`) of each group of equal rows, and the number of rows of each group."""
+def _columns(connection: Connection, statement: Select[Any], width: int) -> list[NDArray[np.int64]]:
+    """Return the columns of a statement of so many whole numbers, int64 each."""
     streamed = connection.execution_options(stream_results=True, yield_per=BATCH)
-    result = streamed.execute(grouping(table, schema))
+    result = streamed.execute(statement)
     parts = [np.array([tuple(row) for row in rows], dtype=np.int64) for rows in result.partitions()]
-    together = np.concatenate(parts) if parts else np.empty((0, len(words_of(schema)) + 1), dtype=np.int64)
-    *packed, counts = together.T
-    return packed, counts
+    return list(np.concatenate(parts).T if parts else np.empty((width, 0), dtype=np.int64))
 
 
 @contextmanager

@@ -65,8 +65,9 @@ def connect(paths: Sequence[Path]) -> duckdb.DuckDBPyConnection:
     )
     connection.execute("SET allowed_paths = ?", [[str(path) for path in paths]])
     connection.execute("SET enable_external_access = false")
-    # A worker has no terminal of its own: a bar would go to the standard output of the server.
-    connection.execute("SET enable_progress_bar = false")
+    # DuckDB counts its progress only for a bar, which is not printed: a worker has no terminal of its own.
+    connection.execute("SET enable_progress_bar = true")
+    connection.execute("SET enable_progress_bar_print = false")
     connection.execute("SET lock_configuration = true")
     return connection
 
@@ -75,7 +76,23 @@ def _grouped(
     connection: duckdb.DuckDBPyConnection, relation: Relation, schema: Schema
 ) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
     """Return the words (`packed_codes`) of each group of equal rows, and the number of rows of each group."""
-    values, joins, codes = [], [], []
+    words, rows = coded_rows(connection, relation, schema)
+    groups = connection.execute(
+        f"SELECT {', '.join(words)}, count(*) FROM {rows} GROUP BY ALL", list(relation.parameters)
+    ).fetchnumpy()
+    *packed, counts = (np.asarray(column, dtype=np.int64) for column in groups.values())
+    return packed, counts
+
+
+def coded_rows(
+    connection: duckdb.DuckDBPyConnection, relation: Relation, schema: Schema, *beside: str
+) -> tuple[list[str], str]:
+    """Return the expressions of a row's words (`packed_codes`), and what they are selected from.
+
+    `beside`: further expressions over the relation's columns that can be selected from it, each with its name. The
+    relation's parameters go with the statement.
+    """
+    values, joins, codes = list(beside), [], []
     for axis, attribute in enumerate(schema.attributes):
         column = _column(relation, attribute)
         name, kind = f"c{column}", relation.types[column]
@@ -103,13 +120,7 @@ def _grouped(
         " + ".join(f"(CAST({codes[axis]} AS BIGINT) - {BELOW}) * {factor}" for axis, factor in word)
         for word in words_of(schema)
     ]
-    rows = f"SELECT {', '.join(values)} FROM {relation.sql}"
-    groups = connection.execute(
-        f"SELECT {', '.join(words)}, count(*) FROM ({rows}) {' '.join(joins)} GROUP BY ALL",
-        list(relation.parameters),
-    ).fetchnumpy()
-    *packed, counts = (np.asarray(column, dtype=np.int64) for column in groups.values())
-    return packed, counts
+    return words, f"(SELECT {', '.join(values)} FROM {relation.sql}) {' '.join(joins)}"
 
 
 def _create_map(

@@ -26,6 +26,10 @@ from equipoise_server.datasets.columns import Column
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.files.columns import columns_of
 from equipoise_server.datasets.files.grouping import Relation, connect, count_rows
+from equipoise_server.datasets.files.persons import person_blocks, rows_a_person
+from equipoise_server.datasets.files.reported import reported
+from equipoise_server.datasets.persons.groups import PersonColumn, RowsAPerson, Settled, Unsettled
+from equipoise_server.datasets.progress import OnRead, unseen
 
 MAX_HEADER = 1 << 20  # characters; without a limit a small compressed file could fill the memory
 ENCODINGS = ("utf-8", "latin-1", "utf-16")
@@ -36,6 +40,7 @@ class TableFile(ABC):
     """A table in one file. `datasets.source.Source` documents the methods."""
 
     path: Path
+    title: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
 
     @classmethod
@@ -55,13 +60,23 @@ class TableFile(ABC):
     def exists(self) -> bool:
         return bool(self.files())
 
-    def counts(self, schema: Schema) -> Counts:
-        with self._opened() as (connection, relation):
+    def counts(self, schema: Schema, progress: OnRead = unseen) -> Counts:
+        with self._opened() as (connection, relation), reported(connection, progress):
             return count_rows(connection, relation, schema)
 
     def columns(self) -> tuple[Column, ...]:
         with self._opened() as (connection, relation):
             return tuple(columns_of(connection, relation))
+
+    def persons(
+        self, schema: Schema, column: PersonColumn, progress: OnRead = unseen
+    ) -> Iterator[Settled | Unsettled]:
+        with self._opened() as (connection, relation), reported(connection, progress):
+            yield from person_blocks(connection, relation, schema, column)
+
+    def rows_a_person(self, column: str) -> RowsAPerson:
+        with self._opened() as (connection, relation):
+            return rows_a_person(connection, relation, column)
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[duckdb.DuckDBPyConnection, Relation]]:
@@ -104,6 +119,7 @@ class CsvFile(TableFile):
     `encoding`, one of `ENCODINGS`.
     """
 
+    title = "CSV"
     suffixes = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
     delimiter: str = ","
     encoding: str = "utf-8"
@@ -163,6 +179,7 @@ class ParquetFile(TableFile):
     write partitioned tables expect.
     """
 
+    title = "Parquet"
     suffixes = (".parquet", ".pq")
 
     def files(self) -> tuple[Path, ...]:

@@ -6,6 +6,7 @@ Every label and edge is a bound parameter. The statement is one GROUP BY over al
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -48,19 +49,29 @@ def grouping(table: Table, schema: Schema) -> Select[tuple[int, ...]]:
     Raises:
         InvalidArgument: An attribute's column is missing, or its type does not fit the attribute.
     """
+    words = coded_rows(table, schema).subquery()
+    return select(*words.c, func.count()).group_by(*words.c)
+
+
+def coded_rows(table: Table, schema: Schema, *beside: ColumnElement[Any]) -> Select[Any]:
+    """Return the statement of every row's words, named `word0`, `word1` and so on, after further named columns.
+
+    `beside`: those columns. Raises as `grouping` does.
+    """
     codes = select(
-        *(_code(table, attribute).label(f"code{axis}") for axis, attribute in enumerate(schema.attributes))
+        *beside,
+        *(_code(table, attribute).label(f"code{axis}") for axis, attribute in enumerate(schema.attributes)),
     ).subquery()
-    words = select(
+    return select(
+        *(codes.c[each.name] for each in beside),
         *(
             sum(
                 ((cast(codes.c[f"code{axis}"], BigInteger) - BELOW) * factor for axis, factor in word),
                 start=literal(0, BigInteger),
             ).label(f"word{place}")
             for place, word in enumerate(words_of(schema))
-        )
-    ).subquery()
-    return select(*words.c, func.count()).group_by(*words.c)
+        ),
+    )
 
 
 def _code(table: Table, attribute: Attribute) -> Expression:

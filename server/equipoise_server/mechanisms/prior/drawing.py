@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.queries.marginal_tables import Axes
+from equipoise.queries.record_list import RecordList
 from equipoise_server.datasets.coded_counts import code_type
 from equipoise_server.mechanisms.prior.dependence import dependence_tree, mutual_information
 from equipoise_server.mechanisms.prior.fit import Target
-from equipoise_server.mechanisms.prior.support import RECORDS, RecordList
+from equipoise_server.mechanisms.prior.support import RECORDS
 from equipoise_server.randomness.stream import KeyedStream
 
 CUT = 2.0  # standard deviations below which a noisy cell counts as empty

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.queries.marginal_tables import Axes
-from equipoise_server.mechanisms.prior.support import RecordList
+from equipoise.queries.record_list import RecordList
 
 MAX_KEPT = 1 << 25  # cell numbers of records that are kept between steps: 128 MiB; beyond, they are found again
 

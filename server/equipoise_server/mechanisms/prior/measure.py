@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from equipoise.queries.marginal_tables import Axes
+from equipoise.queries.record_list import RecordList
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.universe import is_enumerable
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -18,7 +19,7 @@ from equipoise_server.mechanisms.prior.distribution import Prior, floored
 from equipoise_server.mechanisms.prior.drawing import drawn_records
 from equipoise_server.mechanisms.prior.fit import Target, fit_potential
 from equipoise_server.mechanisms.prior.plan import VARIANCE_BITS, PriorParameters
-from equipoise_server.mechanisms.prior.support import RecordList, Support, Universe
+from equipoise_server.mechanisms.prior.support import ListedSupport, Support, Universe
 from equipoise_server.mechanisms.residuals.measurement import Measured, measure
 from equipoise_server.mechanisms.residuals.variances import cell_variances
 from equipoise_server.mechanisms.standing.released import released_numbers
@@ -52,7 +53,7 @@ def support_of(measured: Measured) -> Support:
     sizes = measured.noise.sizes
     if is_enumerable(sizes, math.prod(sizes)):
         return Universe(sizes)
-    return drawn_support(measured)
+    return ListedSupport(drawn_support(measured))
 
 
 def drawn_support(measured: Measured) -> RecordList:

@@ -13,8 +13,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.queries.coded_records import Codes
+from equipoise.queries.compiled_workload import CompiledWorkload
+from equipoise.queries.listed_workload import ListedWorkload
 from equipoise.queries.marginal_tables import Axes
+from equipoise.queries.record_list import RecordList
+from equipoise.queries.weighed_queries import WeighedQueries
 from equipoise_server.datasets.universe import is_enumerable
 
 RECORDS = 1 << 17  # of a list that is drawn
@@ -41,6 +44,10 @@ class Support(Protocol):
 
     def records(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the records at these places of the list, as category numbers: int64[places, attributes]."""
+        ...
+
+    def queries(self, workload: CompiledWorkload) -> WeighedQueries:
+        """Return the queries of a workload over these records. Raises `ValueError` for another universe's."""
         ...
 
     def table(self, axes: Axes, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -74,6 +81,12 @@ class Universe:
         """Take the places for numbers of cells."""
         return np.stack(np.unravel_index(places, self.sizes), axis=1).astype(np.int64, copy=False)
 
+    def queries(self, workload: CompiledWorkload) -> WeighedQueries:
+        """Return the workload itself, which works over the whole universe."""
+        if workload.schema_sizes != self.sizes:
+            raise ValueError("the workload is over another universe")
+        return workload
+
     def table(self, axes: Axes, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Add up the numbers over all other axes."""
         others = tuple(axis for axis in range(len(self.sizes)) if axis not in axes)
@@ -95,18 +108,13 @@ class Universe:
 
 
 @dataclass(frozen=True, eq=False)
-class RecordList:
+class ListedSupport:
     """Some of the records that can exist, for universes that nobody can enumerate.
-
-    Attributes:
-        sizes: the number of categories of each attribute.
-        codes: [attributes, size] of the type that `code_type` gives: a column for each record.
 
     Raises `ValueError` for more than 2^22 records.
     """
 
-    sizes: tuple[int, ...]
-    codes: Codes
+    listed: RecordList
 
     def __post_init__(self) -> None:
         if self.size > MAX_RECORDS:
@@ -115,32 +123,25 @@ class RecordList:
     @property
     def size(self) -> int:
         """The number of records."""
-        return int(self.codes.shape[1])
+        return self.listed.size
 
     def records(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Take the columns at these places."""
-        return self.codes[:, places].T.astype(np.int64)
+        """Take the records at these places."""
+        return self.listed.codes[:, places].T.astype(np.int64)
+
+    def queries(self, workload: CompiledWorkload) -> WeighedQueries:
+        """Read the workload at every record of the list."""
+        return ListedWorkload(workload, self.listed)
 
     def table(self, axes: Axes, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Add up high and low bits apart: at most 2^22 numbers below 2^31 have a sum that doubles hold."""
-        shape = tuple(self.sizes[axis] for axis in axes)
-        cells, count = self.cells(axes), math.prod(shape)
-        high = np.bincount(cells, numbers >> LOW_BITS, count).astype(np.int64)
-        low = np.bincount(cells, numbers & ((1 << LOW_BITS) - 1), count).astype(np.int64)
-        return ((high << LOW_BITS) + low).reshape(shape)
+        high = self.listed.table(axes, numbers >> LOW_BITS)
+        return (high << LOW_BITS) + self.listed.table(axes, numbers & ((1 << LOW_BITS) - 1))
 
     def scale(self, axes: Axes, factors: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
         """Multiply each weight by its record's cell."""
-        weights *= factors.reshape(-1)[self.cells(axes)]
+        weights *= factors.reshape(-1)[self.listed.cells(axes)]
 
     def add(self, axes: Axes, terms: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
         """Add each record's cell to its number."""
-        numbers += terms.reshape(-1)[self.cells(axes)]
-
-    def cells(self, axes: Axes) -> NDArray[np.int64]:
-        """Return the cell of each record in the table over some attributes, in C order: int64[size]."""
-        found = np.zeros(self.size, dtype=np.int64)
-        for axis in axes:
-            found *= self.sizes[axis]
-            found += self.codes[axis]
-        return found
+        numbers += terms.reshape(-1)[self.listed.cells(axes)]

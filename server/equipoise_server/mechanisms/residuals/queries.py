@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.queries.marginal_tables import Axes
+from equipoise.queries.record_list import RecordList
 from equipoise.queries.statements.marginal import MARGINAL
 from equipoise.queries.workload_builder import WorkloadBuilder
 from equipoise_server.mechanisms.fitting import Queries
 from equipoise_server.mechanisms.prior.listed_tables import ListedTables
-from equipoise_server.mechanisms.prior.support import RecordList
 from equipoise_server.mechanisms.residuals.axis_bases import AxisBasis, Centred, bases_of
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import Measured

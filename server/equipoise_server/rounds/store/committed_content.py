@@ -23,13 +23,13 @@ from equipoise.records.record import (
     workload_commitment,
     workload_prefix,
 )
-from equipoise_server.rounds.store.opened_terms import check_opened, check_registered
+from equipoise_server.rounds.store.opened_terms import check_life, check_opened, check_registered
 from equipoise_server.rounds.store.recorded_steps import check_digests, check_steps, check_submissions
 from equipoise_server.rounds.store.results import read_measured, read_synopsis
-from equipoise_server.rounds.store.rounds import read_round
+from equipoise_server.rounds.store.rounds import all_versions, dataset_record, read_dataset, read_round
 from equipoise_server.rounds.store.stored_records import damaged, read_record
 from equipoise_server.rounds.store.told_answers import check_answers
-from equipoise_server.storage.tables.round import datasets, result_chunks, rounds, submissions
+from equipoise_server.storage.tables.round import dataset_versions, datasets, result_chunks, rounds, submissions
 from equipoise_server.storage.tables.transparency import records
 from equipoise_server.transparency.record_writer import find_root
 
@@ -176,8 +176,10 @@ def workload_check(connection: Connection, round_id: str, analyst: str) -> Workl
 
 def check_all(connection: Connection) -> int:
     """Check what is stored of all datasets and rounds; returns how many rounds were sealed. Raises `DataLoss`."""
+    for row in connection.execute(all_versions().order_by(datasets.c.name, dataset_versions.c.version)).all():
+        check_registered(connection, dataset_record(row))
     for name in connection.execute(select(datasets.c.name).order_by(datasets.c.name)).scalars().all():
-        check_registered(connection, name)
+        check_life(connection, read_dataset(connection, name))
     for round_id in connection.execute(select(rounds.c.id).order_by(rounds.c.position)).scalars().all():
         record = read_round(connection, round_id)
         check_opened(connection, record)

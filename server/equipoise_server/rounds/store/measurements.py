@@ -11,6 +11,7 @@ from sqlalchemy import Connection, select
 from equipoise.errors import DataLoss, InvalidArgument, NotFound
 from equipoise.model.rounds import MEASUREMENT, STANDING, RoundState, Terms
 from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.persons import record_budget
 from equipoise_server.mechanisms.prior.choice import PRIOR
 from equipoise_server.mechanisms.prior.choice import STANDING as STANDING_PRIOR
 from equipoise_server.mechanisms.registry import may_start_from_measurement
@@ -28,10 +29,11 @@ from equipoise_server.storage.tables.round import measurements, rounds
 FIELD = f"options.{OPTION}"
 
 
-def newest_measurement(connection: Connection, dataset: str, now: datetime) -> ReleasedMeasurement | None:
-    """Return the newest released measurement of a dataset, or None."""
-    of_dataset = (rounds.c.dataset == dataset) & (rounds.c.state == RoundState.RELEASED.value)
-    query = select(rounds).join(measurements, measurements.c.run_id == rounds.c.run_id).where(of_dataset)
+def newest_measurement(connection: Connection, dataset: DatasetRecord, now: datetime) -> ReleasedMeasurement | None:
+    """Return the newest released measurement of this version of a dataset, or None."""
+    of_version = (rounds.c.dataset == dataset.name) & (rounds.c.dataset_version == dataset.version)
+    released = of_version & (rounds.c.state == RoundState.RELEASED.value)
+    query = select(rounds).join(measurements, measurements.c.run_id == rounds.c.run_id).where(released)
     for record in round_records(connection, query.order_by(rounds.c.position.desc())):
         if streams_open(record.state, record.release_time, now):
             return _released(connection, record)
@@ -44,13 +46,14 @@ def chosen_measurement(
     """Return the measurement that an operator has named, or the newest one where `named` is None.
 
     Raises:
-        InvalidArgument: there is none, or it is not a released measurement of this very dataset.
+        InvalidArgument: there is none, or it is not a released measurement of this very version of the dataset.
         DataLoss: its stored numbers are not those that were released.
     """
     if named is None:
-        newest = newest_measurement(connection, dataset.name, now)
+        newest = newest_measurement(connection, dataset, now)
         if newest is None:
-            problem = f"{dataset.name!r} has no released measurement; equipoise operator dataset measure makes one"
+            which = f"version {dataset.version} of {dataset.name!r}"
+            problem = f"{which} has no released measurement; equipoise operator dataset measure makes one"
             raise InvalidArgument(FIELD, problem)
         return newest
     if not isinstance(named, str):
@@ -67,6 +70,9 @@ def chosen_measurement(
         )
         problem = f"names a measurement of {record.terms.dataset!r} ({whose}), and not of {dataset.name!r}"
         raise InvalidArgument(FIELD, problem)
+    if record.dataset_version != dataset.version:
+        measured = f"a measurement of version {record.dataset_version} of {dataset.name!r}"
+        raise InvalidArgument(FIELD, f"names {measured}, and rounds are about its version {dataset.version} now")
     if not streams_open(record.state, record.release_time, now):
         raise InvalidArgument(FIELD, f"names the measurement {named}, which is not released yet")
     return _released(connection, record)
@@ -85,7 +91,8 @@ def with_measurement(connection: Connection, terms: Terms, dataset: DatasetRecor
     """
     options = dict(terms.options)
     if terms.mechanism == MEASUREMENT:
-        return replace(terms, options=as_options(planned_noise(options, dataset.schema, terms.data_budget)))
+        budget = record_budget(terms.data_budget, dataset.persons.records)
+        return replace(terms, options=as_options(planned_noise(options, dataset.schema, budget)))
     if terms.mechanism == STANDING:
         named = chosen_measurement(connection, dataset, options.pop(OPTION, None), now)
         for name in sorted(options):
@@ -96,7 +103,7 @@ def with_measurement(connection: Connection, terms: Terms, dataset: DatasetRecor
         if PRIOR in options or OPTION in options:
             found = chosen_measurement(connection, dataset, options.get(OPTION), now)
         else:
-            found = newest_measurement(connection, dataset.name, now)
+            found = newest_measurement(connection, dataset, now)
         return replace(terms, options=options | ({OPTION: found.as_option()} if found else {}))
     return terms
 
@@ -106,7 +113,9 @@ def run_setting(connection: Connection, record: RoundRecord, dataset: DatasetRec
 
     Raises `DataLoss` where the stored numbers are not those that were released.
     """
-    setting = setting_of(record.terms, record.records, record.universe_size, dataset.schema)
+    setting = setting_of(
+        record.terms, record.records, record.universe_size, dataset.schema, dataset.persons.records
+    )
     if OPTION not in setting.options:
         return setting
     named = named_measurement(setting)

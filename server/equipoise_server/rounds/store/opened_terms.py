@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from equipoise.model.rounds import MechanismPlan
 from equipoise.model.times import to_microseconds
-from equipoise.records.items import DataItem, DatasetItem, PlanItem, RoundItem
+from equipoise.records.items import DataItem, DatasetItem, DeletionItem, PlanItem, RetirementItem, RoundItem
 from equipoise.records.public_facts import PLAN, TERMS, RecordedTerms
 from equipoise.records.record import Kind
-from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.rounds.store.rounds import read_analyst_cap, read_dataset, recorded_terms
+from equipoise_server.rounds.records import DatasetRecord, RoundRecord
+from equipoise_server.rounds.store.rounds import dataset_of, recorded_terms, registered_cap
 from equipoise_server.rounds.store.stored_records import damaged, read_record
+from equipoise_server.storage.tables.transparency import records
 
 
 def check_opened(connection: Connection, record: RoundRecord) -> None:
@@ -27,6 +28,7 @@ def check_opened(connection: Connection, record: RoundRecord) -> None:
     public, private = read.one(RoundItem), read.one(PlanItem)
     stored = (
         terms.dataset,
+        record.dataset_version,
         record.seed_commitment,
         to_microseconds(record.open_time),
         None if terms.close_time is None else to_microseconds(terms.close_time),
@@ -37,6 +39,7 @@ def check_opened(connection: Connection, record: RoundRecord) -> None:
     )
     recorded = (
         public.dataset,
+        public.dataset_version,
         public.seed_commitment,
         public.open_time,
         public.close_time,
@@ -47,24 +50,47 @@ def check_opened(connection: Connection, record: RoundRecord) -> None:
     )
     if stored != recorded:
         damaged(record.id, "terms")
-    check_registered(connection, terms.dataset)
+    check_registered(connection, dataset_of(connection, record))
 
 
-def check_registered(connection: Connection, name: str) -> None:
-    """Raise `DataLoss` unless a dataset's schema, its size, its account and analysts' cap are those on record."""
-    dataset = read_dataset(connection, name)
-    read = read_record(connection, Kind.DATASET_REGISTERED, "", dataset=name)
+def check_registered(connection: Connection, dataset: DatasetRecord) -> None:
+    """Raise `DataLoss` unless a version's schema, size, persons, account and analysts' cap are those on record."""
+    name = dataset.name
+    read = read_record(connection, Kind.DATASET_REGISTERED, "", dataset=name, place=dataset.version)
     public, private = read.one(DatasetItem), read.one(DataItem)
     stored = (
+        dataset.version,
         json.loads(dataset.schema.to_json()),
         dataset.records,
+        dataset.persons,
         to_microseconds(dataset.create_time),
         dataset.account,
-        *read_analyst_cap(connection, name),
+        dataset.person or None,
+        *registered_cap(connection, dataset),
     )
-    registered = (public.schema, public.records, public.create_time, private.account)
+    facts = public.version, public.schema, public.records, public.persons, public.create_time
+    registered = (*facts, private.account, private.person)
     if stored != (*registered, private.analyst_cap, private.analyst_order):
         damaged("", "registration", dataset=name)
+
+
+def check_life(connection: Connection, dataset: DatasetRecord) -> None:
+    """Raise `DataLoss` unless a dataset has the versions that are on record, and is retired or deleted as they say.
+
+    `dataset`: its newest version.
+    """
+    of_dataset = records.c.dataset == dataset.name
+    kinds = connection.execute(select(records.c.kind).where(of_dataset)).scalars().all()
+    if kinds.count(Kind.DATASET_REGISTERED.value) != dataset.version:
+        damaged("", "versions", dataset=dataset.name)
+    retired = deleted = None
+    if Kind.DATASET_RETIRED.value in kinds:
+        retired = read_record(connection, Kind.DATASET_RETIRED, "", dataset=dataset.name).one(RetirementItem).time
+    if Kind.DATASET_DELETED.value in kinds:
+        deleted = read_record(connection, Kind.DATASET_DELETED, "", dataset=dataset.name).one(DeletionItem).time
+    for time, recorded in ((dataset.retire_time, retired), (dataset.delete_time, deleted)):
+        if (None if time is None else to_microseconds(time)) != recorded:
+            damaged("", "state", dataset=dataset.name)
 
 
 def _texts(terms: RecordedTerms, plan: MechanismPlan) -> tuple[str, str]:

@@ -8,13 +8,14 @@ from sqlalchemy import Connection, Row, Select, select
 
 from equipoise.errors import DataLoss, InvalidArgument, NotFound, VerificationFailed
 from equipoise.model.accounts import Budget
+from equipoise.model.persons import PersonMode, Persons
 from equipoise.model.rounds import MechanismPlan, RoundState, SessionTerms, Share, Terms
 from equipoise.model.times import from_microseconds
 from equipoise.queries.schema import Schema
 from equipoise.records.canonical import canonical_json
 from equipoise.records.public_facts import PLAN, SHARE, TERMS, RecordedTerms
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
-from equipoise_server.storage.tables.round import datasets, rounds, shares, submissions
+from equipoise_server.storage.tables.round import dataset_versions, datasets, rounds, shares, submissions
 from equipoise_server.storage.tables.session import sessions
 
 NO_DATASET = "there is no such dataset"
@@ -59,35 +60,58 @@ def plan_from_json(text: str) -> MechanismPlan:
     return PLAN.from_text(text, "the plan")
 
 
-def read_dataset(connection: Connection, name: str) -> DatasetRecord:
-    """Return one dataset. Raises `NotFound`."""
-    row = connection.execute(select(datasets).where(datasets.c.name == name)).first()
+def read_dataset(connection: Connection, name: str, version: int = 0) -> DatasetRecord:
+    """Return one version of a dataset; 0: the newest one. Raises `NotFound`."""
+    query = all_versions().where(datasets.c.name == name)
+    wanted = query.where(dataset_versions.c.version == version) if version else query
+    row = connection.execute(wanted.order_by(dataset_versions.c.version.desc()).limit(1)).first()
     if row is None:
         raise NotFound(NO_DATASET)
     return dataset_record(row)
 
 
-def read_analyst_cap(connection: Connection, name: str) -> tuple[Budget | None, float | None]:
-    """Return the cap that analysts' accounts are opened with, and their Renyi order; None where people had one."""
+def dataset_of(connection: Connection, record: RoundRecord) -> DatasetRecord:
+    """Return the version of a dataset that a round is about. Raises `NotFound`."""
+    return read_dataset(connection, record.terms.dataset, record.dataset_version)
+
+
+def all_versions() -> Select[Any]:
+    """The rows of `datasets` and of their versions together, as `dataset_record` reads them."""
+    joined = datasets.join(dataset_versions, dataset_versions.c.dataset == datasets.c.name)
+    return select(datasets, dataset_versions).select_from(joined)
+
+
+def registered_cap(connection: Connection, dataset: DatasetRecord) -> tuple[Budget | None, float | None]:
+    """Return the cap, with its Renyi order, that a version gave to the analysts' accounts of its people.
+
+    None where the people had an account: so had those of any later version.
+    """
+    if dataset.version > 1:
+        return None, None
     caps = datasets.c.analyst_epsilon, datasets.c.analyst_delta, datasets.c.analyst_order
-    epsilon, delta, order = connection.execute(select(*caps).where(datasets.c.name == name)).one()
+    epsilon, delta, order = connection.execute(select(*caps).where(datasets.c.name == dataset.name)).one()
     return None if epsilon is None else Budget(epsilon, delta), order
 
 
 def dataset_record(row: Row[Any]) -> DatasetRecord:
-    """Return the dataset of a row of `datasets`. Raises `DataLoss` for a schema that nothing here has written."""
+    """Return the version of a row of `all_versions`. Raises `DataLoss` for values that nothing here wrote."""
     try:
         schema = Schema.from_json(row.schema)
-    except InvalidArgument:
+        persons = Persons(PersonMode(row.person_mode), row.person_records)
+    except (InvalidArgument, ValueError):
         raise DataLoss(f"the dataset {row.name!a} is damaged") from None
     return DatasetRecord(
         name=row.name,
         account=row.account,
+        version=row.version,
         source=row.source,
         schema=schema,
         records=row.records,
+        person=row.person,
+        persons=persons,
         create_time=from_microseconds(row.create_time),
         retire_time=None if row.retire_time is None else from_microseconds(row.retire_time),
+        delete_time=None if row.delete_time is None else from_microseconds(row.delete_time),
     )
 
 
@@ -153,11 +177,18 @@ def read_share(connection: Connection, round_id: str, analyst: str) -> Share:
     return _share(row)
 
 
-def has_share(connection: Connection, dataset: str, analyst: str) -> bool:
-    """Return whether an analyst has a share in any round on a dataset."""
-    own = select(shares.c.round_id).join(rounds, rounds.c.id == shares.c.round_id)
-    query = own.where(shares.c.analyst == analyst, rounds.c.dataset == dataset).limit(1)
-    return connection.execute(query).first() is not None
+def shared_version(connection: Connection, dataset: str, version: int, analyst: str) -> DatasetRecord:
+    """Return the version of a dataset, 0: the newest, among those of rounds in which an analyst has a share.
+
+    Raises `NotFound` where there is none, in the words for a dataset that does not exist.
+    """
+    own = select(rounds.c.dataset_version).join(shares, rounds.c.id == shares.c.round_id)
+    query = own.where(shares.c.analyst == analyst, rounds.c.dataset == dataset)
+    wanted = query.where(rounds.c.dataset_version == version) if version else query
+    found = connection.execute(wanted.order_by(rounds.c.dataset_version.desc()).limit(1)).scalar()
+    if found is None:
+        raise NotFound(NO_DATASET)
+    return read_dataset(connection, dataset, found)
 
 
 def _share(row: Row[Any]) -> Share:
@@ -220,6 +251,7 @@ def _read_round(row: Row[Any], round_shares: tuple[Share, ...]) -> RoundRecord:
             close_time=None if row.close_time is None else from_microseconds(row.close_time),
             **{name: getattr(terms, name) for name in TERMS.keys.values()},
         ),
+        dataset_version=row.dataset_version,
         state=RoundState(row.state),
         mechanism=plan.mechanism,
         plan=plan,

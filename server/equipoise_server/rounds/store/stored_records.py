@@ -16,14 +16,16 @@ from equipoise_server.transparency.record_writer import stored_openings
 log = structlog.get_logger(__name__)
 
 
-def read_record(connection: Connection, kind: Kind, round_id: str, *, dataset: str = "") -> ReadRecord:
-    """Return the newest record of a kind, of a round or a dataset, whose items are those that its leaf commits to.
+def read_record(
+    connection: Connection, kind: Kind, round_id: str, *, dataset: str = "", place: int = 1
+) -> ReadRecord:
+    """Return a record of a kind, of a round or a dataset, whose items are those that its leaf commits to.
 
-    Raises `DataLoss` for any other.
+    `place`: which one of a dataset's, from 1. A round has one of each kind. Raises `DataLoss` for any other.
     """
     of_subject = records.c.round_id == round_id if round_id else records.c.dataset == dataset
     query = select(records.c.leaf, records.c.position).where(of_subject, records.c.kind == kind.value)
-    row = connection.execute(query.order_by(records.c.position.desc()).limit(1)).first()
+    row = connection.execute(query.order_by(records.c.position).offset(place - 1).limit(1)).first()
     if row is None:
         damaged(round_id, "records", dataset=dataset)
     try:

@@ -18,7 +18,9 @@ MAX_REASON = 500
 UNPROTECTED = Budget(math.inf, 0.0)
 
 
-def setting_of(terms: Terms, records: int, universe_size: int, schema: Schema) -> PublicParameters:
+def setting_of(
+    terms: Terms, records: int, universe_size: int, schema: Schema, person_records: int = 1
+) -> PublicParameters:
     """Return all public parameters on which a plan may depend.
 
     Args:
@@ -26,6 +28,7 @@ def setting_of(terms: Terms, records: int, universe_size: int, schema: Schema) -
         records: the number of records.
         universe_size: the number of universe cells.
         schema: the dataset's; the attributes' sizes, and which of them are ordered.
+        person_records: how many of the records are each person's.
     """
     length = {} if terms.session is None else {"length": terms.session.length}
     return PublicParameters(
@@ -39,6 +42,7 @@ def setting_of(terms: Terms, records: int, universe_size: int, schema: Schema) -
         options={**terms.options, **length},
         attributes=schema.sizes,
         ordered=schema.ordered,
+        person_records=person_records,
     )
 
 

@@ -64,7 +64,7 @@ def compare_plans(terms: Terms, dataset: DatasetRecord) -> Comparison:
         BudgetExhausted: no plan fits the budgets.
     """
     schema = dataset.schema
-    setting = setting_of(terms, dataset.records, schema.universe_size, schema)
+    setting = setting_of(terms, dataset.records, schema.universe_size, schema, dataset.persons.records)
     if terms.session is None and terms.mechanism in PLANNERS:
         return PLANNERS[terms.mechanism].compare(setting)
     named = mechanism if terms.session is None else session_mechanism

@@ -6,7 +6,6 @@ If the store cannot be read, only the store's gauges are left out, so that the o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import astuple
 from datetime import datetime
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -16,7 +15,7 @@ from sqlalchemy import func, select
 from equipoise.errors import EquipoiseError
 from equipoise.model.rounds import RoundState
 from equipoise_server.clock import Clock
-from equipoise_server.ledger.accounts import Account, account, data_account
+from equipoise_server.ledger.accounts import account, data_account, free_part
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables.round import datasets, rounds
 
@@ -28,9 +27,10 @@ class StoreGauges(Collector):
         self._store = store
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Read the store once. Accounts whose datasets are all retired are left out: they take no more rounds."""
+        """Read the store once. Accounts whose datasets are all retired or deleted are left out."""
         counts = select(rounds.c.state, func.count()).group_by(rounds.c.state)
-        active = select(datasets.c.account).where(datasets.c.retire_time.is_(None)).distinct()
+        ends = datasets.c.retire_time, datasets.c.delete_time
+        active = select(datasets.c.account).where(*(end.is_(None) for end in ends)).distinct()
         try:
             with self._store.read() as connection:
                 states = {str(state): int(count) for state, count in connection.execute(counts)}
@@ -78,12 +78,6 @@ class FailedRuns(Collector):
         yield CounterMetricFamily(
             "equipoise_failed_runs", "Runs of rounds that ended without answers.", value=self._count()
         )
-
-
-def free_part(shown: Account) -> float:
-    """Return the free part of an account's limits, from 1 to 0: the smallest one of all limited amounts."""
-    amounts = zip(astuple(shown.committed), astuple(shown.limit), strict=True)
-    return min((1 - committed / limit for committed, limit in amounts if limit), default=0.0)
 
 
 def _gauge(name: str, text: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from equipoise.errors import NotFound
 from equipoise.model.identities import Caller
 from equipoise.model.rounds import RoundState
 from equipoise.v1 import analyst_pb2, types_pb2
@@ -18,7 +17,6 @@ from equipoise_server.identity.admission import Admission
 from equipoise_server.identity.succession import certificates_of
 from equipoise_server.rounds.analyst_views import AnalystViews
 from equipoise_server.rounds.datasets import Datasets
-from equipoise_server.rounds.store.rounds import NO_DATASET
 from equipoise_server.rounds.submissions import Submissions
 from equipoise_server.rpc.services.evidence_stream import awaited, evidence_pieces, workload_pieces
 from equipoise_server.rpc.services.session_stream import SessionStreams
@@ -57,11 +55,8 @@ class AnalystMethods:
         return analyst_pb2.GetAuthorityResponse(authority=authority.pem, link=authority.link_pem, certificates=held)
 
     def get_dataset(self, caller: Caller, request: analyst_pb2.GetDatasetRequest) -> analyst_pb2.GetDatasetResponse:
-        """Shows a dataset, if the caller has a share in a round on it."""
-        if not self.views.shares_in(caller.name, request.name):
-            raise NotFound(NO_DATASET)
-        # The account has the name of another dataset, in which the caller may have no share.
-        record = replace(self.datasets.get(request.name), account="")
+        """Shows a version of a dataset, if the caller has a share in a round on it."""
+        record = self.views.dataset(caller.name, request.name, request.version)
         return analyst_pb2.GetDatasetResponse(dataset=dataset_to_message(record))
 
     def list_analyst_rounds(

@@ -12,13 +12,21 @@ from equipoise.model.rounds import RoundState
 from equipoise.v1 import operator_pb2, types_pb2
 from equipoise.wire import workloads
 from equipoise.wire.accounts import account_to_message, budget_from_message, journal_entry_to_message
-from equipoise.wire.datasets import dataset_to_message
+from equipoise.wire.datasets import (
+    charge_to_message,
+    dataset_to_message,
+    history_to_message,
+    standing_to_message,
+)
 from equipoise.wire.identities import analyst_to_message
+from equipoise.wire.persons import PERSONS
 from equipoise.wire.rounds import plan_choice_to_message, round_detail_to_message
 from equipoise.wire.terms import terms_from_message
 from equipoise_server.identity.admission import Admission
 from equipoise_server.rounds.analyst_deletion import delete_analyst
-from equipoise_server.rounds.datasets import AccountingMethod
+from equipoise_server.rounds.dataset_endings import delete_dataset, retire_dataset
+from equipoise_server.rounds.dataset_versions import update_dataset
+from equipoise_server.rounds.new_datasets import AccountingMethod
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.services import RoundServices
 from equipoise_server.rpc.services.watch import watch
@@ -56,24 +64,60 @@ class OperatorMethods:
             AccountingMethod(request.data_order, request.analyst_order),
             people=request.people,
             new_budgets=request.new_budgets,
+            person=request.person,
+            persons=PERSONS.read(request.persons, "persons"),
         )
         return operator_pb2.RegisterDatasetResponse(dataset=dataset_to_message(record))
 
-    def list_datasets(
-        self, _: Caller, request: operator_pb2.ListDatasetsRequest
-    ) -> operator_pb2.ListDatasetsResponse:
-        """Lists the datasets."""
-        records, token = self.rounds.datasets.page(request.page_size, request.page_token)
-        return operator_pb2.ListDatasetsResponse(
-            datasets=[dataset_to_message(record) for record in records], next_page_token=token
+    def update_dataset(
+        self, caller: Caller, request: operator_pb2.UpdateDatasetRequest
+    ) -> operator_pb2.UpdateDatasetResponse:
+        """Registers another version of a dataset."""
+        schema = workloads.schema_from_message(request.schema) if request.HasField("schema") else None
+        record = update_dataset(
+            self.rounds.datasets, request.name, request.source, schema, request.request_id, caller.name
         )
+        return operator_pb2.UpdateDatasetResponse(dataset=dataset_to_message(record))
 
     def retire_dataset(
         self, caller: Caller, request: operator_pb2.RetireDatasetRequest
     ) -> operator_pb2.RetireDatasetResponse:
-        """Allows no new rounds on a dataset."""
-        record = self.rounds.datasets.retire(request.name, request.request_id, caller.name)
+        """Allows no new rounds on a dataset and no new versions of it."""
+        record = retire_dataset(self.rounds.operations, request.name, request.request_id, caller.name)
         return operator_pb2.RetireDatasetResponse(dataset=dataset_to_message(record))
+
+    def delete_dataset(
+        self, caller: Caller, request: operator_pb2.DeleteDatasetRequest
+    ) -> operator_pb2.DeleteDatasetResponse:
+        """Erases what is held of a dataset's table."""
+        operations, watch = self.rounds.operations, self.rounds.context.watch
+        record = delete_dataset(operations, watch, request.name, request.request_id, caller.name)
+        return operator_pb2.DeleteDatasetResponse(dataset=dataset_to_message(record))
+
+    def list_datasets(
+        self, _: Caller, request: operator_pb2.ListDatasetsRequest
+    ) -> operator_pb2.ListDatasetsResponse:
+        """Lists the datasets with their budgets."""
+        standings, token = self.rounds.dataset_views.page(request.page_size, request.page_token)
+        return operator_pb2.ListDatasetsResponse(
+            datasets=[standing_to_message(standing) for standing in standings], next_page_token=token
+        )
+
+    def get_dataset_history(
+        self, _: Caller, request: operator_pb2.GetDatasetHistoryRequest
+    ) -> operator_pb2.GetDatasetHistoryResponse:
+        """Shows a dataset with all of its versions."""
+        return history_to_message(self.rounds.dataset_views.history(request.name))
+
+    def list_dataset_charges(
+        self, _: Caller, request: operator_pb2.ListDatasetChargesRequest
+    ) -> operator_pb2.ListDatasetChargesResponse:
+        """Lists what each round counts on the account of a dataset, the newest first."""
+        views = self.rounds.dataset_views
+        found, token = views.charges(request.dataset, request.page_size, request.page_token)
+        return operator_pb2.ListDatasetChargesResponse(
+            charges=[charge_to_message(charge) for charge in found], next_page_token=token
+        )
 
     def add_analyst(
         self, caller: Caller, request: operator_pb2.AddAnalystRequest
@@ -125,7 +169,9 @@ class OperatorMethods:
         terms = terms_from_message(request.terms)
         comparison = self.rounds.opening.compare(terms)
         charges = self.rounds.opening.charges(terms, comparison.plan)
-        return plan_choice_to_message(shown_choice(comparison, terms, charges))
+        return plan_choice_to_message(
+            shown_choice(comparison, terms, charges, self.rounds.datasets.get(terms.dataset).persons)
+        )
 
     def open_round(self, caller: Caller, request: operator_pb2.OpenRoundRequest) -> operator_pb2.OpenRoundResponse:
         """Opens a round: workloads are accepted from now on."""

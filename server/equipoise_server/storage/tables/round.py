@@ -20,27 +20,44 @@ from equipoise_server.storage.tables.metadata import AnyInteger, Position, metad
 
 # `account`: the first dataset with the same people, whose name their account has. Only the first one has the caps:
 # `analyst_epsilon`, `analyst_delta` are the cap that analysts' accounts are opened with; `analyst_order` is the
-# Renyi order of those to which rounds add.
+# Renyi order of those to which rounds add. A dataset that was deleted keeps its row, so that its name and its
+# account are never given to others.
 datasets = Table(
     "datasets",
     metadata,
     Column("name", Text, primary_key=True),
     Column("account", Text, ForeignKey("datasets.name"), nullable=False),
-    Column("source", Text, nullable=False),
-    Column("schema", Text, nullable=False),
-    Column("records", BigInteger, nullable=False),
     Column("analyst_epsilon", Double),
     Column("analyst_delta", Double),
     Column("analyst_order", Double),
-    Column("create_time", BigInteger, nullable=False),
     Column("retire_time", BigInteger),
-    CheckConstraint("records > 0", name="records"),
+    Column("delete_time", BigInteger),
     CheckConstraint(
         "CASE WHEN account = name THEN analyst_epsilon IS NOT NULL AND analyst_delta IS NOT NULL "
         "ELSE analyst_epsilon IS NULL AND analyst_delta IS NULL AND analyst_order IS NULL END",
         name="caps",
     ),
     Index("ix_datasets_account", "account"),
+)
+
+# The snapshots of a dataset's table, from 1, each with the schema by which it is read. New rounds take the newest.
+# `person`: the column of the table with the persons' ids, empty where each row is a person; `person_mode`,
+# `person_records`: what a person's records are made of, and how many it has. These are alike in all versions.
+dataset_versions = Table(
+    "dataset_versions",
+    metadata,
+    Column("dataset", Text, ForeignKey("datasets.name"), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("source", Text, nullable=False),
+    Column("schema", Text, nullable=False),
+    Column("records", BigInteger, nullable=False),
+    Column("person", Text, nullable=False),
+    Column("person_mode", Text, nullable=False),
+    Column("person_records", Integer, nullable=False),
+    Column("create_time", BigInteger, nullable=False),
+    CheckConstraint("version > 0", name="version"),
+    CheckConstraint("records > 0 AND records % person_records = 0", name="records"),
+    CheckConstraint("(person = '') = (person_mode = 'rows')", name="person"),
 )
 
 # `terms` is JSON without the shares; `sealed_seed` is encrypted under a key that is not in the store. `close_time`:
@@ -51,7 +68,8 @@ rounds = Table(
     metadata,
     Column("position", Position, primary_key=True),
     Column("id", Text, nullable=False, unique=True),
-    Column("dataset", Text, ForeignKey("datasets.name"), nullable=False),
+    Column("dataset", Text, nullable=False),
+    Column("dataset_version", Integer, nullable=False),
     Column("state", Text, nullable=False),
     Column("terms", Text, nullable=False),
     Column("plan", Text, nullable=False),
@@ -68,7 +86,9 @@ rounds = Table(
     Column("audit_nonce", LargeBinary),
     CheckConstraint("state IN ('open', 'sealed', 'running', 'released', 'aborted')", name="state"),
     CheckConstraint("(state = 'released') = (release_time IS NOT NULL)", name="release_time"),
+    ForeignKeyConstraint(["dataset", "dataset_version"], ["dataset_versions.dataset", "dataset_versions.version"]),
     Index("ix_rounds_run_id", "run_id"),
+    Index("ix_rounds_dataset", "dataset"),
 )
 
 # `sensitivity`, `support`, `ways`: 0 where none was declared.

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from equipoise.queries.record_list import RecordList
 from equipoise_server.mechanisms.prior import listed_tables
 from equipoise_server.mechanisms.prior.listed_tables import ListedTables
-from equipoise_server.mechanisms.prior.support import RecordList
 
 SIZES = (3, 4, 2)
 RECORDS = RecordList(SIZES, np.random.default_rng(1).integers(0, SIZES, (50, 3)).T.astype(np.uint8))

@@ -25,7 +25,7 @@ from equipoise_server.mechanisms.prior.distribution import Prior
 from equipoise_server.mechanisms.prior.forecast import dense_variance
 from equipoise_server.mechanisms.prior.measure import fitted_prior, measured_for, support_of
 from equipoise_server.mechanisms.prior.plan import MAX_CATEGORIES, PriorParameters, plan_prior, tables_of
-from equipoise_server.mechanisms.prior.support import RECORDS, RecordList, Universe, support_size
+from equipoise_server.mechanisms.prior.support import RECORDS, ListedSupport, Universe, support_size
 from equipoise_server.mechanisms.residuals.allocation import least_summed
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import measure
@@ -181,7 +181,7 @@ def test_a_wide_table_has_a_support_of_records_that_its_measurement_tells_of() -
     family = ResidualFamily.closed(sizes, tables_of(sizes))
     measured = measure(table, least_summed(family, 2.0).noise, SEED, "prior")
     support = support_of(measured)
-    assert isinstance(support, RecordList)
+    assert isinstance(support, ListedSupport)
     assert support.size == support_size(sizes) == RECORDS
     every = np.ones(support.size, dtype=np.int64)
     for axes, true in table.marginals([(0, 1), (3, 9), (12, 13)]):

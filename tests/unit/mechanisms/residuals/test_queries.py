@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from equipoise.queries.record_list import RecordList
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.fitting import fit
-from equipoise_server.mechanisms.prior.support import RecordList
 from equipoise_server.mechanisms.residuals.allocation import least_summed
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import measure

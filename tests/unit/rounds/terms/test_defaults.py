@@ -18,6 +18,7 @@ SIZE = 1 << 10
 SCHEMA = Schema(tuple(Attribute(name, tuple(map(str, range(SIZE)))) for name in "ab"))
 DATASET = DatasetRecord(
     name="shop",
+    version=1,
     source="shop.csv",
     schema=SCHEMA,
     records=50_000,

@@ -17,9 +17,9 @@ from prometheus_client import generate_latest
 
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument, NotFound
-from equipoise_server.ledger.accounts import Account
+from equipoise_server.ledger.accounts import Account, free_part
 from equipoise_server.ledger.caps import Cap, Composition, at_order, limits
-from equipoise_server.rpc.interceptors.gauges import CertificateGauge, FailedRuns, StoreGauges, free_part
+from equipoise_server.rpc.interceptors.gauges import CertificateGauge, FailedRuns, StoreGauges
 from equipoise_server.rpc.interceptors.interceptor import Call, Context
 from equipoise_server.rpc.interceptors.metrics import Metrics
 from equipoise_server.storage.store import Store, open_store

@@ -1,0 +1,1 @@
+"""Tables that an Apache Spark counts, locally or on a cluster."""

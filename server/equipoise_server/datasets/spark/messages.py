@@ -1,0 +1,67 @@
+"""What the server and the process that runs Spark say to one another, pickled, over the process's pipes.
+
+The server sends one `Request`. The process answers with any number of `Advance`s and one of the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.queries.schema import Schema
+from equipoise_server.datasets.columns import Column
+
+
+@dataclass(frozen=True)
+class Place:
+    """A table as Spark finds it. `datasets.spark.description` documents the fields; `path` is absolute or a URI."""
+
+    master: str
+    path: str | None
+    table: str | None
+    format: str
+    snapshot: str | None
+
+
+@dataclass(frozen=True)
+class Request:
+    """A question about a table: its groups by a schema's attributes or, without a schema, what its columns hold."""
+
+    place: Place
+    schema: Schema | None
+
+
+@dataclass(frozen=True)
+class Advance:
+    """How many of Spark's tasks are done, of those that it knows of."""
+
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The words (`packed_codes`) of each group of equal rows, int64[groups] each, and its rows, int64[groups]."""
+
+    words: list[NDArray[np.int64]]
+    counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of the table hold."""
+
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Why the table cannot be read, with the field; no value of the table is in the words."""
+
+    field: str
+    problem: str
+
+
+Answer = Advance | Groups | Columns | Refused
