@@ -23,9 +23,10 @@ from equipoise_server.rounds.round_job import check_seeds, read_job, read_seed
 from equipoise_server.rounds.runner import Runner
 from equipoise_server.rounds.session_sealing import collected
 from equipoise_server.rounds.state_machine import Action
+from equipoise_server.rounds.store.datasets import dataset_of
 from equipoise_server.rounds.store.opened_terms import check_opened
 from equipoise_server.rounds.store.results import completed, completed_run, discard
-from equipoise_server.rounds.store.rounds import dataset_of, read_round
+from equipoise_server.rounds.store.rounds import read_round
 from equipoise_server.rounds.terms.checks import check_reason
 from equipoise_server.rounds.transitions import Step, discarded, round_as_moved, take_step
 from equipoise_server.storage.crash_points import CrashPoint, reached
