@@ -47,9 +47,10 @@ from equipoise.records.record_layouts import make_item, read_item
 from equipoise_server.ledger import charges
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.store.dataset_records import registered_digest
+from equipoise_server.rounds.store.datasets import dataset_of
 from equipoise_server.rounds.store.recorded_charges import charges_by_analyst, charges_of_round
 from equipoise_server.rounds.store.results import read_measured, read_stream_digests, read_synopsis
-from equipoise_server.rounds.store.rounds import dataset_of, read_audit_nonce, recorded_terms
+from equipoise_server.rounds.store.rounds import read_audit_nonce, recorded_terms
 from equipoise_server.rounds.terms.checks import adds
 from equipoise_server.storage.tables.round import datasets, submissions
 from equipoise_server.storage.tables.transparency import record_items, records

@@ -18,7 +18,7 @@ from equipoise.v1 import analyst_pb2
 from equipoise.wire.synopsis import synopsis_part_to_message
 from equipoise_server.rounds.analyst_views import AnalystViews
 from equipoise_server.rounds.store.committed_content import check_synopsis
-from equipoise_server.rounds.store.rounds import dataset_of
+from equipoise_server.rounds.store.datasets import dataset_of
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables.round import rounds, synopses
 
