@@ -52,12 +52,13 @@ class Synopses:
             raise WrongState(
                 "the round has no synopsis that can be read now: it is not released yet, or there is none"
             )
+        stored_bytes = self._length(round_id)
         with self.store.read() as connection:
+            # The records are of the version that the round was about, whichever came after it.
             sizes = dataset_of(connection, record).schema.sizes
-        each = record_bytes(sizes)
-        total = self._length(round_id) // each
-        with self.store.read() as connection:
             check_synopsis(connection, round_id)
+        each = record_bytes(sizes)
+        total = stored_bytes // each
         if not total:
             raise WrongState(f"the round has no synopsis: the mechanism {record.plan.mechanism} makes none")
         if not 0 <= after_records <= total:
