@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-LOCKED := $(PIP) install --require-hashes --requirement
+# The lock files are complete, so nothing is resolved: pip asks for newer versions of what an extra names, which have no
+# hashes here.
+LOCKED := $(PIP) install --require-hashes --no-deps --requirement
 
 .PHONY: help demo test test-unit test-all test-rest audit-fast audit crash crash-full mutants soak load lint drift wheel bench protos clean lock sbom hooks breaking released coverage
 
@@ -132,7 +134,7 @@ $(VENV)/base.stamp: pyproject.toml requirements/base.txt
 
 # Only the table is wanted of this package, so nothing that it depends on is installed.
 $(VENV)/demo.stamp: $(VENV)/base.stamp requirements/demo.txt
-	@$(LOCKED) requirements/demo.txt --no-deps
+	@$(LOCKED) requirements/demo.txt
 	@touch $@
 
 $(VENV)/%.stamp: $(VENV)/base.stamp requirements/%.txt

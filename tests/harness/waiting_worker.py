@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -42,6 +43,13 @@ def work_without_a_word(pipe: Connection, seconds: float) -> None:
     end = time.process_time() + seconds
     while time.process_time() < end:
         pass
+    pipe.send(seconds)
+
+
+def let_another_work(pipe: Connection, seconds: float) -> None:
+    """What the process runs: it waits for another process, which computes, and then sends the number of seconds."""
+    working = f"import time\nwhile time.process_time() < {seconds}: pass"
+    subprocess.run([sys.executable, "-c", working], check=True)
     pipe.send(seconds)
 
 

@@ -64,7 +64,8 @@ def altered(column: Column[object]) -> str:
     name = f'"{column.name}"'
     if isinstance(column.type, LargeBinary):
         half = f"length({name}) / 2"
-        return f"CAST(substr({name}, 1, {half}) || x'5a' || substr({name}, {half} + 2) AS BLOB)"
+        other = f"CASE substr({name}, {half} + 1, 1) WHEN x'5a' THEN x'5b' ELSE x'5a' END"
+        return f"CAST(substr({name}, 1, {half}) || {other} || substr({name}, {half} + 2) AS BLOB)"
     return f"{name} || 'x'" if isinstance(column.type, Text) else f"{name} + 1"
 
 

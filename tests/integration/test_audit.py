@@ -146,7 +146,7 @@ def test_a_deployment_is_audited_offline(place: Place) -> None:
         "passed",
         "not checked no checkpoint was seen before; the next audit can compare with this one",
     }
-    assert f"| `{place.released}` | shop | gaussian |" in report.read_text()
+    assert f"| `{place.released}` | shop | 1 | gaussian |" in report.read_text()
 
     # A seed is opened by the auditor's key alone, and that it was is looked for from then on.
     seed = place.directory / "seed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from sqlalchemy.pool import NullPool
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.results import ResultColumns
+from equipoise.model.rounds import RoundState
 from equipoise.wire.results import chunk_from_bytes
 
 pytestmark = pytest.mark.both_stores
@@ -66,8 +68,6 @@ def test_new_people_of_a_table_that_is_registered_already_are_refused(on_sqlite:
     [
         ("INSERT INTO orders VALUES ('red', 's')", "has 401 records, but had 400 when it was registered"),
         ("UPDATE orders SET size = 's'", "the table's records are not those that were registered"),
-        ("DROP TABLE orders", "there is no such table or view"),
-        ("ALTER TABLE orders RENAME size TO width", "has no column named 'size'"),
     ],
 )
 def test_a_table_that_has_changed_fails_the_run_which_can_be_repeated(
@@ -81,3 +81,30 @@ def test_a_table_that_has_changed_fails_the_run_which_can_be_repeated(
     run(database, "DROP TABLE IF EXISTS orders; ALTER TABLE kept RENAME TO orders")
     on_sqlite.rounds.lifecycle.run(round_id, "again")
     assert on_sqlite.wait(round_id).complete
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("DROP TABLE orders", "there is no such table or view"),
+        ("ALTER TABLE orders RENAME size TO width", "has no column named 'size'"),
+        ("ALTER TABLE orders ALTER size TYPE real USING 1", "column 'size' is of type REAL"),
+        ("REVOKE ALL ON orders FROM reader; ALTER ROLE reader NOLOGIN", 'role "reader" is not permitted to log in'),
+    ],
+)
+def test_a_table_that_cannot_be_read_leaves_the_round_sealed_and_nothing_spent(
+    on_sqlite: Bench, database: str, change: str, problem: str
+) -> None:
+    run(database, "CREATE ROLE reader LOGIN; GRANT SELECT ON orders TO reader")
+    try:
+        description = on_sqlite.directory / "data" / "orders.database.toml"
+        description.write_text(f'url = "{database.replace("postgres@", "reader@")}"\ntable = "orders"\n')
+        round_id = on_sqlite.sealed(ON_TABLE)
+        run(database, change)
+        with pytest.raises(InvalidArgument, match=re.escape(problem)):
+            on_sqlite.rounds.lifecycle.run(round_id, "run")
+        assert on_sqlite.state(round_id) is RoundState.SEALED
+        on_sqlite.rounds.lifecycle.abort(round_id, "the table is gone", "abort")
+        assert all(spent == committed == 0 for spent, committed in on_sqlite.charged().values())
+    finally:
+        run(database, "DROP OWNED BY reader; DROP ROLE reader")

@@ -24,9 +24,7 @@ def test_every_analyst_downloads_the_table_that_the_answers_are_counted_from(ben
     assert record.plan.max_uncertified == 0
     tables = []
     for analyst, asked in (("ann", ANN), ("bob", BOB)):
-        pages = list(
-            Synopses(bench.rounds.analyst_views, bench.rounds.datasets, bench.store).pages(analyst, record.id, 0)
-        )
+        pages = list(Synopses(bench.rounds.analyst_views, bench.store).pages(analyst, record.id, 0))
         categories = np.concatenate([np.array(page.cells).reshape(-1, len(SCHEMA.sizes)) for page in pages])
         cells = np.ravel_multi_index(tuple(categories.T), SCHEMA.sizes).astype(np.int64)
         tables.append(cells)

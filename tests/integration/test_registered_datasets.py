@@ -105,3 +105,19 @@ def test_a_table_that_changed_is_not_run(bench: Bench) -> None:
     write_table(bench.directory / "data")
     bench.rounds.lifecycle.run(round_id, "run again")
     assert bench.wait(round_id).complete
+
+
+@pytest.mark.parametrize("left", [None, "colour\nred\n", "colour,size,size\nred,s,s\n", ""])
+def test_a_file_that_is_gone_or_lacks_a_column_leaves_the_round_sealed_and_nothing_spent(
+    bench: Bench, left: str | None
+) -> None:
+    round_id = bench.sealed()
+    table = bench.directory / "data" / "shop.csv"
+    table.unlink()
+    if left is not None:
+        table.write_text(left)
+    with pytest.raises(InvalidArgument, match=r"source: there is no such file|named 'size'|has no header line"):
+        bench.rounds.lifecycle.run(round_id, "run")
+    assert bench.state(round_id) is RoundState.SEALED
+    bench.rounds.lifecycle.abort(round_id, "the table is gone", "abort")
+    assert all(spent == committed == 0 for spent, committed in bench.charged().values())

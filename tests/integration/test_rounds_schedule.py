@@ -95,8 +95,9 @@ def test_a_failed_run_waits_for_the_operator_and_others_go_on(bench: Bench) -> N
     failing, other = scheduled(bench), scheduled(bench)
     bench.clock.now = CLOSE
     bench.rounds.schedule.keep()
-    table.unlink()
+    table.write_text(content.replace("red", "green", 1))
     bench.rounds.schedule.keep()
+    assert [bench.wait(each).complete for each in (failing, other)] == [False, False]
     bench.rounds.schedule.keep()
     assert [bench.state(each) for each in (failing, other)] == [RoundState.RUNNING] * 2
     table.write_text(content)
@@ -105,6 +106,20 @@ def test_a_failed_run_waits_for_the_operator_and_others_go_on(bench: Bench) -> N
         assert bench.wait(round_id).complete
     bench.rounds.schedule.keep()
     assert [bench.state(each) for each in (failing, other)] == [RoundState.RELEASED] * 2
+
+
+def test_a_round_whose_table_is_gone_stays_sealed_until_it_is_back(bench: Bench) -> None:
+    table = bench.directory / "data" / "shop.csv"
+    content = table.read_text()
+    round_id = scheduled(bench)
+    bench.clock.now = CLOSE
+    bench.rounds.schedule.keep()
+    table.unlink()
+    bench.rounds.schedule.keep()
+    assert bench.state(round_id) is RoundState.SEALED
+    table.write_text(content)
+    bench.rounds.schedule.keep()
+    assert bench.state(round_id) is RoundState.RUNNING
 
 
 def test_a_round_that_breaks_unexpectedly_keeps_no_other_from_its_steps(

@@ -257,7 +257,9 @@ def test_a_prior_that_is_not_there_is_refused_before_anything_is_charged(bench: 
     named = {"prior": "standing", "standing": measurement}
     with pytest.raises(InvalidArgument, match=r"^options.standing: .*an older or newer table of the same people"):
         bench.rounds.opening.open(replace(TERMS, dataset="newer", options=named), "request")
-    with pytest.raises(InvalidArgument, match=r"^options.standing: 'newer' has no released measurement"):
+    with pytest.raises(
+        InvalidArgument, match=r"^options.standing: version 1 of 'newer' has no released measurement"
+    ):
         bench.rounds.opening.open(replace(wanted, dataset="newer"), "request")
     with pytest.raises(InvalidArgument, match=r"^options.standing: belongs to prior standing"):
         bench.rounds.opening.open(replace(TERMS, options={**named, "prior": "own"}), "request")

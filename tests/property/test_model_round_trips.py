@@ -77,6 +77,7 @@ options = st.dictionaries(
     ),
     max_size=3,
 )
+version = st.integers(0, 2**32 - 1)
 round_ = st.builds(
     Round,
     id=text,
@@ -88,6 +89,7 @@ round_ = st.builds(
     abort_reason=text,
     seed_commitment=data,
     answered=number,
+    dataset_version=version,
 )
 counted = {"order": st.none() | real} | dict.fromkeys(("divergence", "max_divergence", "delta", "max_delta"), real)
 charge = st.builds(AccountCharge, text, budget, budget, text, **counted)
@@ -156,7 +158,13 @@ PAIRS: dict[str, tuple[Any, Callable[[Any], Message], Callable[[Any], object]]] 
     ),
     "dataset": (
         st.builds(
-            Dataset, name=text, schema=schemas, records=number, create_time=time, retire_time=st.none() | time
+            Dataset,
+            name=text,
+            schema=schemas,
+            records=number,
+            create_time=time,
+            retire_time=st.none() | time,
+            version=version,
         ),
         datasets.dataset_to_message,
         datasets.dataset_from_message,

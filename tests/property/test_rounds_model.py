@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -41,6 +42,7 @@ from equipoise_server.computation.streams import StreamDigest
 from equipoise_server.ledger.accounts import account
 from equipoise_server.ledger.caps import Cap, at_order
 from equipoise_server.ledger.replay import check_accounts
+from equipoise_server.rounds.lifecycle import Lifecycle
 from equipoise_server.rounds.new_datasets import AccountingMethod
 from equipoise_server.rounds.store.results import Runs
 from equipoise_server.storage.crash_points import CrashPoint, install_hook
@@ -109,7 +111,9 @@ class Life(RuleBasedStateMachine):
         """There is always a round."""
         accounting = AccountingMethod(data_order, analyst_order)
         self.bench = Bench(self.directory, self.store_url, accounting=accounting)
-        (self.directory / "data" / "shop.csv").unlink()
+        self.table = self.directory / "data" / "shop.csv"
+        self.rows = self.table.read_bytes()
+        self.table.unlink()
         alone = Cap(CAP.epsilon, CAP.delta)
         self.accounts = {DATA: Account(sums=True, cap=at_order("cap", alone, data_order))}
         self.analyst_caps = {"query": alone, "analyst": at_order("cap", alone, analyst_order)}
@@ -187,8 +191,15 @@ class Life(RuleBasedStateMachine):
             held.state = "running"
 
     def run_without_a_table(self, name: str, request_id: str) -> None:
-        """The state moves before the table is looked for."""
-        with suppress(InvalidArgument):
+        """The table vanishes after the look at it, so that the state moves and no worker reads."""
+        look = Lifecycle._check_table
+
+        def vanishing(lifecycle: Lifecycle, round_id: str) -> None:
+            self.table.write_bytes(self.rows)
+            look(lifecycle, round_id)
+            self.table.unlink()
+
+        with suppress(InvalidArgument), mock.patch.object(Lifecycle, "_check_table", vanishing):
             self.bench.rounds.lifecycle.run(name, request_id)
 
     def compute(self, name: str, crash: str | None) -> None:  # noqa: ARG002

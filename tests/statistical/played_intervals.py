@@ -105,6 +105,7 @@ ROUNDS = {
     ),
     "equilibrium, prior": case("equilibrium", {"prior": "own"}),
     "pooled": case("pooled", REPAIR),
+    "pooled, residuals": case("pooled", {"ways": 1, "residuals": 1}),
     "pooled, analysts": case("pooled", REPAIR | {"repair_rounds": 2}, "analyst"),
     "laplace": case("laplace"),
     "gaussian": case("gaussian"),
@@ -112,6 +113,7 @@ ROUNDS = {
     "small_db": case("small_db", {"database_size": 6}, epsilon=8.0),
     "projection": case("projection"),
     "multiplicative_weights": case("multiplicative_weights", {"rounds": 2}),
+    "multiplicative_weights, prior": case("multiplicative_weights", {"prior": "own", "rounds": 2}),
     "multiplicative_weights, proven": case("multiplicative_weights", {"rounds": 2}, size=25),
 }
 # Their half-widths are nearly what the noise's law needs: a third less is too little.
@@ -121,6 +123,7 @@ TIGHT = {
     "projection, wide": wide("projection"),
     "histogram, wide": wide("histogram", delta=0.3),  # with which it takes Gaussian noise
     "pooled, wide": wide("pooled", {"ways": 2, "summed": 16}),
+    "pooled, residuals, wide": wide("pooled", {"ways": 2, "summed": 16, "residuals": 1}),
     "equilibrium, wide": wide("equilibrium", GAME | {"threshold": 0.0, "cut_off": 41}, epsilon=8.0),
     "equilibrium, prior, wide": wide("equilibrium", {"prior": "own"}),
     "multiplicative_weights, wide": wide("multiplicative_weights", {"rounds": 2}),
@@ -132,7 +135,9 @@ SPARSE = {
 }
 SESSIONS = {
     "online": session("online", 8, math.inf, {"updates": 3}),
+    "online, prior": session("online", 8, math.inf, {"prior": "own"}),
     "online_private": session("online_private", 4, 16.0),
+    "online_private, prior": session("online_private", 4, 16.0, {"prior": "own"}),
 }
 
 

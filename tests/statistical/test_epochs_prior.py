@@ -15,34 +15,20 @@ import numpy as np
 import pytest
 from harness.exact_game import Law, hockey_stick
 from numpy.typing import NDArray
-from statistical.epochs_cases import SETTING, SURE, one_epoch
-from statistical.exact_epochs import Branches, EnumeratedEpochs, session_law
+from statistical.epochs_cases import SETTING, one_epoch
+from statistical.epochs_from_prior import BOTH, DATA, ENDS, FIRST, MEASURED, SCHEMA, VARIANCE, starting_from
+from statistical.exact_epochs import session_law
 from statistical.measured_attribute import ORDERS, WIDE, divergence, known_from, measured_numbers, prior_of
 
 from equipoise.accounting import ZcdpEvent
-from equipoise.queries.predicates import AllOf, Among, Predicate
-from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.predicates import Predicate
 from equipoise.queries.workload_compiler import compile_single
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.epochs.cost import Session, data_parts
-from equipoise_server.mechanisms.epochs.epochs import EpochParameters
 from equipoise_server.mechanisms.epochs.question import LinearQuestion, Question, Scale
-from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 
-SCHEMA = Schema((Attribute("a", ("0", "1")), Attribute("b", ("0", "1"))))
-MEASURED, BOTH = Among("a", ("0",)), AllOf((Among("a", ("0",)), Among("b", ("0",))))
-VARIANCE = Fraction(1, 2)
 PRIOR = prior_of(SCHEMA.sizes, VARIANCE)
 LEFT_OUT = 1e-6  # the probability of the measured integers that are left out
-
-
-def starting_from(start: NDArray[np.int64]) -> type[EnumeratedEpochs]:
-    class FromPrior(EnumeratedEpochs):
-        def __init__(self, parameters: EpochParameters, universe: int, slots: int, branches: Branches) -> None:
-            super().__init__(parameters, universe, slots, branches)
-            self._multiset = start
-
-    return FromPrior
 
 
 @cache
@@ -82,19 +68,8 @@ def test_a_prior_that_is_not_charged_is_caught() -> None:
     assert all(0.9 * order * prior.rho <= divergence(*laws, order) <= order * prior.rho for order in ORDERS)
 
 
-DATA = np.array([12, 1, 0, 7], dtype=np.int64)  # the prior holds 6.5 in the first cell
-NEVER = AllOf((Among("a", ("0", "1")), Among("b", ("0", "1"))))
-FIRST: tuple[Predicate | None, ...] = (MEASURED, BOTH, NEVER, None)
 KNOWN = known_from(PRIOR, int(DATA.sum()), (6, -6))
 UNIFORM = np.ones(4, dtype=np.int64)
-ENDS = one_epoch(
-    scale=Scale(20, 1),
-    cap=99,
-    ending_epsilon=Fraction(1),
-    test_epsilon=SURE,
-    noise=GaussianNoise(Fraction(1, 10**6)),
-    threshold=1 << 15,
-)
 
 
 def seen_by_others(first: Predicate | None, start: NDArray[np.int64]) -> Law:

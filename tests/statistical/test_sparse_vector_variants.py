@@ -20,7 +20,11 @@ from statistical.exact_sparse_vector import NEGATIVE, POSITIVE, at_least, exact_
 from equipoise.accounting import laplace_rho, sparse_vector_rho
 from equipoise_lab.audit.clopper_pearson import Certificate, Outcome, certify, power
 from equipoise_server.mechanisms import sparse_vector
-from equipoise_server.mechanisms.sparse_vector import NumericSparseVector, SparseVector
+from equipoise_server.mechanisms.sparse_vector import (
+    NumericSparseVector,
+    SequentialSparseVector,
+    SparseVector,
+)
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -135,6 +139,26 @@ def test_the_guarantee_is_what_is_enumerated() -> None:
             assert hockey_stick(first, second, 2 * (1 + 2)) <= 1e-6
             worst = max(worst, hockey_stick(first, second, 1.5 * (1 + 2)))
     assert worst > 1e-3
+
+
+def test_each_slot_is_tested_once_and_slots_ascend() -> None:
+    """A slot that is tested again reads the same noise: the two results tell the difference of two scores."""
+    tests = SequentialSparseVector(
+        [SparseVector(Fraction(1), 1, 1 << 40, 1)],
+        lambda *labels: KeyedStream.derive(bytes(32), *labels),
+        "test",
+    )
+    assert not tests.positive(4, 0)
+    for slot in (4, 3):
+        with pytest.raises(ValueError, match="each slot has one test"):
+            tests.positive(slot, 1)
+    assert not tests.positive(5, 1)
+
+
+@pytest.mark.parametrize("sensitivity", [1, 2, 5])
+def test_numeric_answers_have_noise_for_what_a_record_moves(sensitivity: int) -> None:
+    numeric = NumericSparseVector(SparseVector(Fraction(1), sensitivity, 1, 1), Fraction(1, 2))
+    assert numeric.answer_noise.rate * sensitivity == Fraction(1, 2)
 
 
 def test_the_numeric_sampler_has_the_exact_law() -> None:

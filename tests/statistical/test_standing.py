@@ -8,51 +8,37 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
+from statistical.tempting_statements import (
+    ALARM,
+    BUDGET,
+    PLAYED,
+    RECORDS,
+    SCHEMA,
+    counts,
+    measured,
+    noise,
+    tempting,
+)
 
 from equipoise.accounting import ZcdpEvent
 from equipoise.model.accounts import Budget
 from equipoise.model.results import Answers
-from equipoise.queries.predicates import AllOf, Among, AnyOf
-from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
-from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.residuals.estimates import Estimates, estimates_of
-from equipoise_server.mechanisms.residuals.measurement import Measured, measure
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
+from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.mechanisms.standing import answering
 from equipoise_server.mechanisms.standing.answering import answers_of
-from equipoise_server.mechanisms.standing.family import planned_noise
 from equipoise_server.mechanisms.standing.measurement import Measurement, as_options
 from equipoise_server.mechanisms.standing.reach import log_chance, reaches
 
-SCHEMA = Schema.from_json('{"a": 24, "b": 20, "c": 2}')
-RECORDS, PLAYED, ALARM = 50_000, 200, 1e-6
-BUDGET = Budget(1.0, 1e-9)
 CELLS: list[Statement] = [Marginal(("a", "b")), Marginal(("c", "a")), Marginal(("b",))]
-
-
-@cache
-def counts() -> NDArray[np.int64]:
-    cells: NDArray[np.int64] = np.random.default_rng(1).multinomial(RECORDS, np.ones(960) / 960).astype(np.int64)
-    return cells
-
-
-@cache
-def noise() -> ResidualNoise:
-    return planned_noise({"family": "pairs"}, SCHEMA, BUDGET)
-
-
-@cache
-def measured(number: int) -> Measured:
-    return measure(DenseCounts(counts(), SCHEMA.sizes), noise(), number.to_bytes(32, "big"), "measurement")
 
 
 def told(number: int, statements: list[Statement], beta: float) -> tuple[Answers, NDArray[np.float64]]:
@@ -62,23 +48,8 @@ def told(number: int, statements: list[Statement], beta: float) -> tuple[Answers
 
 
 def tempted(number: int, beta: float) -> tuple[Answers, NDArray[np.float64]]:
-    """What an analyst is told who asks next for what lies above the truth, as nearly as she can know.
-
-    She knows the table's true shape here, which is the worst that prior knowledge can be: for each category of `a`
-    the categories of `b` with too high counts, and then everything that is too high, in one statement.
-    """
-    errors = measured(number).table((0, 1)).counts() - counts().reshape(SCHEMA.sizes).sum(axis=2)
-    rows = [
-        AllOf((Among("a", (str(row),)), Among("b", tuple(map(str, np.flatnonzero(own > 0))))))
-        for row, own in enumerate(errors)
-        if (own > 0).any()
-    ]
-    columns = [
-        AllOf((Among("b", (str(column),)), Among("a", tuple(map(str, np.flatnonzero(own > 0))))))
-        for column, own in enumerate(errors.T)
-        if (own > 0).any()
-    ]
-    return told(number, [*rows, *columns, AnyOf(tuple(rows[:8]))], beta)
+    """What she is told."""
+    return told(number, tempting(number), beta)
 
 
 def failures(beta: float, play: object = None) -> int:

@@ -131,6 +131,7 @@ def test_data_check_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         "universe_size": 4,
         "records": 3,
         "counts": {"carrier": {"AA": 2, "UA": 1}, "delay": {"[0, 15)": 1, "[15, 60)": 2}},
+        "persons": None,
     }
     assert run(*options) == 0
     assert "3 records in a universe of 4" in capsys.readouterr().out

@@ -33,7 +33,7 @@ from equipoise.model.identities import Role
 from equipoise.model.persons import PersonMode, Persons
 from equipoise.model.rounds import Ending, MechanismPlan, SessionTerms, Share, Terms
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.records import identity_items, item_parts, items, log_items
+from equipoise.records import dataset_items, identity_items, item_parts, items, log_items
 from equipoise.records.canonical import canonical_json
 from equipoise.records.codec import Codec, codec_of
 from equipoise.records.record_layouts import ITEMS, NAMES, read_item
@@ -178,10 +178,12 @@ ITEM_VALUES: list[Any] = [
         (identity_items.HeldCertificate(NONCE, 9, "ann"),),
         5,
     ),
-    items.DatasetItem("flights", 2, {"attributes": [], "version": 1}, 100, PERSONS, 5),
-    items.DataItem("late-flights", DIGEST, "same-as:flights", "flights", Budget(4.0, 1e-6), 16.0, "who", HEAD),
-    items.RetirementItem("flights", 5),
-    items.DeletionItem("flights", 5),
+    dataset_items.DatasetItem("flights", 2, {"attributes": [], "version": 1}, 100, PERSONS, 5),
+    dataset_items.DataItem(
+        "late-flights", DIGEST, "same-as:flights", "flights", Budget(4.0, 1e-6), 16.0, "who", HEAD
+    ),
+    dataset_items.RetirementItem("flights", 5),
+    dataset_items.DeletionItem("flights", 5),
     items.RoundItem(
         round_id="r-1",
         dataset="flights",

@@ -10,7 +10,7 @@ from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import JournalEntry
 from equipoise.model.datasets import NEW_PEOPLE
-from equipoise.records.items import DataItem
+from equipoise.records.dataset_items import DataItem
 
 _DATA = "data/"
 

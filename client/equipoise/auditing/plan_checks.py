@@ -12,8 +12,9 @@ from equipoise.auditing.session_checks import check_session_terms
 from equipoise.auditing.standing_checks import check_measurement
 from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import COUNTED_FOR, Budget
+from equipoise.records.dataset_items import DataItem
 from equipoise.records.item_parts import NOTHING_CHARGED
-from equipoise.records.items import ChargeItem, DataItem, ReservationItem, ResultItem, SpendingItem
+from equipoise.records.items import ChargeItem, ReservationItem, ResultItem, SpendingItem
 from equipoise.verification.conversion import TOLERANCE, epsilon_of
 
 

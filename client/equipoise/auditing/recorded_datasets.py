@@ -9,7 +9,7 @@ from equipoise.auditing.steps import Step
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.model.datasets import read_people, same_people_as
 from equipoise.model.persons import PersonMode
-from equipoise.records.items import DataItem, DatasetItem, DeletionItem, RetirementItem
+from equipoise.records.dataset_items import DataItem, DatasetItem, DeletionItem, RetirementItem
 
 
 @dataclass

@@ -16,8 +16,9 @@ from equipoise.auditing.rounds import RecordedRound
 from equipoise.auditing.steps import Step
 from equipoise.auditing.verify import Audit, Outcome
 from equipoise.model.times import from_microseconds
+from equipoise.records.dataset_items import DataItem, DatasetItem
 from equipoise.records.item_parts import SESSION
-from equipoise.records.items import DataItem, DatasetItem, SealItem
+from equipoise.records.items import SealItem
 
 VERSION = 3
 

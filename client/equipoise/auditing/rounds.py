@@ -9,11 +9,11 @@ from equipoise.accounting import Cost
 from equipoise.auditing.recorded_datasets import RecordedDataset, dataset_in_use, delete, register, retire
 from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
+from equipoise.records.dataset_items import DatasetItem
 from equipoise.records.item_parts import AccountCharge, RecordedSession, SettledCharge
 from equipoise.records.items import (
     AbortItem,
     AccessItem,
-    DatasetItem,
     DestructionItem,
     PlanItem,
     ReleaseItem,

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 from equipoise.errors import VerificationFailed
 from equipoise.model.log import RecordOpening
+from equipoise.records.dataset_items import DataItem
 from equipoise.records.item_parts import JournalHead
-from equipoise.records.items import DataItem, PlanItem, ReservationItem, SettlementItem, SpendingItem
+from equipoise.records.items import PlanItem, ReservationItem, SettlementItem, SpendingItem
 from equipoise.records.log_items import StartItem
 from equipoise.records.opened_records import ReadRecord, open_record
 from equipoise.records.record import Kind

@@ -23,7 +23,8 @@ from equipoise.auditing.verify import Audit, Outcome, verify
 from equipoise.clients.auditor import Auditor
 from equipoise.commands.audit_options import ArchiveDirectory, Checkpoints, KeyFile, Receipts, Replays, Report
 from equipoise.commands.budgets import AccountName
-from equipoise.commands.columns import JOURNAL, ROUNDS
+from equipoise.commands.columns import ROUNDS
+from equipoise.commands.dataset_columns import JOURNAL
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId
 from equipoise.commands.printing import Columns, counted, print_json, print_line, print_list
 from equipoise.commands.verification import read_checkpoint

@@ -9,7 +9,7 @@ import typer
 
 from equipoise.auditing.ledger_export import exported
 from equipoise.clients.operator import Operator
-from equipoise.commands.columns import ACCOUNTS, JOURNAL
+from equipoise.commands.dataset_columns import ACCOUNTS, JOURNAL
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
 from equipoise.commands.printing import print_json, print_list, print_rows
 from equipoise.model.accounts import Budget

@@ -1,14 +1,12 @@
-"""What the commands show of rounds, sessions, datasets and budgets: each column once, with title and format."""
+"""What the commands show of rounds and sessions: each column once, with title and format."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from equipoise.commands.printing import Columns, counted, print_facts
-from equipoise.model.accounts import Account, AccountCharge, Budget, JournalEntry, counted_digits
-from equipoise.model.datasets import DatasetCharge, DatasetStanding, DatasetVersion
+from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Plan, Round, RoundDetail, RoundState, Share, Terms
 from equipoise.queries.schema import Attribute
 from equipoise.queries.statement_work import most_work
@@ -28,16 +26,9 @@ def in_words(attribute: Attribute) -> str:
     return f"{attribute.name}: {', '.join(attribute.categories)}{ordered}{held}"
 
 
-def _time(time: datetime | None) -> str | None:
+def shown_time(time: datetime | None) -> str | None:
+    """A time as people read it."""
     return None if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _took(charge: AccountCharge) -> str:
-    """What a round counts on an account, in the account's own way, and alone as a pair of its cap."""
-    alone = pair(charge.budget)
-    if charge.order is None:
-        return alone
-    return f"{alone}; divergence {counted_digits(charge.divergence)}, delta {counted_digits(charge.delta)}"
 
 
 def _protects(detail: RoundDetail) -> str:
@@ -54,18 +45,6 @@ def _sum(terms: Terms, of: Callable[[Share], int]) -> str:
 def _own(shown: Round) -> Share:
     """The caller's share, the only one that an analyst is shown."""
     return shown.terms.shares[0]
-
-
-def _charged_for(entry: JournalEntry) -> str:
-    """The mechanism and its events, or the cap that was set."""
-    events = json.loads(entry.events)
-    if "cap" in events:
-        counted = f", counted at Renyi order {events['order']:g}" if "order" in events else ""
-        return "cap " + pair(Budget(events["cap"]["epsilon"], events["cap"]["delta"])) + counted
-    if "mechanism" in events:
-        parts = ", ".join(each.get("name", each["event"]) for each in events["events"])
-        return f"{events['mechanism']}: {parts or 'nothing'}"
-    return str(events.get("finding", ""))
 
 
 # Lists, a row for each.
@@ -120,61 +99,6 @@ SHARES: Columns[Share] = {
     "support": lambda share: f"{share.support:,}" if share.support else "not declared",
     "ways": lambda share: f"{share.ways:,}" if share.ways else "not declared",
 }
-DATASETS: Columns[DatasetStanding] = {
-    "dataset": lambda each: each.dataset.name,
-    "version": lambda each: each.dataset.version,
-    "state": lambda each: each.state,
-    "source": lambda each: each.source_kind,
-    "records": lambda each: f"{each.dataset.records:,}",
-    "a person": lambda each: each.dataset.persons.in_short(),
-    "universe": lambda each: f"{each.dataset.schema.universe_size:,}",
-    "account": lambda each: each.dataset.account,
-    "people have left": lambda each: each.data.left_in_words,
-    "spent": lambda each: pair(each.data.spent),
-    "analysts have left": lambda each: "; ".join(
-        f"{account.name.split('/')[-2]}: {account.left_in_words}" for account in each.analysts
-    ),
-}
-VERSIONS: Columns[DatasetVersion] = {
-    "version": lambda each: each.version,
-    "registered": lambda each: _time(each.create_time),
-    "source": lambda each: each.source_kind,
-    "records": lambda each: f"{each.records:,}",
-    "attributes": lambda each: ", ".join(each.attributes),
-}
-CHARGES: Columns[DatasetCharge] = {
-    "round": lambda each: each.round_id,
-    "kind": lambda each: each.kind,
-    "dataset": lambda each: each.dataset,
-    "version": lambda each: each.dataset_version,
-    "mechanism": lambda each: each.mechanism,
-    "state": lambda each: each.state,
-    "charge": lambda each: each.charge,
-    "people": lambda each: _took(each.data),
-    "each analyst": lambda each: "nothing" if each.analyst is None else _took(each.analyst),
-}
-ACCOUNTS: Columns[Account] = {
-    "account": lambda each: each.name,
-    "spent": lambda each: pair(each.spent),
-    "committed": lambda each: pair(each.committed),
-    "cap": lambda each: pair(each.cap),
-    "counted": lambda each: each.in_words,
-    "left": lambda each: each.left_in_words,
-}
-# "charged for" names what the amount was computed from.
-JOURNAL: Columns[JournalEntry] = {
-    "no.": lambda entry: entry.sequence,
-    "time (UTC)": lambda entry: f"{entry.time:%Y-%m-%d %H:%M:%S}",
-    "action": lambda entry: entry.action,
-    "account": lambda entry: entry.account,
-    "round": lambda entry: entry.round_id,
-    "rho": lambda entry: f"{entry.cost.rho / 1e12:.6g}",
-    "epsilon": lambda entry: f"{entry.cost.epsilon / 1e12:.6g}",
-    "delta": lambda entry: f"{entry.cost.delta / 1e18:.3g}",
-    "divergence": lambda entry: f"{entry.cost.divergence / 1e12:.6g}",
-    "charged for": _charged_for,
-    "digest": lambda entry: entry.digest.hex()[:12],
-}
 
 # One round, a line for each; None is not shown. Analysts are shown their own share.
 FACTS: Mapping[str, Callable[[Round, Share | None], object]] = {
@@ -189,7 +113,7 @@ FACTS: Mapping[str, Callable[[Round, Share | None], object]] = {
         "none" if shown.terms.analyst_budget is None else pair(shown.terms.analyst_budget)
     ),
     "intervals hold with": lambda shown, _: f"{1 - shown.terms.beta:.4g}",
-    "opened": lambda shown, _: _time(shown.open_time),
+    "opened": lambda shown, _: shown_time(shown.open_time),
     "session of": lambda shown, own: _length(shown.terms, own),
     "after its updates": lambda shown, _: _ending(shown.terms),
     "unprotected": lambda shown, own: _unprotected(shown.terms, own),
@@ -197,11 +121,11 @@ FACTS: Mapping[str, Callable[[Round, Share | None], object]] = {
     "answered so far": lambda shown, own: (
         None if own is None or shown.terms.session is None else counted(shown.answered, "statement")
     ),
-    "closes by itself": lambda shown, _: _time(shown.terms.close_time),
+    "closes by itself": lambda shown, _: shown_time(shown.terms.close_time),
     "results open every": lambda shown, _: (
         counted(shown.terms.release_grid_seconds, "second") if shown.terms.release_grid_seconds else None
     ),
-    "results open": lambda shown, _: _time(shown.release_time),
+    "results open": lambda shown, _: shown_time(shown.release_time),
     "aborted because": lambda shown, _: shown.abort_reason or None,
 }
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from equipoise.clients.operator import Operator
-from equipoise.commands.columns import ACCOUNTS, CHARGES, DATASETS, VERSIONS
+from equipoise.commands.dataset_columns import ACCOUNTS, CHARGES, DATASETS, VERSIONS
 from equipoise.commands.files import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
 from equipoise.commands.printing import print_facts, print_json, print_line, print_list, print_rows

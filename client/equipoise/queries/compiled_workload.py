@@ -188,6 +188,11 @@ class CompiledWorkload:
             found.add(tables.first_queries, tables.table_axes)
         return found.of(self.statement_offsets[:-1])
 
+    @cached_property
+    def ways(self) -> int:
+        """The most attributes that one statement is about together, as a share declares them; at least 1."""
+        return max(map(len, self.statement_tables()), default=0) or 1
+
     def covered(self) -> NDArray[np.int64]:
         """Return for how many records of the universe each query is 1: int64[k].
 

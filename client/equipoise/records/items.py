@@ -1,4 +1,4 @@
-"""The items of records: one class for each, whose keys are written out. `docs/formats.md` explains them.
+"""The items of rounds' records: one class for each, whose keys are written out. `docs/formats.md` explains them.
 
 An item is a canonical JSON object with its name, its version and these keys. Times are microseconds since 1970,
 costs are in whole units (`equipoise.accounting.Cost`).
@@ -11,7 +11,6 @@ from typing import Any
 
 from equipoise.accounting import Cost
 from equipoise.model.accounts import Budget
-from equipoise.model.persons import Persons
 from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.records.codec import (
     COUNT,
@@ -41,59 +40,7 @@ from equipoise.records.item_parts import (
     RecordedSynopsis,
     SettledCharge,
 )
-from equipoise.records.public_facts import BUDGET, COST, PERSONS, PLAN, SHARE, TERMS, RecordedTerms
-
-
-@canonical_object
-class DatasetItem:
-    """A registered table: one version of a dataset, from 1. `schema` is the schema file's object.
-
-    `persons`: so many records are each person's, in all versions.
-    """
-
-    dataset: str = key("dataset", TEXT)
-    version: int = key("dataset_version", COUNT)
-    schema: Mapping[str, Any] = key("schema", OBJECT)
-    records: int = key("records", COUNT)
-    persons: Persons = key("persons", PERSONS)
-    create_time: int = key("create_time", COUNT)
-
-
-@canonical_object
-class DataItem:
-    """The digest of a registered table's contents, and who pays for it.
-
-    `people`: whose people it holds, "new" or "same-as:" and a dataset's name, as the operator said; of a later
-    version, "same-as:" and the dataset's own name. `account`: the
-    account that its rounds are charged to. `analyst_cap`, `analyst_order`: the cap that analysts' accounts are
-    opened with, and the Renyi order of those to which rounds add; None where the people had an account. `person`:
-    the column with the persons' ids; None where each row is a person.
-    """
-
-    dataset: str = key("dataset", TEXT)
-    digest: bytes = key("digest", HASH)
-    people: str = key("people", TEXT)
-    account: str = key("account", TEXT)
-    analyst_cap: Budget | None = key("analyst_cap", optional(BUDGET))
-    analyst_order: float | None = key("analyst_order", optional(REAL))
-    person: str | None = key("person", optional(TEXT))
-    journal: JournalHead = key("journal", HEAD)
-
-
-@canonical_object
-class RetirementItem:
-    """That a dataset takes no more rounds and no more versions."""
-
-    dataset: str = key("dataset", TEXT)
-    time: int = key("time", COUNT)
-
-
-@canonical_object
-class DeletionItem:
-    """That the server has forgotten a dataset: the results of its rounds, its measurements and its seeds."""
-
-    dataset: str = key("dataset", TEXT)
-    time: int = key("time", COUNT)
+from equipoise.records.public_facts import BUDGET, COST, PLAN, SHARE, TERMS, RecordedTerms
 
 
 @canonical_object

@@ -15,11 +15,11 @@ from typing import Any
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.queries.schema import Schema
 from equipoise.records.canonical import canonical_json
+from equipoise.records.dataset_items import DatasetItem
 from equipoise.records.evidence import Evidence, OpenedRecord
 from equipoise.records.items import (
     AbortItem,
     ChargeItem,
-    DatasetItem,
     ReleaseItem,
     ResultItem,
     RoundItem,

@@ -12,20 +12,17 @@ from equipoise.records.codec import (
     Codec,
     codec_of,
 )
+from equipoise.records.dataset_items import DataItem, DatasetItem, DeletionItem, RetirementItem
 from equipoise.records.identity_items import AuthorityItem, IdentityItem
 from equipoise.records.items import (
     AbortItem,
     AccessItem,
     ChargeItem,
-    DataItem,
-    DatasetItem,
-    DeletionItem,
     DestructionItem,
     PlanItem,
     ReleaseItem,
     ReservationItem,
     ResultItem,
-    RetirementItem,
     RoundItem,
     SealItem,
     SettlementItem,

@@ -177,7 +177,8 @@ class _AnswerMethodEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AnswerMe
     """From the hypothesis of a session, certified by a test of this statement."""
     ANSWER_METHOD_FITTED: _AnswerMethod.ValueType  # 10
     """From the shared synopsis, which was fitted to measured tables. Their noise gives the interval, and the synopsis's
-    answer is moved into it.
+    answer is moved into it. In a session from a prior: the prior's answer. It failed its test, and the statement was
+    measured, which gives the interval and does not refute the answer.
     """
     ANSWER_METHOD_MEASURED: _AnswerMethod.ValueType  # 11
     """From a distribution that starts from a public measurement. The measurement's noise gives the interval, and the
@@ -214,7 +215,8 @@ ANSWER_METHOD_HYPOTHESIS: AnswerMethod.ValueType  # 9
 """From the hypothesis of a session, certified by a test of this statement."""
 ANSWER_METHOD_FITTED: AnswerMethod.ValueType  # 10
 """From the shared synopsis, which was fitted to measured tables. Their noise gives the interval, and the synopsis's
-answer is moved into it.
+answer is moved into it. In a session from a prior: the prior's answer. It failed its test, and the statement was
+measured, which gives the interval and does not refute the answer.
 """
 ANSWER_METHOD_MEASURED: AnswerMethod.ValueType  # 11
 """From a distribution that starts from a public measurement. The measurement's noise gives the interval, and the

@@ -25,6 +25,7 @@ OF_SESSIONS = (AnswerMethod.HYPOTHESIS,)
 IN_SESSIONS = (
     *OF_SESSIONS,
     AnswerMethod.MEASURED,
+    AnswerMethod.FITTED,
     AnswerMethod.GAUSSIAN,
     AnswerMethod.LAPLACE,
     AnswerMethod.UNCERTIFIED,

@@ -38,6 +38,7 @@ WAYS = {
     AnswerMethod.HYPOTHESIS: CERTIFIED,
     AnswerMethod.GAUSSIAN: AFRESH,
     AnswerMethod.LAPLACE: AFRESH,
+    AnswerMethod.FITTED: AFRESH,
     AnswerMethod.UNCERTIFIED: UNCERTIFIED,
 }
 

@@ -46,7 +46,7 @@ class Task:
     def filling_shares(cls, schema: Schema, data: Counts, workloads: Mapping[str, CompiledWorkload]) -> Task:
         """Return a task whose analysts use up what they may ask, with what their workloads come to declared."""
         shares = (
-            Share(analyst, own.statement_count, own.query_count, own.l1_sensitivity, own.support)
+            Share(analyst, own.statement_count, own.query_count, own.l1_sensitivity, own.support, own.ways)
             for analyst, own in workloads.items()
         )
         return cls(schema, data, workloads, tuple(shares))

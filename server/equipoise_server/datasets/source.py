@@ -44,6 +44,14 @@ class Source(Protocol):
         """
         ...
 
+    def check(self, schema: Schema) -> None:
+        """Look whether the table can be reached and has the schema's columns, as far as shows without its rows.
+
+        Raises:
+            InvalidArgument: "table", as `counts` does.
+        """
+        ...
+
     def columns(self) -> tuple[Column, ...]:
         """Say what the table's columns hold, which is private. Raises `InvalidArgument`: "table"."""
         ...

@@ -23,6 +23,7 @@ from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, DataLoss, NotFound
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.caps import Cap, Composition, combined, fits, limits, no_room_in_words
+from equipoise_server.ledger.write_offs import write_offs_of
 from equipoise_server.storage.tables.ledger import accounts
 
 
@@ -37,22 +38,6 @@ class Account:
     limit: Cost
     spent: Cost
     committed: Cost
-
-
-def data_account(account: str) -> str:
-    """Return the name of the data account that datasets of the same people share."""
-    return f"data/{account}"
-
-
-def analyst_account(account: str, unit: str, analyst: str) -> str:
-    """Return the name of an analyst's account."""
-    return f"analyst/{account}/{unit}/{analyst}"
-
-
-def holder(account: str) -> tuple[str, str] | None:
-    """Return the unit and the analyst that an account's name contains; None for a data account."""
-    kind, *parts = account.split("/")
-    return (parts[-2], parts[-1]) if kind == "analyst" else None
 
 
 def open_account(
@@ -98,7 +83,7 @@ def open_account(
 
 def unopened(connection: Connection, name: str, *, account: str, composition: Composition, cap: Cap) -> Account:
     """Return an account as `open_account` would open it, with its write-offs. Raises `DataLoss` as that does."""
-    lost = _write_offs(connection, name)
+    lost = write_offs_of(connection, name)
     if any(order != cap.order for order, _ in lost):
         raise DataLoss(f"what was written off of account {name} was counted at another order than it would be")
     carried = combined([cost for _, cost in lost], composition, cap)
@@ -108,23 +93,6 @@ def unopened(connection: Connection, name: str, *, account: str, composition: Co
 def order_field(order: float | None) -> dict[str, float]:
     """Return the field by which a journal entry states its Renyi order; empty where rounds do not add."""
     return {} if order is None else {"order": order}
-
-
-def written_off(connection: Connection, name: str) -> list[Cost]:
-    """Return every write-off under an account's name, including those from before the account was opened."""
-    return [cost for _, cost in _write_offs(connection, name)]
-
-
-def lost_orders(connection: Connection, account: str) -> tuple[set[float], set[float]]:
-    """Return the Renyi orders of an account's write-offs: those of the data account, and those of analysts'."""
-    data, analysts = set[float](), set[float]()
-    for entry in journal.of_action(connection, "write-off"):
-        order, held_by = json.loads(entry.events).get("order"), holder(entry.account)
-        if order is not None and entry.account == data_account(account):
-            data.add(order)
-        elif order is not None and held_by and entry.account == analyst_account(account, *held_by):
-            analysts.add(order)
-    return data, analysts
 
 
 def account(connection: Connection, name: str, *, locked: bool = False) -> Account:
@@ -229,11 +197,6 @@ def columns(prefix: str, cost: Cost) -> dict[str, int]:
         f"{prefix}_delta": cost.delta,
         f"{prefix}_divergence": cost.divergence,
     }
-
-
-def _write_offs(connection: Connection, name: str) -> list[tuple[float | None, Cost]]:
-    entries = journal.of_account(connection, name, 0, None)
-    return [(json.loads(entry.events).get("order"), entry.cost) for entry in entries if entry.action == "write-off"]
 
 
 def _check_order(composition: Composition, cap: Cap) -> None:

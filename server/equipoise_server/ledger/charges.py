@@ -17,8 +17,9 @@ from sqlalchemy import Connection, Row, select
 from equipoise.accounting import Cost, charge_at, charge_of, events_from_json
 from equipoise.errors import DataLoss
 from equipoise_server.ledger import journal
-from equipoise_server.ledger.accounts import Account, account, change, columns, total_with, written_off
+from equipoise_server.ledger.accounts import Account, account, change, columns, total_with
 from equipoise_server.ledger.caps import combined
+from equipoise_server.ledger.write_offs import written_off
 from equipoise_server.storage.tables.ledger import accounts
 from equipoise_server.storage.tables.ledger import charges as charges_table
 

@@ -15,7 +15,8 @@ from equipoise.auditing.accounts import Account as ReplayedAccount
 from equipoise.auditing.accounts import Accounts
 from equipoise.errors import DataLoss, VerificationFailed
 from equipoise_server.ledger import journal
-from equipoise_server.ledger.accounts import Account, all_accounts, analyst_account, data_account, holder
+from equipoise_server.ledger.account_names import analyst_account, data_account, holder
+from equipoise_server.ledger.accounts import Account, all_accounts
 from equipoise_server.ledger.caps import combined
 from equipoise_server.ledger.charges import Charge, all_charges
 

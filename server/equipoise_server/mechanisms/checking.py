@@ -137,7 +137,7 @@ def planned_workloads(
             and workload.query_count <= share.queries
             and workload.l1_sensitivity <= share.l1_sensitivity
             and (share.support == 0 or workload.support <= share.support)
-            and (share.ways == 0 or max(map(len, workload.statement_tables()), default=0) <= share.ways)
+            and (share.ways == 0 or workload.ways <= share.ways)
         )
         if not fits:
             raise ValueError("a workload is larger than its analyst's share")

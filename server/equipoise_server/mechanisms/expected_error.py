@@ -1,11 +1,13 @@
 """The mean error that a plan expects, from public facts alone: what `auto` compares mechanisms by.
 
 Exact for noise. For fits and hypotheses a formula whose constants were measured on public tables; no promise rests
-on it. `benchmarks/regret.py` prints each expectation beside what was measured.
+on it. `benchmarks/expectations.py` prints each expectation beside what was measured on tables that judge no choice,
+and `docs/regimes.md` says how well they predict. `benchmarks/regret.py` does so on those that judge.
 
 The constants of `fitted_part` were fitted to 19 rounds: one to 560 tables of two or three attributes, on seven
 attributes of Adult (n = 48,842) and on 16 dependent binary attributes (n = 21,574), with epsilon 0.1, 1 and 10.
-There the formula is within a factor of 1.75 of every measured mean error.
+There the formula is within a factor of 1.75 of every measured mean error, and on the tables that judge no choice
+within 2.5.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ RESIDUAL_FIT = 0.3  # of a fit to residuals, on the tables of Adult and of the b
 FEW = 60.0
 MANY = 100_000
 PREDICATES_POWER = -0.35
+FIT_ERROR = 7e-5  # of predicates, by a fit to tables, however small their noise
 UNIFORM = 0.15  # what the uniform distribution errs by, of predicates on Adult
 # A predicate is taken to cover a quarter of what it is asked of: a half of the categories of two attributes.
 COVERED = 0.25
@@ -89,6 +92,16 @@ def holds_conditions(share: Share) -> bool:
     return share.queries < 2 * share.statements
 
 
+def cells_of_a_table(share: Share) -> float:
+    """Return how many cells a statement has that is no condition, at least two: the share's mean.
+
+    Of a share that must hold conditions nothing tells how many tables there are. Then it counts as one table.
+    """
+    if holds_conditions(share):
+        return max(2.0, share.queries - share.statements + 1.0)
+    return share.queries / share.statements
+
+
 def mixed_error(share: Share, condition: float, cell: float) -> float:
     """Return the mean error of a share's answers, given those of a condition's and of a table cell's.
 
@@ -103,7 +116,12 @@ def fitted_error(deviation: float, share: Share) -> float:
 
     `deviation`: the standard deviation of each answer's noise, as a fraction of the records.
     """
-    return min(1.0, gaussian_mean(deviation**2)) * fitted_part(deviation, share.statements, share.queries)
+    noise = min(1.0, gaussian_mean(deviation**2))
+    predicate = fitted_part(deviation, share.queries, share.queries)
+    if only_predicates(share):
+        return noise * predicate
+    tables = share.queries / cells_of_a_table(share)
+    return noise * mixed_error(share, predicate, fitted_part(deviation, tables, share.queries))
 
 
 def fitted_part(deviation: float, statements: float, queries: float) -> float:
@@ -122,14 +140,19 @@ def residual_fit_part(deviation: float, cells: float) -> float:
     return min(1.0, RESIDUAL_FIT * math.pow(cells * deviation, CELLS_POWER)) if deviation else 1.0
 
 
-def summed_cells(share: Share, universe: int) -> float:
-    """Return how much noise a share's query adds up, in cells of the universe: `j (1 - j / |X|)` for `j` of them.
+def part_of_dense(share: Share, universe: int) -> float:
+    """Return the noise of a share's predicates as a part of that of a dense one, which covers a quarter.
 
-    The query is the cell of an average table or, of predicates, covers a quarter of the universe, or half of the
-    declared support where that is less.
+    They are taken to cover a quarter of the universe, or the declared support where that is less. As of sums over
+    cells that err alike, the error of a part `c` is that of `sqrt(c (1 - c))`.
     """
-    if only_predicates(share):
-        covered = min(COVERED * universe, (share.support or universe) / 2)
-    else:
-        covered = universe * share.statements / share.queries
-    return covered * (1 - covered / universe)
+    part = min(COVERED, share.support / universe) if share.support else COVERED
+    return math.sqrt(part * (1 - part) / (COVERED * (1 - COVERED)))
+
+
+def covered_by_predicate(share: Share, universe: int) -> float:
+    """Return how many records of the universe a share's predicate covers.
+
+    A quarter of them, or half of the declared support where that is less.
+    """
+    return min(COVERED * universe, (share.support or universe) / 2)

@@ -9,9 +9,8 @@ from typing import TypeVar
 from sqlalchemy import ColumnElement, Connection, select
 
 from equipoise.errors import WrongState
+from equipoise.records.dataset_items import DataItem, DatasetItem
 from equipoise.records.items import (
-    DataItem,
-    DatasetItem,
     PlanItem,
     ReleaseItem,
     ResultItem,

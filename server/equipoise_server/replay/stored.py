@@ -15,9 +15,10 @@ from equipoise_server.computation.streams import CHUNKS_IN_PART, StreamPart
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.replay.committed import Committed, read_committed
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
+from equipoise_server.rounds.store.datasets import dataset_of
 from equipoise_server.rounds.store.measurements import run_setting
 from equipoise_server.rounds.store.results import read_measured, read_synopsis
-from equipoise_server.rounds.store.rounds import dataset_of, read_audit_nonce, read_round, read_workloads
+from equipoise_server.rounds.store.rounds import read_audit_nonce, read_round, read_workloads
 from equipoise_server.storage.store import ReadOnlyStore
 from equipoise_server.storage.tables.round import result_chunks, rounds, submissions
 from equipoise_server.storage.tables.session import asked

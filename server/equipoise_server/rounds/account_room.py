@@ -15,7 +15,8 @@ from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, NotFound
 from equipoise.model.accounts import AccountCharge
 from equipoise.model.rounds import MechanismPlan, Terms
-from equipoise_server.ledger.accounts import Account, check_room, holder, open_account, unopened
+from equipoise_server.ledger.account_names import holder
+from equipoise_server.ledger.accounts import Account, check_room, open_account, unopened
 from equipoise_server.ledger.accounts import account as read_account
 from equipoise_server.ledger.caps import Cap, Composition, account_charge
 from equipoise_server.rounds.records import RoundRecord

@@ -13,7 +13,7 @@ from equipoise.records.public_facts import BUDGET
 from equipoise_server.ledger import accounts, journal
 from equipoise_server.ledger.adjustments import set_cap
 from equipoise_server.ledger.caps import checked_cap, counted, pair_of
-from equipoise_server.rounds.store.rounds import read_dataset
+from equipoise_server.rounds.store.datasets import read_dataset
 from equipoise_server.rounds.terms.open_charges import pending_costs
 from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.operations import Operations

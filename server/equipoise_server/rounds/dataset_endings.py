@@ -25,9 +25,9 @@ from equipoise.model.times import to_microseconds
 from equipoise_server.rounds.clock_watch import UNTRUSTED, ClockWatch
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.seeds import remove_seeds
+from equipoise_server.rounds.store.dataset_records import dataset_deleted, dataset_retired
+from equipoise_server.rounds.store.datasets import read_dataset
 from equipoise_server.rounds.store.results import expire
-from equipoise_server.rounds.store.rounds import read_dataset
-from equipoise_server.rounds.store.step_records import dataset_deleted, dataset_retired
 from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.tables.round import datasets, rounds

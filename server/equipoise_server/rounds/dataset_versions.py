@@ -19,8 +19,9 @@ from equipoise_server.rounds.datasets import Datasets, insert_version
 from equipoise_server.rounds.new_datasets import check_persons
 from equipoise_server.rounds.people import check_same_people
 from equipoise_server.rounds.records import DatasetRecord, check_active
-from equipoise_server.rounds.store.rounds import canonical, read_dataset
-from equipoise_server.rounds.store.step_records import dataset_registered, registered_digest
+from equipoise_server.rounds.store.dataset_records import dataset_registered, registered_digest
+from equipoise_server.rounds.store.datasets import read_dataset
+from equipoise_server.rounds.store.rounds import canonical
 from equipoise_server.storage.idempotency import Request, make_request
 
 

@@ -12,20 +12,15 @@ from equipoise.model.datasets import DatasetCharge, DatasetHistory, DatasetStand
 from equipoise.model.rounds import MEASUREMENT, RoundState
 from equipoise_server.datasets.source import kind_of
 from equipoise_server.ledger import charges
+from equipoise_server.ledger.account_names import data_account, holder
 from equipoise_server.ledger.accounts import Account as StoredAccount
 from equipoise_server.ledger.accounts import account as read_account
-from equipoise_server.ledger.accounts import all_of, data_account, free_part, holder
+from equipoise_server.ledger.accounts import all_of, free_part
 from equipoise_server.rounds.account_room import round_charges
 from equipoise_server.rounds.budget_views import shown_account
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
-from equipoise_server.rounds.store.rounds import (
-    all_versions,
-    check_token,
-    dataset_record,
-    newest_first,
-    read_dataset,
-    round_records,
-)
+from equipoise_server.rounds.store.datasets import all_versions, dataset_record, read_dataset
+from equipoise_server.rounds.store.rounds import check_token, newest_first, round_records
 from equipoise_server.storage.paging import cut_page, page_limit
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables.round import dataset_versions, datasets, rounds

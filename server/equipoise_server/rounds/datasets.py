@@ -24,8 +24,8 @@ from equipoise_server.rounds.new_datasets import USUAL_ORDERS, AccountingMethod,
 from equipoise_server.rounds.people import NewTable, Payer, open_data_account, payer
 from equipoise_server.rounds.reading import logged
 from equipoise_server.rounds.records import DatasetRecord
-from equipoise_server.rounds.store.rounds import read_dataset
-from equipoise_server.rounds.store.step_records import dataset_registered
+from equipoise_server.rounds.store.dataset_records import dataset_registered
+from equipoise_server.rounds.store.datasets import read_dataset
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.tables.round import dataset_versions, datasets
 

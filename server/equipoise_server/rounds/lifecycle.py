@@ -11,6 +11,7 @@ from functools import partial
 import structlog
 from sqlalchemy import Connection, select
 
+from equipoise.accounting import Cost
 from equipoise.errors import DataLoss, EquipoiseError, WrongState
 from equipoise.model.rounds import RoundState
 from equipoise.model.times import to_microseconds
@@ -22,8 +23,10 @@ from equipoise_server.rounds.round_job import check_seeds, read_job, read_seed
 from equipoise_server.rounds.runner import Runner
 from equipoise_server.rounds.session_sealing import collected
 from equipoise_server.rounds.state_machine import Action
+from equipoise_server.rounds.store.datasets import dataset_of
 from equipoise_server.rounds.store.opened_terms import check_opened
 from equipoise_server.rounds.store.results import completed, completed_run, discard
+from equipoise_server.rounds.store.rounds import read_round
 from equipoise_server.rounds.terms.checks import check_reason
 from equipoise_server.rounds.transitions import Step, discarded, round_as_moved, take_step
 from equipoise_server.storage.crash_points import CrashPoint, reached
@@ -64,7 +67,13 @@ class Lifecycle:
         return self.take(make_request(f"operator/{caller}", request_id, "seal", round_id), round_id, Action.SEAL)
 
     def run(self, round_id: str, request_id: str, caller: str = "") -> RoundRecord:
-        """Start the round's worker, or start it again after it died. Raises `WrongState` while a worker runs."""
+        """Start the round's worker, or start it again after it died.
+
+        Raises:
+            NotFound: there is no such round.
+            WrongState: the round has no workloads yet, or a worker runs.
+            InvalidArgument: the table is gone, out of reach, or lacks columns. The round stays sealed.
+        """
         return self.take(make_request(f"operator/{caller}", request_id, "run", round_id), round_id, Action.RUN)
 
     def release(self, round_id: str, request_id: str, caller: str = "") -> RoundRecord:
@@ -87,6 +96,7 @@ class Lifecycle:
             case Action.SEAL:
                 return self._take(request, round_id, action, self._seal)
             case Action.RUN:
+                self._check_table(round_id)
                 try:
                     return self._take(request, round_id, action, self._check_idle, self._start)
                 finally:
@@ -151,6 +161,15 @@ class Lifecycle:
             if then is not None:
                 then(round_id)
         return record
+
+    def _check_table(self, round_id: str) -> None:
+        """Look at the table before the round counts as one that has read it: an abort still frees its charges."""
+        with self._context.store.read() as connection:
+            record = read_round(connection, round_id)
+            dataset = dataset_of(connection, record)
+        # Without a charge the table is never read.
+        if record.state is RoundState.SEALED and record.plan.data_cost != Cost():
+            self._context.tables.table(dataset).check(dataset.schema)
 
     def _check_idle(self, connection: Connection, record: RoundRecord, _: datetime) -> Mapping[str, object]:
         # Claim the round before it shows as RUNNING: other servers take over RUNNING rounds that are not claimed.

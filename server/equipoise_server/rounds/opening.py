@@ -25,14 +25,9 @@ from equipoise_server.mechanisms.prior.choice import without_measurement
 from equipoise_server.rounds.account_room import check_accounts, open_accounts, planned_charges
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord, check_active
 from equipoise_server.rounds.state_machine import lifecycle_of
+from equipoise_server.rounds.store.datasets import read_dataset
 from equipoise_server.rounds.store.measurements import with_measurement
-from equipoise_server.rounds.store.rounds import (
-    plan_to_json,
-    read_dataset,
-    read_round,
-    recorded_terms,
-    terms_to_json,
-)
+from equipoise_server.rounds.store.rounds import plan_to_json, read_round, recorded_terms, terms_to_json
 from equipoise_server.rounds.store.step_records import round_opened
 from equipoise_server.rounds.terms.defaults import compare_plans, with_defaults
 from equipoise_server.rounds.transitions import settle

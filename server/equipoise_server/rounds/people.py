@@ -19,12 +19,14 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.datasets import ANSWERS, NEW_PEOPLE, read_people, same_people_as
 from equipoise_server.datasets.source import Source, source_at
 from equipoise_server.ledger import journal
-from equipoise_server.ledger.accounts import data_account, lost_orders, open_account
+from equipoise_server.ledger.account_names import data_account
+from equipoise_server.ledger.accounts import open_account
 from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.ledger.losses import of_lost_accounts, of_lost_datasets
+from equipoise_server.ledger.write_offs import lost_orders
 from equipoise_server.rounds.records import DatasetRecord
-from equipoise_server.rounds.store.rounds import all_versions
-from equipoise_server.rounds.store.step_records import registered_digests
+from equipoise_server.rounds.store.dataset_records import registered_digests
+from equipoise_server.rounds.store.datasets import all_versions
 from equipoise_server.storage.tables.round import datasets
 
 JOURNALED = (

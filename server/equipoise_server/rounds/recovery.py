@@ -10,7 +10,8 @@ from sqlalchemy import Connection, select
 from equipoise.model.identities import Role
 from equipoise.model.rounds import RoundState
 from equipoise_server.ledger import charges
-from equipoise_server.ledger.accounts import analyst_account, data_account, open_account
+from equipoise_server.ledger.account_names import analyst_account, data_account
+from equipoise_server.ledger.accounts import open_account
 from equipoise_server.ledger.adjustments import WrittenOff, write_off
 from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.ledger.guard_comparison import Finding

@@ -10,11 +10,12 @@ from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.session_sealing import read_answer_chains
 from equipoise_server.rounds.store.committed_content import check_workloads
+from equipoise_server.rounds.store.dataset_records import registered_digest
+from equipoise_server.rounds.store.datasets import dataset_of
 from equipoise_server.rounds.store.measurements import run_setting
 from equipoise_server.rounds.store.opened_terms import check_opened
 from equipoise_server.rounds.store.results import completed
-from equipoise_server.rounds.store.rounds import dataset_of, read_audit_nonce, read_round, read_workloads
-from equipoise_server.rounds.store.step_records import registered_digest
+from equipoise_server.rounds.store.rounds import read_audit_nonce, read_round, read_workloads
 from equipoise_server.storage.tables.round import rounds
 from equipoise_server.transparency.seed_encryption import SealedSeed, open_seed
 

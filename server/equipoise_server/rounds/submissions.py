@@ -27,7 +27,8 @@ from equipoise_server.mechanisms.registry import check_workload
 from equipoise_server.rounds.clock_watch import UNTRUSTED, ClockWatch
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import closed
-from equipoise_server.rounds.store.rounds import dataset_of, read_own_round
+from equipoise_server.rounds.store.datasets import dataset_of
+from equipoise_server.rounds.store.rounds import read_own_round
 from equipoise_server.rounds.store.step_records import recorded_promise
 from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.operations import Operations

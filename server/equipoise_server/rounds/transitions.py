@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from equipoise.model.rounds import RoundState
 from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise_server.ledger import charges
-from equipoise_server.ledger.accounts import data_account
+from equipoise_server.ledger.account_names import data_account
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import Action, Settlement, lifecycle_of
 from equipoise_server.rounds.store.results import discard

@@ -92,7 +92,7 @@ def make_server(
             rounds.submissions,
             rounds.analyst_views,
             session_streams,
-            Synopses(rounds.analyst_views, rounds.datasets, store),
+            Synopses(rounds.analyst_views, store),
             uploads,
             threads,
             stopping,

@@ -19,10 +19,11 @@ from equipoise_server.mechanisms.registry import session_mechanism
 from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.round_job import read_seed
+from equipoise_server.rounds.store.dataset_records import registered_digest
+from equipoise_server.rounds.store.datasets import dataset_of
 from equipoise_server.rounds.store.measurements import run_setting
 from equipoise_server.rounds.store.opened_terms import check_opened
-from equipoise_server.rounds.store.rounds import dataset_of, read_audit_nonce
-from equipoise_server.rounds.store.step_records import registered_digest
+from equipoise_server.rounds.store.rounds import read_audit_nonce
 from equipoise_server.sessions.turns import AnswerSchedule, Immediate, TurnBased
 from equipoise_server.workers.session_process import NOT_NOW
 

@@ -2,7 +2,8 @@
 
 A worker's heartbeat is the processor time that Linux counts for it. So a worker that computes for hours in one call
 beats as well as any other, and a worker does nothing for its heartbeat. A worker that owes nothing may rest, and
-one that reports how far a cluster has counted its table is at work.
+one that reports how far a cluster has counted its table is at work. So is one whose own processes compute: it may
+wait for a Spark of its own.
 
 The limit counts looks, one each second. A pause of the server, or of the whole machine, is one look.
 """
@@ -68,9 +69,15 @@ def _watch(worker: Watched, descriptor: int, idle_seconds: float, look_seconds: 
 
 
 def processor_time(pid: int) -> int | None:
-    """Return the processor time that a process has used, in clock ticks; None where Linux does not tell."""
+    """Return the processor time that a process has used, in clock ticks; None where Linux does not tell.
+
+    That of the processes which it has begun, and these in turn, counts as its own while they live.
+    """
+    process = Path(f"/proc/{pid}")
     try:
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        fields = (process / "stat").read_bytes().rpartition(b")")[2].split()
+        begun = [int(each) for path in process.glob("task/*/children") for each in path.read_text().split()]
     except OSError:
         return None
-    return int(fields[USER_TIME]) + int(fields[SYSTEM_TIME])
+    own = int(fields[USER_TIME]) + int(fields[SYSTEM_TIME])
+    return own + sum(processor_time(each) or 0 for each in begun)

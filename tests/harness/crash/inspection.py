@@ -31,8 +31,9 @@ from equipoise_server.ledger.accounts import all_accounts
 from equipoise_server.ledger.caps import Composition, fits
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.session_sealing import read_answer_chains
-from equipoise_server.rounds.store.rounds import dataset_of, read_audit_nonce, read_workloads, round_records
-from equipoise_server.rounds.store.step_records import registered_digest
+from equipoise_server.rounds.store.dataset_records import registered_digest
+from equipoise_server.rounds.store.datasets import dataset_of
+from equipoise_server.rounds.store.rounds import read_audit_nonce, read_workloads, round_records
 from equipoise_server.rounds.terms.checks import charges_of, setting_of
 from equipoise_server.storage.tables.ledger import charges
 from equipoise_server.storage.tables.round import result_chunks, rounds, submissions, synopses

@@ -16,7 +16,7 @@ from equipoise.model.datasets import NEW_PEOPLE, same_people_as
 from equipoise.model.rounds import Share, Terms
 from equipoise.profile.profile import LOG_KEYS, read_log_keys
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.records.items import DataItem
+from equipoise.records.dataset_items import DataItem
 from equipoise_server.storage.crash_points import CrashPoint
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")),))

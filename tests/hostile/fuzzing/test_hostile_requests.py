@@ -118,7 +118,7 @@ class Served:
                 rounds.submissions,
                 rounds.analyst_views,
                 asking,
-                Synopses(rounds.analyst_views, rounds.datasets, bench.store),
+                Synopses(rounds.analyst_views, bench.store),
                 uploads,
                 threads,
                 stopping,
@@ -217,6 +217,14 @@ def templates(round_id: str) -> dict[str, Message]:
             analyst_cap=CAP,
             request_id="a",
             data_order=0.0,
+        ),
+        f"{OPERATOR}/UpdateDataset": operator_pb2.UpdateDatasetRequest(
+            name="nothing", source="made.csv", schema=schema_to_message(SCHEMA), request_id="a"
+        ),
+        f"{OPERATOR}/DeleteDataset": operator_pb2.DeleteDatasetRequest(name="nothing", request_id="a"),
+        f"{OPERATOR}/GetDatasetHistory": operator_pb2.GetDatasetHistoryRequest(name="shop"),
+        f"{OPERATOR}/ListDatasetCharges": operator_pb2.ListDatasetChargesRequest(
+            dataset="shop", page_size=1, page_token="1"
         ),
         f"{OPERATOR}/RetireDataset": operator_pb2.RetireDatasetRequest(name="nothing", request_id="a"),
         f"{OPERATOR}/ListDatasets": operator_pb2.ListDatasetsRequest(page_size=1, page_token="a"),

@@ -99,8 +99,11 @@ def drawn(job: Job) -> set[tuple[bytes, tuple[str, ...]]]:
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_no_two_workloads_of_an_analyst_share_a_stream(job: Job, name: str) -> None:
-    """The same bytes do, and so does the one table of `histogram`, whose noise any workload may look at."""
-    options = {"small_db": {"database_size": 3}}
+    """The same bytes do, and so does what any workload may look at: the table of `histogram`, a prior's tables."""
+    options: dict[str, dict[str, object]] = {
+        "small_db": {"database_size": 3},
+        "multiplicative_weights": {"prior": "none"},
+    }
     setting = replace(job.setting, options=options.get(name, {}), attributes=(2,))
     job = replace(job, setting=setting, plan=mechanism(name).plan(setting))
     red = attribute("colour") == "red"

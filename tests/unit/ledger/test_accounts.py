@@ -18,6 +18,7 @@ from equipoise.errors import BudgetExhausted, DataLoss
 from equipoise.model.accounts import counted_digits, left_digits
 from equipoise_server.conversion import epsilon_for, largest_rho
 from equipoise_server.ledger import accounts, charges, journal
+from equipoise_server.ledger.account_names import analyst_account, data_account, holder
 from equipoise_server.ledger.caps import Cap, Composition, at_order, counted, limits
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables.ledger import accounts as accounts_table
@@ -307,5 +308,5 @@ def test_a_changed_journal_is_noticed(store: Store, damage: str) -> None:
 
 
 def test_an_accounts_name_says_whose_it_is() -> None:
-    assert accounts.holder(accounts.analyst_account("a.b", "query", "ann-1")) == ("query", "ann-1")
-    assert accounts.holder(accounts.data_account("analyst")) is None
+    assert holder(analyst_account("a.b", "query", "ann-1")) == ("query", "ann-1")
+    assert holder(data_account("analyst")) is None

@@ -27,7 +27,7 @@ from equipoise.accounting import (
 )
 from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument
 from equipoise_server.conversion import epsilon_for, event_of, largest_rho, mixture_delta
-from equipoise_server.ledger import accounts, charges
+from equipoise_server.ledger import accounts, charges, write_offs
 from equipoise_server.ledger.adjustments import set_cap, write_off
 from equipoise_server.ledger.caps import Cap, Composition, at_order, limits
 from equipoise_server.ledger.guard_comparison import Finding
@@ -185,8 +185,8 @@ def test_what_was_lost_is_never_counted_at_another_order(store: Store) -> None:
     snapshot = Snapshot(99, b"\1" * 32, {CYD: Cost(divergence=5)}, {CYD: 6.0})
     lose(store, snapshot, Finding.BEHIND)
     with store.read() as connection:
-        assert accounts.lost_orders(connection, "t") == (set(), {6.0})
-        assert accounts.lost_orders(connection, "other") == (set(), set())
+        assert write_offs.lost_orders(connection, "t") == (set(), {6.0})
+        assert write_offs.lost_orders(connection, "other") == (set(), set())
     with pytest.raises(DataLoss, match=f"written off of account {CYD} was counted at another order"):
         open_with(store, CYD, Composition.SEQUENTIAL, CAP)
     open_with(store, CYD, Composition.SEQUENTIAL, at_order("cap", ALONE, 6.0))

@@ -17,6 +17,7 @@ from equipoise_server.ledger.accounts import all_committed
 from equipoise_server.ledger.adjustments import write_off
 from equipoise_server.ledger.caps import MAX_AMOUNT, Cap, Composition, at_order
 from equipoise_server.ledger.guard_comparison import Finding
+from equipoise_server.ledger.guard_snapshot import Snapshot
 from equipoise_server.ledger.losses import of_lost_accounts
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.ledger.rollback_guard import Guard
@@ -172,6 +173,16 @@ def test_what_was_written_off_of_a_lost_account_is_known_when_the_copy_is_restor
             ANN: Cost(epsilon=9),
         }
         check_accounts(connection)
+
+
+def test_of_what_an_account_without_adding_has_lost_more_than_once_the_worst_counts(store: Store) -> None:
+    """Each amount by itself, whichever copy went another way first."""
+    losses = Cost(epsilon=9, delta=1), Cost(epsilon=4, delta=3)
+    for number, cost in enumerate(losses):
+        with store.write() as connection:
+            write_off(connection, Snapshot(99 + number, b"\1" * 32, {ANN: cost}, {}), Finding.FORKED, NOW)
+    with store.read() as connection:
+        assert of_lost_accounts(connection)[ANN].cost == Cost(epsilon=9, delta=3)
 
 
 def test_what_was_lost_at_several_orders_leaves_nothing(store: Store, guard: Guard) -> None:

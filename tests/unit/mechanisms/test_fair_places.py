@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from harness import mechanism_cases as cases
 
 from equipoise_server.mechanisms.interface import GRID_BITS
@@ -17,6 +18,7 @@ from equipoise_server.mechanisms.repair.analyst_repair import (
 from equipoise_server.mechanisms.repair.private_weights import PrivateWeights
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.mechanisms.repair.statement_repair import SynopsisCounts
+from equipoise_server.randomness.stream import KeyedStream
 
 ONE = 1 << GRID_BITS
 ANALYSTS = [f"analyst-{place}" for place in range(30)]
@@ -52,3 +54,17 @@ def test_every_share_may_get_a_place_wherever_it_stands() -> None:
     assert len(set().union(*rounds)) > 24
     # Of 120 places or so a share has 4; ten of them are 1 in a thousand for all 30 together.
     assert max(sum(place in each for each in rounds) for place in range(30)) < 15
+
+
+def test_no_two_analysts_tests_read_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else who gets a place would tell of another's test. Nor do the fresh answers of two analysts share noise."""
+    read: list[tuple[str, ...]] = []
+    derive = KeyedStream.derive
+
+    def noted(seed: bytes, *labels: str) -> KeyedStream:
+        read.append(labels)
+        return derive(seed, *labels)
+
+    monkeypatch.setattr(KeyedStream, "derive", noted)
+    placed(0)
+    assert len(read) == len(set(read)) > len(ANALYSTS)

@@ -37,6 +37,7 @@ from equipoise_server.mechanisms.planner import (
     compare,
     without_choice,
 )
+from equipoise_server.mechanisms.pooled import plan as pooled_plan
 from equipoise_server.mechanisms.pooled.plan import PooledParameters
 from equipoise_server.mechanisms.registry import MECHANISMS, mechanism
 
@@ -226,6 +227,18 @@ def test_many_small_tables_are_measured_by_their_residuals() -> None:
     assert pooled.expected_error < 0.002
     assert pooled.max_half_width <= 0.35 * plans["gaussian"].max_half_width
     assert plans["projection"].expected_error > pooled.expected_error * (1 + NEAR)
+
+
+@pytest.mark.parametrize(("more", "taken"), [(0.99 * NEAR, True), (1.01 * NEAR, False)])
+def test_residuals_that_err_nearly_as_little_are_measured_as_they_cost_the_analysts_nothing(
+    more: float, taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = setting(100, 5, 3000)
+    residuals = mechanism("pooled").plan(replace(case, options={"residuals": 1})).expected_error
+    monkeypatch.setattr(pooled_plan, "tables_expected_error", lambda *_: residuals / (1 + more))
+    plan = mechanism("pooled").plan(case)
+    assert (PooledParameters.from_json(plan.parameters).residuals is not None) is taken
+    assert (plan.analyst_cost == Cost()) is taken
 
 
 def test_few_large_tables_are_measured_one_by_one() -> None:

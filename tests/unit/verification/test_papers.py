@@ -95,6 +95,19 @@ def test_a_checkpoint_held_before_or_after_must_be_of_the_same_log() -> None:
     assert found(first, papers(checkpoint=EarlierCheckpoint(b"no note"))) is Check.HISTORY
 
 
+def test_the_earlier_checkpoint_of_a_bundle_is_of_its_own_log() -> None:
+    """The custodian's key may sign for two deployments: the one did not grow out of the other."""
+    log = log_of()
+    bundle = Told().bundle(log, earlier=3)
+    earlier = bundle.evidence.earlier
+    assert earlier is not None
+    text = earlier.checkpoint.decode().partition("\n\n")[0] + "\n"
+    origin, _, rest = text.partition("\n")
+    other = sign_note(f"{origin}-of-another\n{rest}", log.keys)
+    assert found(with_evidence(bundle, earlier=replace(earlier, checkpoint=sign_note(text, log.keys)))) is None
+    assert found(with_evidence(bundle, earlier=replace(earlier, checkpoint=other))) is Check.HISTORY
+
+
 PASSING = Told().bundle(log_of(), earlier=3)
 DATA = PASSING.to_bytes()
 OTHER_FILES = {

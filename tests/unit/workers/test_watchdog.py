@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from harness.waiting_worker import wait_for_ever, work_without_a_word
+from harness.waiting_worker import let_another_work, wait_for_ever, work_without_a_word
 
 from equipoise_server.workers.process import AMONG_CALLS, WorkerProcess, start
 from equipoise_server.workers.watchdog import processor_time
@@ -67,3 +67,11 @@ def test_processor_time_is_counted_by_its_process() -> None:
     assert after is not None
     assert after > before
     assert processor_time(2**22 + 1) is None
+
+
+def test_a_worker_that_waits_for_a_process_of_its_own_which_computes_is_left_alone() -> None:
+    process = start(let_another_work, 2.0 * IDLE_SECONDS, "worker", AMONG_CALLS, IDLE_SECONDS)
+    assert process.receive() == 2.0 * IDLE_SECONDS
+    assert not process.stalled
+    process.end()
+    process.pipe.close()

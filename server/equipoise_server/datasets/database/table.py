@@ -86,6 +86,11 @@ class DatabaseTable:
             *words, counts = _columns(connection, asked, len(words_of(schema)) + 1)
         return counts_of(schema, words, counts)
 
+    def check(self, schema: Schema) -> None:
+        address = self._address()
+        with _told(), _connected(self._url(address)) as connection:
+            grouping(_reflected(connection, address), schema)
+
     def persons(
         self,
         schema: Schema,

@@ -94,7 +94,7 @@ def coded_rows(
     """
     values, joins, codes = list(beside), [], []
     for axis, attribute in enumerate(schema.attributes):
-        column = _column(relation, attribute)
+        column = place_of(relation, attribute)
         name, kind = f"c{column}", relation.types[column]
         value, code = f"v{axis}", f"map{axis}.code"
         if not attribute.edges:
@@ -131,7 +131,8 @@ def _create_map(
     connection.execute(f"INSERT INTO map{axis} SELECT unnest(?::{kind}[]), unnest(?)", [list(keys), list(codes)])
 
 
-def _column(relation: Relation, attribute: Attribute) -> int:
+def place_of(relation: Relation, attribute: Attribute) -> int:
+    """Return the place of an attribute's column. Raises `InvalidArgument` unless there is exactly one."""
     spellings = [name for name in (attribute.name, csv_label(attribute.name)) if name in relation.names]
     columns = [i for i, name in enumerate(relation.names) if name in spellings[:1]]
     if len(columns) != 1:

@@ -25,7 +25,7 @@ from equipoise.queries.schema import Schema
 from equipoise_server.datasets.columns import Column
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.files.columns import columns_of
-from equipoise_server.datasets.files.grouping import Relation, connect, count_rows
+from equipoise_server.datasets.files.grouping import Relation, connect, count_rows, place_of
 from equipoise_server.datasets.files.persons import person_blocks, rows_a_person
 from equipoise_server.datasets.files.reported import reported
 from equipoise_server.datasets.persons.groups import PersonColumn, RowsAPerson, Settled, Unsettled
@@ -63,6 +63,11 @@ class TableFile(ABC):
     def counts(self, schema: Schema, progress: OnRead = unseen) -> Counts:
         with self._opened() as (connection, relation), reported(connection, progress):
             return count_rows(connection, relation, schema)
+
+    def check(self, schema: Schema) -> None:
+        with self._opened() as (_, relation):
+            for attribute in schema.attributes:
+                place_of(relation, attribute)
 
     def columns(self) -> tuple[Column, ...]:
         with self._opened() as (connection, relation):

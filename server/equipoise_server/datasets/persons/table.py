@@ -36,6 +36,9 @@ class PersonTable:
     def exists(self) -> bool:
         return self.rows.exists()
 
+    def check(self, schema: Schema) -> None:
+        self.rows.check(schema_of_rows(schema))
+
     def columns(self) -> tuple[Column, ...]:
         return self.rows.columns()
 

@@ -56,6 +56,11 @@ class SparkTable:
         assert isinstance(answer, Groups)
         return counts_of(schema, answer.words, answer.counts)
 
+    def check(self, schema: Schema) -> None:  # noqa: ARG002  # Spark would have to start to know the columns
+        place, _ = read_place(self.path)
+        if place.path is not None and "://" not in place.path and not os.path.exists(place.path):
+            raise InvalidArgument("table", "there is nothing at its path")
+
     def persons(
         self,
         schema: Schema,  # noqa: ARG002

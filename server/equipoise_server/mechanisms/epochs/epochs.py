@@ -20,14 +20,16 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.model.results import Answers
+from equipoise.model.results import AnswerMethod, Answers
 from equipoise.queries.fixed_point import ONE
 from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, codec_of, key, list_of
 from equipoise_server.mechanisms.answers import (
     answers_within,
+    moved_into,
     noisy_on_grid,
     standard_error_on_grid,
     uncertified,
+    with_answers,
 )
 from equipoise_server.mechanisms.epochs.question import Question, Scale
 from equipoise_server.mechanisms.noise_calibration import GAUSSIAN_NOISE, GaussianNoise, NoiseDistribution
@@ -41,6 +43,7 @@ from equipoise_server.randomness.stream import KeyedStream
 from equipoise_server.randomness.weighted import draw_exponential
 
 BLOCK = 1 << 8  # slots whose count noise is drawn together, and again after each that is answered afresh
+NEAR = 3  # standard errors
 
 
 @canonical_object
@@ -147,7 +150,8 @@ class Epochs:
         self._streams.learn()
         self._learnt += question.direction(pulls(np.clip(published, 0, ONE) - expected, parameters.guard))
         error = standard_error_on_grid(law.variance, units)
-        return answers_within(published, parameters.noise.method, half_width, error)
+        told = answers_within(published, parameters.noise.method, half_width, error)
+        return told if parameters.records else unless_refuted(told, expected)
 
     def pass_to(self, stop: int) -> None:
         """Tests the count after every slot before `stop` that was not passed yet."""
@@ -200,6 +204,21 @@ class Epochs:
 
     def _asked_stream(self, purpose: str, number: int) -> KeyedStream:
         return self._streams.derive_asked(f"epochs/{purpose}", str(number))
+
+
+def unless_refuted(told: Answers, expected: NDArray[np.int64]) -> Answers:
+    """Answer as a fixed hypothesis does where the measurement does not refute it: within `NEAR` standard errors.
+
+    A hypothesis that nothing is learnt to is a good one, and most of its positives are false alarms. The noise of
+    the few fresh answers is far larger than what such a hypothesis errs by. Post-processing: intervals stay.
+
+    Args:
+        told: measured answers with intervals, k of them.
+        expected: int64[k], what the hypothesis answers, in units of 2^-40.
+    """
+    near = (np.abs(expected - told.values) <= NEAR * told.standard_errors) & (expected >= told.lows)
+    near &= expected <= told.highs
+    return with_answers(told, near, moved_into(told, expected, AnswerMethod.FITTED)[near])
 
 
 def pulls(gaps: NDArray[np.int64], guard: int) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import PrivacyEvent
 from equipoise.errors import BudgetExhausted
-from equipoise.model.rounds import MechanismPlan
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.box_terms import EXACT
 from equipoise.records.codec import FRACTION, canonical_object, key
 from equipoise_server.mechanisms.answers import MAX_PARTS
@@ -22,9 +22,11 @@ from equipoise_server.mechanisms.calibration import (
 )
 from equipoise_server.mechanisms.checking import check_enumerable, check_no_options, check_setting
 from equipoise_server.mechanisms.expected_error import (
+    cells_of_a_table,
+    covered_by_predicate,
     gaussian_mean,
     mean_over_queries,
-    summed_cells,
+    mixed_error,
 )
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
@@ -73,7 +75,14 @@ def plan_histogram(name: str, setting: PublicParameters) -> MechanismPlan:
 def expected(law: NoiseDistribution, setting: PublicParameters) -> float:
     """Return the mean error of sums of cells, as a fraction of the records: that of a Gaussian sum."""
     variance, size = float(law.variance) / setting.records**2, setting.universe_size
-    return mean_over_queries(setting, lambda share: min(1.0, gaussian_mean(variance * summed_cells(share, size))))
+
+    def of_sum(covered: float) -> float:
+        return min(1.0, gaussian_mean(variance * covered * (1 - covered / size)))
+
+    def of_share(share: Share) -> float:
+        return mixed_error(share, of_sum(covered_by_predicate(share, size)), of_sum(size / cells_of_a_table(share)))
+
+    return mean_over_queries(setting, of_share)
 
 
 def promise_of(

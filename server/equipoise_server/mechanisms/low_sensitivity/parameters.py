@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from fractions import Fraction
@@ -14,13 +15,14 @@ from equipoise_server.mechanisms.epochs.cost import Session
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters
 from equipoise_server.mechanisms.epochs.prior_plan import PriorEpochParameters
 from equipoise_server.mechanisms.epochs.session_plan import statements_asked
-from equipoise_server.mechanisms.expected_error import noisy_answers_error
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.low_sensitivity.database_question import rounding, scale_for
 from equipoise_server.mechanisms.online.interface import session_length
 from equipoise_server.mechanisms.parameters import Parameters, read_either
 from equipoise_server.mechanisms.prior.forecast import expected_of_session
 
+# The mean of a standard Gaussian number's size where that is above 3, and 0 elsewhere: 2 phi(3).
+EXCESS = 0.008864
 _FRACTION = re.compile(r"[0-9]{1,15}(\.[0-9]{1,30}|/[1-9][0-9]{0,14})?")
 
 
@@ -69,13 +71,14 @@ def expected_error(setting: PublicParameters, session: Session, parameters: Prio
     """Return the mean error that is expected of a session from a prior, on the scale of the answers.
 
     Statistics are expected to err as predicates do. One record in a window moves a quantile by far more than a
-    fraction, so a false alarm costs much: its answer has the noise of the largest Delta.
+    fraction, so a fresh answer has the noise of the largest Delta. Of a false alarm that noise is told only where
+    it is so large that it refutes the prior (`epochs.unless_refuted`).
     """
     prior_error, epochs = expected_of_session(parameters.prior, setting), parameters.epochs
     alarms = epochs.test_noise.tail(epochs.threshold) / 2 if epochs.threshold > 0 else 1.0
     part = min(alarms, epochs.cap / session.statements)
-    fresh_error = noisy_answers_error(epochs.answer_noise(1), epochs.scale.units)
-    return (1 - part) * prior_error + part * fresh_error
+    deviation = math.sqrt(float(epochs.answer_noise(1).variance)) / epochs.scale.units
+    return prior_error + part * deviation * EXCESS
 
 
 def declared_sensitivity(setting: PublicParameters) -> Fraction:

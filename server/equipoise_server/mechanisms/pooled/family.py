@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from equipoise.errors import InvalidArgument
@@ -77,3 +77,11 @@ class Family:
 def table_cells(sizes: tuple[int, ...], axes: Axes) -> int:
     """Return the number of cells of the table over these attributes; 1 for none."""
     return math.prod(sizes[axis] for axis in axes)
+
+
+def asked_sets(family: Family, ways: int) -> Sequence[Axes]:
+    """Return the sets of so many attributes as a share's statements may be about; the largest, where none has.
+
+    `ways`: as the share declares it; 0 where it does not.
+    """
+    return [axes for axes in family.sets if len(axes) == ways] or family.largest

@@ -13,6 +13,7 @@ from equipoise.queries.marginal_tables import Axes
 from equipoise.records.codec import COUNT, FRACTION, REAL, canonical_object, codec_of, key, optional
 from equipoise_server.mechanisms.budget_rounding import usable_rho, with_samplers
 from equipoise_server.mechanisms.checking import check_setting
+from equipoise_server.mechanisms.choice import NEAR
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.parameters import Parameters
@@ -152,7 +153,8 @@ def measured_by(
 ) -> tuple[float, ResidualNoise | None]:
     """Return the expected error and the noise of residuals where these are expected to err less than tables.
 
-    An option may force either.
+    Or nearly as little, by the rule of `auto`: no vote decides residuals, so they cost the analysts nothing. An
+    option may force either.
     """
     tables = tables_expected_error(setting, family, Fraction(rho, RHO_UNIT))
     if options.residuals is False or not family.sets:
@@ -160,7 +162,7 @@ def measured_by(
     # One unit of 10^-12 is left for rounding the charge up.
     noise = plan_residuals(setting, family, Fraction(rho - 1, RHO_UNIT))
     expected = residuals_expected_error(setting, noise, family)
-    return (expected, noise) if options.residuals or expected < tables else (tables, None)
+    return (expected, noise) if options.residuals or expected <= tables * (1 + NEAR) else (tables, None)
 
 
 def data_parts(parameters: PooledParameters, setting: PublicParameters) -> list[PrivacyEvent]:

@@ -15,18 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.accounting.residuals import axis_levels
+from equipoise.model.rounds import Share
 from equipoise.queries.marginal_tables import Axes
 from equipoise_server.mechanisms.expected_error import (
+    FIT_ERROR,
     UNIFORM,
     at_most,
     gaussian_mean,
     holds_conditions,
     mean_over_queries,
     mixed_error,
+    part_of_dense,
     residual_fit_part,
 )
 from equipoise_server.mechanisms.interface import PublicParameters
-from equipoise_server.mechanisms.pooled.family import Family, table_cells
+from equipoise_server.mechanisms.pooled.family import Family, asked_sets, table_cells
 from equipoise_server.mechanisms.pooled.measured import reach
 from equipoise_server.mechanisms.residuals.allocation import least_summed
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
@@ -38,7 +41,7 @@ from equipoise_server.mechanisms.residuals.variances import (
 )
 
 MAX_RESIDUALS = 1 << 14  # with levels: each has a number in the plan
-CONDITION_PART = 0.85  # of the estimate's error that the fit leaves of conditions, measured on Adult
+CONDITION_PART = 0.95  # of the error of a condition's estimate, which the fit leaves
 
 
 def plan_residuals(setting: PublicParameters, family: Family, rho: Fraction) -> ResidualNoise:
@@ -83,17 +86,34 @@ def residuals_expected_error(setting: PublicParameters, noise: ResidualNoise, fa
 
     Conditions count as if a table of two attributes told them.
     """
-    cells = [table_cells(family.sizes, axes) for axes in family.largest]
-    means = [_mean(cell_variances(noise, axes)) for axes in family.largest]
-    every = sum(cells)
-    total = math.fsum(each * math.sqrt(mean) for each, mean in zip(cells, means, strict=True))
-    deviation = total / max(1, every) / setting.records
-    left = residual_fit_part(deviation, every / max(1, len(cells)))
-    cell = gaussian_mean(deviation**2) * left
+    cells = {
+        ways: _cell_error(setting.records, noise, asked_sets(family, ways))
+        for ways in {share.ways for share in setting.shares}
+    }
     pairs: list[Axes] = [axes for axes in family.sets if len(axes) == 2]
     box = _box_error(noise, pairs or family.largest) / setting.records
-    condition = at_most(CONDITION_PART * box, UNIFORM)
-    return mean_over_queries(setting, lambda share: min(1.0, mixed_error(share, condition, cell)))
+
+    def of_share(share: Share) -> float:
+        dense = CONDITION_PART * box * part_of_dense(share, setting.universe_size)
+        return min(1.0, mixed_error(share, math.hypot(at_most(dense, UNIFORM), FIT_ERROR), cells[share.ways]))
+
+    return mean_over_queries(setting, of_share)
+
+
+def _cell_error(records: int, noise: ResidualNoise, sets: Sequence[Axes]) -> float:
+    """Return the mean error of the cells of these sets' tables, as a fraction of the records.
+
+    Args:
+        records: `n`.
+        noise: of the residuals.
+        sets: of the family, measured by these residuals.
+    """
+    sizes = [table_cells(noise.sizes, axes) for axes in sets]
+    means = [_mean(cell_variances(noise, axes)) for axes in sets]
+    every = sum(sizes)
+    total = math.fsum(each * math.sqrt(mean) for each, mean in zip(sizes, means, strict=True))
+    deviation = total / max(1, every) / records
+    return gaussian_mean(deviation**2) * residual_fit_part(deviation, every / max(1, len(sizes)))
 
 
 def _box_error(noise: ResidualNoise, sets: Sequence[Axes]) -> float:

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 from equipoise.errors import BudgetExhausted
+from equipoise.model.rounds import Share
 from equipoise.queries.marginal_tables import Axes
 from equipoise_server.mechanisms.expected_error import (
     COVERED,
+    FIT_ERROR,
     UNIFORM,
     at_most,
     fitted_part,
     gaussian_mean,
     mean_over_queries,
     mixed_error,
+    part_of_dense,
 )
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, GaussianNoise
-from equipoise_server.mechanisms.pooled.family import Family, table_cells
+from equipoise_server.mechanisms.pooled.family import Family, asked_sets, table_cells
 from equipoise_server.mechanisms.pooled.measured import estimated_variance, reach
 
-# Of what `fitted_part` says, of tables of c cells: CELL_PART c^CELLS_POWER; from Adult (2,000 to 2,000,000 records)
-# and from binary attributes.
+# Of what `fitted_part` says, of tables of c cells: CELL_PART c^CELLS_POWER.
 CELL_PART, CELLS_POWER = 1.2, -0.075
-PREDICATE_PART = 0.5  # of the direct estimate's error that the fit to all tables leaves, measured on Adult
+# Of the error of a predicate's estimate, what the fit to all tables leaves; less in the largest tables, of which a
+# fit reads more than the estimate does.
+PREDICATE_PART, LARGEST_PART = 0.52, 0.29
+PAIR = 2  # attributes of a statement, where the share does not declare them
 
 
 def tables_expected_error(setting: PublicParameters, family: Family, rho: Fraction) -> float:
@@ -33,22 +39,47 @@ def tables_expected_error(setting: PublicParameters, family: Family, rho: Fracti
         return 0.0
     variance = float(GaussianNoise.within(rho / len(family.largest)).variance * MAX_MOVED)
     measured = [(axes, variance) for axes in family.largest]
-    pairs: list[Axes] = [axes for axes in family.sets if len(axes) == 2]
-    boxes = [
+    cells = {
+        ways: _cell_error(setting.records, family, measured, asked_sets(family, ways))
+        for ways in {share.ways for share in setting.shares}
+    }
+
+    def of_share(share: Share) -> float:
+        asked = asked_sets(family, share.ways or PAIR)
+        part = PREDICATE_PART if asked is not family.largest else LARGEST_PART
+        dense = part * _dense_error(family, measured, asked) / setting.records
+        fitted = at_most(dense * part_of_dense(share, setting.universe_size), UNIFORM)
+        return min(1.0, mixed_error(share, math.hypot(fitted, FIT_ERROR), cells[share.ways]))
+
+    return mean_over_queries(setting, of_share)
+
+
+def _dense_error(family: Family, measured: Sequence[tuple[Axes, float]], sets: Sequence[Axes]) -> float:
+    """Return the mean error of the estimates of a quarter of these sets' cells, in records."""
+    errors = [
         gaussian_mean(COVERED * (1 - COVERED) * cells * estimated_variance(family.sizes, axes, measured))
-        for axes in pairs or family.largest
+        for axes in sets
         for cells in (table_cells(family.sizes, axes),)
     ]
-    predicate = at_most(PREDICATE_PART * sum(boxes) / len(boxes) / setting.records, UNIFORM)
-    deviation = math.sqrt(variance) / setting.records
-    cells = sum(table_cells(family.sizes, axes) for axes in family.largest)
-    cell = (
-        CELL_PART
-        * math.pow(cells / len(family.largest), CELLS_POWER)
-        * gaussian_mean(deviation**2)
-        * fitted_part(deviation, len(family.largest), cells)
-    )
-    return mean_over_queries(setting, lambda share: min(1.0, mixed_error(share, predicate, cell)))
+    return math.fsum(errors) / len(errors)
+
+
+def _cell_error(
+    records: int, family: Family, measured: Sequence[tuple[Axes, float]], sets: Sequence[Axes]
+) -> float:
+    """Return the mean error of the cells of these sets' tables, as a fraction of the records.
+
+    Args:
+        records: `n`.
+        family: which tables there are.
+        measured: the largest of them, and the variance of the noise on each.
+        sets: of the family.
+    """
+    variances = [estimated_variance(family.sizes, axes, measured) for axes in sets]
+    deviation = math.sqrt(math.fsum(variances) / len(variances)) / records
+    cells = sum(table_cells(family.sizes, axes) for axes in sets)
+    fitted = fitted_part(deviation, len(sets), cells)
+    return CELL_PART * math.pow(cells / len(sets), CELLS_POWER) * gaussian_mean(deviation**2) * fitted
 
 
 def tables_half_width(family: Family, least_rho: Fraction, chance: float, summed: float) -> float:

@@ -1,12 +1,13 @@
 """What a prior is expected to err by, from public facts alone. No promise rests on it.
 
-Two parts: what the noise leaves, and what pairs of attributes do not tell of the data. A standing measurement may
-hold some pairs only; of the others it tells both attributes alone, or less. The first follows the
-standard deviation of a dense predicate on two attributes, which the measurement's noise has exactly. The constants
-are of seven attributes of Adult (n = 2,000, 48,842 and 2,000,000) and of 16 binary attributes with dependence of
-every order (n = 21,574), with epsilon 0.1, 1 and 10: there the mean errors of conjunctions of two, three and seven
-conditions and of the cells of triples are within a factor of 2.5 of it, but where the noise is so small that pairs
-alone would be exact.
+Three parts: what the noise leaves, what pairs of attributes do not tell of the data, and what the floor under every
+record's weight adds. A standing measurement may hold some pairs only; of the others it tells both attributes alone,
+or less. The first follows the standard deviation of a dense predicate on two attributes, which the measurement's
+noise has exactly. The second is 0 where shares declare that statements are about two attributes at most.
+
+`benchmarks/expectations.py` measures how well this predicts, on tables that judge no choice. On conjunctions of two
+and on tables of pairs what was measured is 0.4 to 2.4 times what was expected. The second part nobody knows: it was
+0.1 to 3.4 times what was expected on larger tables, and up to 9 times where no table tells of another.
 """
 
 from __future__ import annotations
@@ -20,18 +21,26 @@ from equipoise.model.rounds import Share
 from equipoise_server.mechanisms.expected_error import (
     UNIFORM,
     at_most,
+    cells_of_a_table,
     gaussian_mean,
     mean_over_queries,
+    mixed_error,
     only_predicates,
+    part_of_dense,
 )
 from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.prior.distribution import MIN_PART
 from equipoise_server.mechanisms.prior.plan import PriorParameters
 from equipoise_server.mechanisms.residuals.variances import product_variances
 
-FITTED_PART = 0.9  # of the noise that a predicate has in the measured tables, which the fit leaves
+FITTED_PART = 1.0  # of the noise that a predicate has in the measured tables, which the fit leaves
 INDEPENDENT = 0.018  # of predicates on Adult, where the measurement holds single attributes alone
 UNMEASURED = 6e-4  # of predicates, by what tables of pairs do not hold
 COVERED = 0.25  # of the universe: a dense predicate on two attributes
+# What the floor under every record's weight adds, where most records that can exist do not: of predicates, and of
+# tables in mean cells.
+FLOORED, FLOORED_OF_CELL = MIN_PART / 6, 0.7 * MIN_PART
+PAIR = 2  # attributes
 CELL_PART, UNMEASURED_OF_CELL, UNIFORM_OF_CELL = 1.1, 0.04, 1.4  # of tables, the last two in mean cells
 MAX_ERROR_FACTOR = 1.25  # times `sqrt(2 log 2k)` mean errors: the largest of k
 
@@ -60,12 +69,24 @@ def expected_largest(parameters: PriorParameters, setting: PublicParameters) -> 
 
 
 def _mean_of(parameters: PriorParameters, noise: float, share: Share, most: float) -> float:
+    """Return the mean error of a share's answers: conditions count as predicates, all else as cells of tables.
+
+    Nothing is unmeasured of statements that are about two attributes at most (`Share.ways`).
+    """
+    unmeasured = 0.0 if 0 < share.ways <= PAIR else 1.0
+    dense = noise * part_of_dense(share, math.prod(parameters.noise.sizes))
+    predicate = over_all_pairs(parameters, of_predicates(dense, unmeasured * UNMEASURED), UNIFORM)
     if only_predicates(share):
-        return over_all_pairs(parameters, of_predicates(noise), UNIFORM)
-    cells = share.queries / share.statements
+        return predicate
+    cells = cells_of_a_table(share)
     left = CELL_PART * noise * math.sqrt(1 / (COVERED * cells))
-    measured_error = math.hypot(at_most(left, UNIFORM_OF_CELL / cells), min(most, UNMEASURED_OF_CELL / cells))
-    return over_all_pairs(parameters, measured_error, UNIFORM_OF_CELL / cells)
+    measured_error = math.hypot(
+        at_most(left, UNIFORM_OF_CELL / cells),
+        unmeasured * min(most, UNMEASURED_OF_CELL / cells),
+        FLOORED_OF_CELL / cells,
+    )
+    cell = over_all_pairs(parameters, measured_error, UNIFORM_OF_CELL / cells)
+    return mixed_error(share, predicate, cell)
 
 
 def over_all_pairs(parameters: PriorParameters, measured_error: float, uniform: float) -> float:
@@ -86,9 +107,14 @@ def over_all_pairs(parameters: PriorParameters, measured_error: float, uniform: 
     return (measured * measured_error + single * independent + rest) / len(pairs)
 
 
-def of_predicates(noise: float) -> float:
-    """Return the mean error of predicates whose answers in the measured tables err by `noise` in the mean."""
-    return math.hypot(at_most(FITTED_PART * noise, UNIFORM), UNMEASURED)
+def of_predicates(noise: float, unmeasured: float = UNMEASURED) -> float:
+    """Return the mean error of predicates.
+
+    Args:
+        noise: what their answers in the measured tables err by in the mean, as a fraction of the records.
+        unmeasured: what they err by where the tables are known exactly.
+    """
+    return math.hypot(at_most(FITTED_PART * noise, UNIFORM), unmeasured, FLOORED)
 
 
 def dense_variance(parameters: PriorParameters) -> float:

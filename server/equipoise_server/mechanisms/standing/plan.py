@@ -16,7 +16,7 @@ from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.marginal_tables import Axes
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key
 from equipoise_server.mechanisms.checking import check_setting
-from equipoise_server.mechanisms.expected_error import COVERED, gaussian_mean, mean_over_queries, only_predicates
+from equipoise_server.mechanisms.expected_error import COVERED, gaussian_mean, mean_over_queries, mixed_error
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.parameters import Parameters
@@ -111,13 +111,14 @@ def expected_error(noise: ResidualNoise, setting: PublicParameters) -> float:
     """Return the mean error over all declared queries as the noise alone makes it, as a fraction of the records.
 
     Tables count with the mean over the cells of the largest tables that a share may ask about. A predicate counts
-    with the mean over these tables of one that covers a quarter of the table's cells, drawn at random.
+    with the mean over these tables of one that covers a quarter of the table's cells, drawn at random, and so does
+    every condition of a share that must hold some.
     """
     tables = {share.ways: _asked(noise, share) for share in setting.shares}
     cells = {ways: cell_error(noise, asked) / setting.records for ways, asked in tables.items()}
     predicates = {ways: predicate_error(noise, asked) / setting.records for ways, asked in tables.items()}
     return mean_over_queries(
-        setting, lambda share: min(1.0, (predicates if only_predicates(share) else cells)[share.ways])
+        setting, lambda share: min(1.0, mixed_error(share, predicates[share.ways], cells[share.ways]))
     )
 
 

@@ -23,10 +23,11 @@ from equipoise.records.record import (
     workload_commitment,
     workload_prefix,
 )
+from equipoise_server.rounds.store.datasets import all_versions, dataset_record, read_dataset
 from equipoise_server.rounds.store.opened_terms import check_life, check_opened, check_registered
 from equipoise_server.rounds.store.recorded_steps import check_digests, check_steps, check_submissions
 from equipoise_server.rounds.store.results import read_measured, read_synopsis
-from equipoise_server.rounds.store.rounds import all_versions, dataset_record, read_dataset, read_round
+from equipoise_server.rounds.store.rounds import read_round
 from equipoise_server.rounds.store.stored_records import damaged, read_record
 from equipoise_server.rounds.store.told_answers import check_answers
 from equipoise_server.storage.tables.round import dataset_versions, datasets, result_chunks, rounds, submissions

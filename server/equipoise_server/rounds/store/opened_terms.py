@@ -13,11 +13,13 @@ from sqlalchemy import Connection, select
 
 from equipoise.model.rounds import MechanismPlan
 from equipoise.model.times import to_microseconds
-from equipoise.records.items import DataItem, DatasetItem, DeletionItem, PlanItem, RetirementItem, RoundItem
+from equipoise.records.dataset_items import DataItem, DatasetItem, DeletionItem, RetirementItem
+from equipoise.records.items import PlanItem, RoundItem
 from equipoise.records.public_facts import PLAN, TERMS, RecordedTerms
 from equipoise.records.record import Kind
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
-from equipoise_server.rounds.store.rounds import dataset_of, recorded_terms, registered_cap
+from equipoise_server.rounds.store.datasets import dataset_of, registered_cap
+from equipoise_server.rounds.store.rounds import recorded_terms
 from equipoise_server.rounds.store.stored_records import damaged, read_record
 from equipoise_server.storage.tables.transparency import records
 

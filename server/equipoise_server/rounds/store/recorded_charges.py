@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from equipoise.accounting import Cost
 from equipoise.records.item_parts import AccountCharge
 from equipoise_server.ledger import charges
-from equipoise_server.ledger.accounts import analyst_account
+from equipoise_server.ledger.account_names import analyst_account
 from equipoise_server.rounds.records import RoundRecord
 
 

@@ -11,14 +11,13 @@ import json
 from datetime import datetime
 from hashlib import sha256
 
-from sqlalchemy import ColumnElement, Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, select
 
 from equipoise.accounting import Cost
 from equipoise.errors import DataLoss
 from equipoise.model.rounds import RoundState, Share
 from equipoise.model.synopsis import record_bytes
 from equipoise.model.times import to_microseconds
-from equipoise.queries.schema import Schema
 from equipoise.records.item_parts import (
     NOTHING_CHARGED,
     RecordedSession,
@@ -30,15 +29,11 @@ from equipoise.records.items import (
     AbortItem,
     AccessItem,
     ChargeItem,
-    DataItem,
-    DatasetItem,
-    DeletionItem,
     DestructionItem,
     PlanItem,
     ReleaseItem,
     ReservationItem,
     ResultItem,
-    RetirementItem,
     RoundItem,
     SealItem,
     SettlementItem,
@@ -50,23 +45,16 @@ from equipoise.records.promises import Promise, promise_of
 from equipoise.records.record import Audience, Item, Kind, synopsis_digest, workload_commitment
 from equipoise.records.record_layouts import make_item, read_item
 from equipoise_server.ledger import charges
-from equipoise_server.rounds.records import DatasetRecord, RoundRecord
+from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.rounds.store.dataset_records import registered_digest
+from equipoise_server.rounds.store.datasets import dataset_of
 from equipoise_server.rounds.store.recorded_charges import charges_by_analyst, charges_of_round
 from equipoise_server.rounds.store.results import read_measured, read_stream_digests, read_synopsis
-from equipoise_server.rounds.store.rounds import read_audit_nonce, recorded_terms, registered_cap
+from equipoise_server.rounds.store.rounds import read_audit_nonce, recorded_terms
 from equipoise_server.rounds.terms.checks import adds
 from equipoise_server.storage.tables.round import datasets, submissions
 from equipoise_server.storage.tables.transparency import record_items, records
 from equipoise_server.transparency.record_writer import find_root, journal_head, record, record_root
-
-# What auditors see of every dataset's table, which is written once for each version, in their order.
-_TABLES = (
-    select(records.c.dataset, record_items.c.content)
-    .join(record_items, records.c.position == record_items.c.record)
-    .where(records.c.kind == Kind.DATASET_REGISTERED.value)
-    .where(record_items.c.audience == Audience.AUDITOR.value)
-    .order_by(records.c.position)
-)
 
 # What everybody in a round may see of its opening.
 _OPENINGS = (
@@ -75,55 +63,6 @@ _OPENINGS = (
     .where(records.c.round_id == bindparam("round"), records.c.kind == Kind.ROUND_OPENED.value)
     .where(record_items.c.audience == Audience.ROUND.value)
 )
-
-
-def dataset_registered(
-    connection: Connection, dataset: DatasetRecord, people: str, digest: bytes, now: datetime
-) -> None:
-    """Record a version of a dataset: its public facts, and for auditors the table's digest and who pays for it.
-
-    `people`: the operator's answer to the question of whose people the table holds; of a later version, those of
-    the dataset. Only the first version of new people has given an account its caps.
-    """
-    schema = json.loads(dataset.schema.to_json())
-    created, head = to_microseconds(dataset.create_time), journal_head(connection)
-    public = DatasetItem(dataset.name, dataset.version, schema, dataset.records, dataset.persons, created)
-    cap, order = registered_cap(connection, dataset)
-    person = dataset.person or None
-    private = DataItem(dataset.name, digest, people, dataset.account, cap, order, person, head)
-    items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
-    record(connection, Kind.DATASET_REGISTERED, items, now=now, dataset=dataset.name)
-
-
-def dataset_retired(connection: Connection, dataset: str, now: datetime) -> None:
-    """Record that a dataset takes no more rounds and no more versions."""
-    items = [make_item(RetirementItem(dataset, to_microseconds(now)), Audience.ROUND)]
-    record(connection, Kind.DATASET_RETIRED, items, now=now, dataset=dataset)
-
-
-def dataset_deleted(connection: Connection, dataset: str, now: datetime) -> None:
-    """Record that the results, the measurements and the seeds of a dataset's rounds were erased."""
-    items = [make_item(DeletionItem(dataset, to_microseconds(now)), Audience.ROUND)]
-    record(connection, Kind.DATASET_DELETED, items, now=now, dataset=dataset)
-
-
-def registered_digest(connection: Connection, dataset: str, version: int) -> bytes:
-    """Return the digest of a version of a dataset's table as it was registered. Raises `DataLoss` without one."""
-    digests = registered_digests(connection, records.c.dataset == dataset).get(dataset, [])
-    if len(digests) < version:
-        raise DataLoss(f"version {version} of the dataset {dataset!a} was registered without a record")
-    return digests[version - 1]
-
-
-def registered_digests(connection: Connection, which: ColumnElement[bool] | None = None) -> dict[str, list[bytes]]:
-    """Return the digests of all versions of tables as they were registered, by the datasets' names.
-
-    `which`: a condition on the records; None for all datasets.
-    """
-    digests: dict[str, list[bytes]] = {}
-    for row in connection.execute(_TABLES if which is None else _TABLES.where(which)):
-        digests.setdefault(row.dataset, []).append(read_item(row.content, DataItem).digest)
-    return digests
 
 
 def round_opened(connection: Connection, opened: RoundRecord, seed_fingerprint: bytes, now: datetime) -> None:
@@ -220,10 +159,7 @@ def _released(connection: Connection, moved: RoundRecord, now: datetime) -> None
     assert moved.release_time is not None
     cells = read_synopsis(connection, moved.id)
     sealed_root = record_root(connection, Kind.ROUND_SEALED, round_id=moved.id)
-    schema = connection.execute(
-        select(datasets.c.schema).where(datasets.c.name == moved.terms.dataset)
-    ).scalar_one()
-    each = record_bytes(Schema.from_json(schema).sizes)
+    each = record_bytes(dataset_of(connection, moved).schema.sizes)
     synopsis = RecordedSynopsis(synopsis_digest(cells), len(cells) // each) if cells else None
     measured = read_measured(connection, moved.id)
     measurement = sha256(measured).digest() if measured else None

@@ -8,7 +8,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import COUNTED_FOR, Budget
 from equipoise.model.rounds import MechanismPlan, Terms
 from equipoise.queries.schema import Schema
-from equipoise_server.ledger.accounts import analyst_account, data_account, holder
+from equipoise_server.ledger.account_names import analyst_account, data_account, holder
 from equipoise_server.ledger.caps import Composition
 from equipoise_server.ledger.charges import Charge
 from equipoise_server.mechanisms.interface import PublicParameters

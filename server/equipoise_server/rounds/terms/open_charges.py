@@ -18,7 +18,8 @@ from sqlalchemy import Connection, select
 from equipoise.accounting import Cost
 from equipoise.model.accounts import COUNTED_FOR
 from equipoise.model.rounds import RoundState
-from equipoise_server.ledger.accounts import Account, holder
+from equipoise_server.ledger.account_names import holder
+from equipoise_server.ledger.accounts import Account
 from equipoise_server.rounds.store.rounds import IS_SESSION, plan_from_json, unit_from_json
 from equipoise_server.rounds.terms.checks import charge_on
 from equipoise_server.storage.tables.round import datasets, rounds, shares

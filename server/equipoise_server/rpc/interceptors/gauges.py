@@ -15,7 +15,8 @@ from sqlalchemy import func, select
 from equipoise.errors import EquipoiseError
 from equipoise.model.rounds import RoundState
 from equipoise_server.clock import Clock
-from equipoise_server.ledger.accounts import account, data_account, free_part
+from equipoise_server.ledger.account_names import data_account
+from equipoise_server.ledger.accounts import account, free_part
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables.round import datasets, rounds
 

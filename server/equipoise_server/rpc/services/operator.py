@@ -10,25 +10,17 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.identities import Caller, Role
 from equipoise.model.rounds import RoundState
 from equipoise.v1 import operator_pb2, types_pb2
-from equipoise.wire import workloads
 from equipoise.wire.accounts import account_to_message, budget_from_message, journal_entry_to_message
-from equipoise.wire.datasets import (
-    charge_to_message,
-    dataset_to_message,
-    history_to_message,
-    standing_to_message,
-)
+from equipoise.wire.datasets import charge_to_message, dataset_to_message, history_to_message, standing_to_message
 from equipoise.wire.identities import analyst_to_message
-from equipoise.wire.persons import PERSONS
 from equipoise.wire.rounds import plan_choice_to_message, round_detail_to_message
 from equipoise.wire.terms import terms_from_message
 from equipoise_server.identity.admission import Admission
 from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.rounds.dataset_endings import delete_dataset, retire_dataset
-from equipoise_server.rounds.dataset_versions import update_dataset
-from equipoise_server.rounds.new_datasets import AccountingMethod
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.services import RoundServices
+from equipoise_server.rpc.services.dataset_requests import registered, updated
 from equipoise_server.rpc.services.watch import watch
 from equipoise_server.rpc.shown_rounds import shown_choice, shown_to_operator
 from equipoise_server.rpc.threads import Threads
@@ -53,30 +45,14 @@ class OperatorMethods:
         self, caller: Caller, request: operator_pb2.RegisterDatasetRequest
     ) -> operator_pb2.RegisterDatasetResponse:
         """Registers a table that lies in the data directory and opens its budget accounts."""
-        record = self.rounds.datasets.register(
-            request.name,
-            request.source,
-            workloads.schema_from_message(request.schema),
-            budget_from_message(request.data_cap, "data_cap") if request.HasField("data_cap") else None,
-            budget_from_message(request.analyst_cap, "analyst_cap") if request.HasField("analyst_cap") else None,
-            request.request_id,
-            caller.name,
-            AccountingMethod(request.data_order, request.analyst_order),
-            people=request.people,
-            new_budgets=request.new_budgets,
-            person=request.person,
-            persons=PERSONS.read(request.persons, "persons"),
-        )
+        record = registered(self.rounds.datasets, request, caller)
         return operator_pb2.RegisterDatasetResponse(dataset=dataset_to_message(record))
 
     def update_dataset(
         self, caller: Caller, request: operator_pb2.UpdateDatasetRequest
     ) -> operator_pb2.UpdateDatasetResponse:
         """Registers another version of a dataset."""
-        schema = workloads.schema_from_message(request.schema) if request.HasField("schema") else None
-        record = update_dataset(
-            self.rounds.datasets, request.name, request.source, schema, request.request_id, caller.name
-        )
+        record = updated(self.rounds.datasets, request, caller)
         return operator_pb2.UpdateDatasetResponse(dataset=dataset_to_message(record))
 
     def retire_dataset(

@@ -17,8 +17,8 @@ from equipoise.model.synopsis import Synopsis, SynopsisPart, record_bytes
 from equipoise.v1 import analyst_pb2
 from equipoise.wire.synopsis import synopsis_part_to_message
 from equipoise_server.rounds.analyst_views import AnalystViews
-from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.rounds.store.committed_content import check_synopsis
+from equipoise_server.rounds.store.datasets import dataset_of
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables.round import rounds, synopses
 
@@ -31,7 +31,6 @@ class Synopses:
     """The synopses of the released rounds of one store."""
 
     views: AnalystViews
-    datasets: Datasets
     store: Store
 
     def pages(
@@ -53,10 +52,13 @@ class Synopses:
             raise WrongState(
                 "the round has no synopsis that can be read now: it is not released yet, or there is none"
             )
-        schema = self.datasets.get(record.terms.dataset).schema
-        total = self._length(round_id) // record_bytes(schema.sizes)
+        stored_bytes = self._length(round_id)
         with self.store.read() as connection:
+            # The records are of the version that the round was about, whichever came after it.
+            sizes = dataset_of(connection, record).schema.sizes
             check_synopsis(connection, round_id)
+        each = record_bytes(sizes)
+        total = stored_bytes // each
         if not total:
             raise WrongState(f"the round has no synopsis: the mechanism {record.plan.mechanism} makes none")
         if not 0 <= after_records <= total:
@@ -64,9 +66,7 @@ class Synopses:
         for first in range(after_records, total, RECORDS_AT_ONCE):
             # Nothing stays open between parts, so a reader that stops reading costs the memory of one part only.
             read = min(RECORDS_AT_ONCE, total - first)
-            synopsis = Synopsis.from_bytes(
-                self._stored(round_id, first, read, record_bytes(schema.sizes)), schema.sizes
-            )
+            synopsis = Synopsis.from_bytes(self._stored(round_id, first, read, each), sizes)
             for start in range(0, read, RECORDS_A_MESSAGE):
                 yield synopsis_part_to_message(SynopsisPart(synopsis.part(start, start + RECORDS_A_MESSAGE), total))
 

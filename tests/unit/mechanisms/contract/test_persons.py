@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -20,6 +21,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.budget_rounding import SAMPLERS
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.persons import person_events, planned_starts, record_budget
 from equipoise_server.mechanisms.planner import compare, without_choice
@@ -109,6 +111,16 @@ def test_threshold_tests_of_persons_are_those_of_larger_epsilons() -> None:
     (alone,) = person_events([part], 1, 1.0)
     assert isinstance(alone, ThresholdTests)
     assert 2.5 < person.epsilon / alone.epsilon < 3.5
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 1.3])
+def test_the_truncation_of_a_person_s_samplers_is_charged_for_both_runs(epsilon: float) -> None:
+    """Laws within tau of ideal ones that satisfy epsilon satisfy it at delta tau (1 + e^epsilon) more."""
+    slack = ApproximateDpEvent(SAMPLERS, Fraction(0), Fraction(2, 10**9))
+    step = PureDpEvent("answers", Fraction(epsilon) / 4, 1)
+    charged = person_events([step, slack], 4, 0.1)[-1]
+    assert isinstance(charged, ApproximateDpEvent)
+    assert charged.delta >= Fraction(1, 10**9) * Fraction(1 + math.exp(epsilon))
 
 
 def test_what_is_not_proven_of_persons_is_refused() -> None:

@@ -171,7 +171,9 @@ def test_what_was_not_planned_for_is_refused(name: str, unit: str) -> None:
     roomy = replace(
         setting, shares=tuple(replace(s, queries=40) if s.analyst == "cyd" else s for s in setting.shares)
     )
+    narrow = replace(setting, shares=tuple(replace(share, ways=1) for share in setting.shares))
     for changed, histogram, workloads, problem in (
+        (narrow, given.histogram, given.workloads, "share"),
         (setting, given.histogram + 1, given.workloads, "table"),
         (setting, given.histogram[:-1], given.workloads, "table"),
         (setting, given.histogram, {**given.workloads, "cyd": larger}, "share"),

@@ -194,7 +194,26 @@ def test_answers_err_by_less_than_among_candidates() -> None:
         values = np.array([int(each.values[0]) for each in played(public, asked)]) / 2.0**40
         errors[prior] = np.abs(values - truths(asked))
     assert errors["own"].mean() < 0.5 * errors["none"].mean(), errors
+    assert errors["own"].max() < 0.5 * errors["none"].max(), errors
     assert MECHANISM.plan(starting("own")).expected_error < MECHANISM.plan(setting(RECORDS, 60)).expected_error
+
+
+def test_a_fresh_answer_is_the_prior_s_unless_it_refutes_it_and_its_interval_stays() -> None:
+    """The threshold is no error at all: about half of what the measurement does not tell are false alarms."""
+    public, asked = starting("own", threshold=0, target=60), [*STATEMENTS] * 10
+    fresh = (AnswerMethod.FITTED, AnswerMethod.GAUSSIAN)
+    afresh = [each for each in played(public, asked) if each.methods[0] in fresh]
+    assert len(afresh) > 10
+    deviation = int(max(each.standard_errors[0] for each in afresh))
+    kept = [each for each in afresh if each.methods[0] == AnswerMethod.FITTED]
+    assert len(kept) > 0.9 * len(afresh)
+    assert all(each.standard_errors[0] == deviation for each in kept)
+    for each in afresh:
+        middle = (int(each.lows[0]) + int(each.highs[0])) // 2
+        far = abs(int(each.values[0]) - middle) > 3 * deviation
+        assert not far or each.methods[0] == AnswerMethod.GAUSSIAN
+    # The same statement has the same answer each time, as it is the prior's.
+    assert len({int(each.values[0]) for each in kept}) <= len(STATEMENTS)
 
 
 def test_a_session_that_is_started_again_measures_the_same() -> None:

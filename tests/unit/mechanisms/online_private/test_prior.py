@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from equipoise.accounting import DELTA_UNIT, ZcdpEvent, charge_of, events_from_json
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.results import Answers
+from equipoise.model.results import AnswerMethod, Answers
 from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.predicates import AllOf, Among
 from equipoise.queries.schema import Attribute, Schema
@@ -24,6 +24,8 @@ from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import CompiledStatement, compile_single
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.answers import answers_within
+from equipoise_server.mechanisms.epochs.epochs import unless_refuted
 from equipoise_server.mechanisms.epochs.prior_plan import PriorEpochParameters
 from equipoise_server.mechanisms.expected_error import stated
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -165,6 +167,19 @@ def test_truths_lie_in_their_intervals_and_few_are_answered_afresh(strength: flo
     assert (methods.count(GAUSSIAN) > parameters.cap / 2) is (strength > 0)
     assert methods[-1] == MEASURED
     assert (UNCERTIFIED in methods) is (strength > 0)
+
+
+def test_a_fresh_answer_is_the_prior_s_up_to_three_standard_errors_and_keeps_its_interval() -> None:
+    measured = answers_within(np.full(5, 10_000), AnswerMethod.GAUSSIAN, 6_000, 1_000)
+    answers = unless_refuted(measured, np.array([7_000, 6_999, 13_000, 13_001, 10_000]))
+    assert answers.values.tolist() == [7_000, 10_000, 13_000, 10_000, 10_000]
+    fitted = AnswerMethod.FITTED
+    assert answers.methods.tolist() == [fitted, GAUSSIAN, fitted, GAUSSIAN, fitted]
+    for name in ("lows", "highs", "standard_errors"):
+        np.testing.assert_array_equal(getattr(answers, name), getattr(measured, name))
+    # Whatever its standard errors: none is told that lies outside of the interval.
+    cut = answers_within(np.full(1, -500), AnswerMethod.GAUSSIAN, 600, 1_000)
+    assert unless_refuted(cut, np.array([101])).values.tolist() == [-500]
 
 
 def test_a_session_that_is_started_again_measures_the_same() -> None:
