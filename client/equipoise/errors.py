@@ -188,7 +188,12 @@ BY_REASON: dict[str, type[EquipoiseError]] = {
 
 
 def from_reason(reason: str, message: str) -> EquipoiseError:
-    """Returns the exception for a `reason` sent by a server, with the server's message."""
+    """Returns the exception for a `reason` sent by a server, with the server's message.
+
+    Args:
+        reason: one of `BY_REASON`; any other stands for `InternalError`.
+        message: the server's; for `InvalidArgument` with the field before a colon.
+    """
     kind = BY_REASON.get(reason, InternalError)
     if kind is InvalidArgument:
         field, _, problem = message.partition(": ")

@@ -134,6 +134,12 @@ def add_option(options: dict[str, object], name: str, option: str, value: object
     """Add what an option of its own says of a parameter, unless it is None.
 
     Raises `InvalidArgument` where `--set` says the same.
+
+    Args:
+        options: of the mechanism, by name; one is added.
+        name: of the mechanism's option.
+        option: of the command line, with its dashes.
+        value: what the command line gave.
     """
     if value is None:
         return

@@ -26,6 +26,39 @@ TREE = {
     "tests/test_rounds.py": "close_time = 1\n",
 }
 
+# One function after the other that leaves something out, and some that leave out nothing.
+FUNCTIONS = '''def silent(first: int, second: str) -> None: ...
+
+def half(first: int, second: str) -> None:
+    """Take `first`."""
+
+def in_a_sentence(first: int, second: str) -> None:
+    """Take `first` and `second`."""
+
+def told_by_types(first: Terms, second: Schema) -> None: ...
+def _of_this_module(first: int, second: str) -> None: ...
+
+def renamed(first: int, second: str) -> None:
+    """Take both.
+
+    Args:
+        first: a number.
+        third: a name.
+    """
+
+def raising(first: int) -> None:
+    """Take one.
+
+    Args:
+        first: a number.
+    """
+    raise ValueError("first: is too small")
+'''
+# Of which only the clients' are looked at.
+METHODS = """class Public:
+    def method(self, first: int, second: str) -> None: ...
+"""
+
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
@@ -60,6 +93,25 @@ def test_lines_are_counted_without_generated_code(tree: Path) -> None:
         "client/equipoise 6 lines 2 files",
         "server/equipoise_server 5 lines 3 files",
         "the two packages together 11 lines 5 files",
+    ]
+
+
+def test_functions_say_what_they_take_where_types_do_not() -> None:
+    assert told("undescribed.py") == "0 functions\n"
+
+
+def test_what_a_docstring_leaves_out_is_found(tmp_path: Path) -> None:
+    for folder in ("client/equipoise/clients", "server"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "client" / "equipoise" / "clients" / "client.py").write_text(METHODS, encoding="utf-8")
+    (tmp_path / "server" / "functions.py").write_text(FUNCTIONS + METHODS, encoding="utf-8")
+    assert told("undescribed.py", "--tree", str(tmp_path)).splitlines() == [
+        "client/equipoise/clients/client.py:2 Public.method: does not say what first, second are",
+        "server/functions.py:1 silent: does not say what first, second are",
+        "server/functions.py:3 half: does not say what second are",
+        "server/functions.py:12 renamed: Args: says first, third, the signature first, second",
+        "server/functions.py:20 raising: says nothing of ValueError",
+        "5 functions",
     ]
 
 

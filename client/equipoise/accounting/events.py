@@ -184,6 +184,10 @@ def charge_at(parts: Iterable[PrivacyEvent], order: float) -> Cost:
     the order and both limits were fixed before: Theorem 1 of `docs/privacy-filter.md`, whose core is the
     composition theorem of Feldman & Zrnic 2021 for adaptively chosen Renyi divergences at one order.
 
+    Args:
+        parts: what one mechanism does, one event after the other.
+        order: of the account, above 1.
+
     >>> charge_at([ZcdpEvent("answers", Fraction(1, 100)), PureDpEvent("tests", Fraction(1, 10), 4)], order=5)
     Cost(rho=0, epsilon=0, delta=0, divergence=150000000000)
     """
@@ -193,5 +197,10 @@ def charge_at(parts: Iterable[PrivacyEvent], order: float) -> Cost:
 
 
 def pure_divergence(epsilon: Fraction, order: Fraction) -> Fraction:
-    """Returns what epsilon-DP is at most at a Renyi order: the smaller of epsilon and `order epsilon^2 / 2`."""
+    """Returns what epsilon-DP is at most at a Renyi order: the smaller of epsilon and `order epsilon^2 / 2`.
+
+    Args:
+        epsilon: of the mechanism, at least 0.
+        order: above 1.
+    """
     return min(epsilon, order * pure_rho(epsilon))

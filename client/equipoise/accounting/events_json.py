@@ -22,7 +22,12 @@ _WRITTEN = re.compile(r"[0-9]{1,2000}/[1-9][0-9]{0,1999}", re.ASCII)
 
 
 def events_to_json(mechanism: str, parts: Iterable[PrivacyEvent]) -> str:
-    """Returns canonical JSON with the mechanism's name; fractions are written as `numerator/denominator`."""
+    """Returns canonical JSON with the mechanism's name; fractions are written as `numerator/denominator`.
+
+    Args:
+        mechanism: its name.
+        parts: its events, in order.
+    """
     fields = {"mechanism": mechanism, "events": [_fields(part) for part in parts]}
     return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 

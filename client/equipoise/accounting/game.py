@@ -23,6 +23,13 @@ def rounding_slack(units: int, queries: int) -> float:
     A mixed action's coefficients are computed in doubles with a relative error of at most
     `(units + 64) 2^-51` (table exponentials, exact sums, a few products: the share of the units is to spare) and
     rounded to integers in units of 2^-44, an absolute error of 2^-45 for each query; both for each of the two runs.
+
+    Args:
+        units: statements or analysts that the query player tells apart.
+        queries: of the game.
+
+    Returns:
+        The slack in whole units of payoff.
     """
     relative = (units + 64) * 2.0**-51
     absolute = queries * 2.0 ** -(COEFFICIENT_BITS + 1)

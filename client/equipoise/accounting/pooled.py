@@ -17,6 +17,11 @@ def votes_l1_sensitivity(votes: int, sets: int) -> int:
     most `2 votes`, and at most `sets`. A statement about no set of the family, padding and an absent analyst are
     the zero vector, so they are covered. As every count moves by 0 or 1, the number is both the L1 sensitivity
     of the counts and the square of the L2 one.
+
+    Args:
+        votes: how many sets the unit votes for at most, each at most once: one for a statement; for an analyst its
+            public share of statements.
+        sets: how many sets there are.
     """
     return min(2 * votes, sets)
 

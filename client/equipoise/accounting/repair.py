@@ -11,6 +11,10 @@ from equipoise.accounting.cost import OUTWARD
 def pure_rho(epsilon: Fraction, times: int = 1) -> Fraction:
     """Returns the rho of `times` mechanisms, each `epsilon`-DP (Bun & Steinke 2016, Proposition 1.4).
 
+    Args:
+        epsilon: of one mechanism.
+        times: how many there are.
+
     Example:
         >>> from fractions import Fraction
         >>> from equipoise.accounting.repair import pure_rho
@@ -27,6 +31,10 @@ def sparse_vector_rho(epsilon: Fraction, positives: int) -> Fraction:
     sensitivity 1 is epsilon-DP however many statements are tested (Dwork & Roth 2014, Theorem 3.23); fresh
     threshold noise after each positive makes the whole a composition of `positives` of them. Charged in full
     whether all are used or not. No numeric answer may be taken from the test noise.
+
+    Args:
+        epsilon: of one AboveThreshold.
+        positives: after so many the sparse vector stops.
     """
     return pure_rho(epsilon, positives)
 
@@ -35,6 +43,10 @@ def laplace_rho(epsilon: Fraction, answers: int) -> Fraction:
     """Returns the rho of `answers` statements, each with discrete Laplace noise of scale (L1 sensitivity)/epsilon.
 
     Each is epsilon-DP (Ghosh, Roughgarden, Sundararajan 2012 for the discrete law).
+
+    Args:
+        epsilon: of one statement.
+        answers: how many statements are answered.
     """
     return pure_rho(epsilon, answers)
 
@@ -63,6 +75,10 @@ def exponential_mechanism_rho(epsilon: Fraction, draws: int) -> Fraction:
 
     Between neighbours each exponent moves by at most `epsilon / 2`, so the law has range `epsilon` and costs
     `epsilon^2 / 8` (McSherry & Talwar 2007 for the mechanism, Cesar & Rogers 2021 for the range).
+
+    Args:
+        epsilon: of one selection.
+        draws: how many selections there are.
     """
     return draws * epsilon * epsilon / 8
 
@@ -74,6 +90,10 @@ def analyst_tests_rho(epsilon: Fraction, analysts: int) -> Fraction:
 
     The largest error over any set of queries moves by at most `1/n` when a record is replaced, so one test with
     discrete Laplace noise of scale `1/(n epsilon)` is epsilon-DP. All analysts are tested, so all are charged.
+
+    Args:
+        epsilon: of one analyst's test.
+        analysts: how many are tested.
     """
     return pure_rho(epsilon, analysts)
 

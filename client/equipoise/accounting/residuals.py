@@ -49,12 +49,12 @@ class PairTypes:
 
 
 def axis_levels(size: int, ordered: bool) -> int:
-    """Returns how many levels an axis has above the sum."""
+    """Returns how many levels an axis of `size` categories, `ordered` or not, has above the sum."""
     return (size - 1).bit_length() if ordered else min(1, size - 1)
 
 
 def pair_types(size: int, ordered: bool) -> PairTypes:
-    """Returns the kinds of pairs on one axis; kinds that never cost more than another are left out.
+    """Returns the kinds of pairs on an axis of `size` categories, `ordered` or not, that can cost the most.
 
     In no order there are two: equal, where all three numbers of level 1 are `(m - 1) / m`, and different, where the
     product is `-1 / m`.
@@ -156,7 +156,7 @@ def used_axes(residuals: Iterable[Residual]) -> list[int]:
 
 
 def costs_by_type(types: Mapping[int, PairTypes], weights: Mapping[Residual, float]) -> NDArray[np.float64]:
-    """Returns the cost of every kind of pair: float64, one dimension for each axis of `types`, in order.
+    """Returns each kind of pair's cost at precisions `weights` > 0: float64, one dimension an axis of `types`.
 
     One transform along each axis, in elementwise operations alone, so that every machine gets the same numbers.
     """
@@ -203,7 +203,7 @@ def _distinct(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def diagonal(sizes: Sequence[int], ordered: Sequence[bool], residual: Residual) -> float:
-    """Returns `p_A`: the largest normalised squared norm of what one record contributes to a residual."""
+    """Returns `p_A`: the most that a record adds to a residual on axes of `sizes`, `ordered` or not, squared."""
     return math.prod(1.0 if ordered[axis] else (sizes[axis] - 1) / sizes[axis] for axis, _ in residual)
 
 

@@ -15,7 +15,15 @@ from equipoise.verification.conversion import epsilon_of
 
 
 def check_journal(journal: Sequence[JournalEntry], steps: Sequence[Step]) -> None:
-    """A5: every entry is hashed onto the one before, and what the log commits to are digests of this chain."""
+    """A5: every entry is hashed onto the one before, and what the log commits to are digests of this chain.
+
+    Args:
+        journal: all entries, in order.
+        steps: all steps of the log, in order.
+
+    Raises:
+        VerificationFailed: the chain is broken, or a step commits to another digest.
+    """
     try:
         verify(journal)
     except DataLoss as error:

@@ -54,6 +54,10 @@ def exported(account: str, history: Iterable[JournalEntry]) -> dict[str, Any]:
 
     Raises `NotFound` for an account that was never opened, `DataLoss` for a charge whose parts do not add up to the
     amount that was charged, and for entries that cannot follow one another.
+
+    Args:
+        account: the account's name.
+        history: the journal's entries of that account, in order.
     """
     accounts = Accounts()
     for moment in accounts.moments(history):

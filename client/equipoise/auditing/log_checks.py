@@ -43,7 +43,18 @@ def check_signatures(
 
 
 def log_keys(steps: Iterable[Step], name: str) -> tuple[list[VerifierKey], list[VerifierKey]]:
-    """Every key that ever signed for the log under this name, and those in force; both by its key records."""
+    """Every key that ever signed for the log under this name, and those in force; both by its key records.
+
+    Args:
+        steps: all steps of the log, in order.
+        name: of the log, as its checkpoints are signed.
+
+    Returns:
+        The keys that ever signed, and of these the keys in force, each in the order of their records.
+
+    Raises:
+        VerificationFailed: a key is added that is in force, or retired while it is not.
+    """
     known: list[VerifierKey] = []
     in_force: list[VerifierKey] = []
     for step in steps:

@@ -57,6 +57,10 @@ def check_replays(steps: Iterable[Step], replays: Sequence[ReplayReport]) -> Non
     """Raises `VerificationFailed` for a report that found a difference, or names a record that is not in the log.
 
     A replay with a seed from a file names no reading; then somebody's reading of that seed must be on record.
+
+    Args:
+        steps: all steps of the log.
+        replays: the reports of `equipoise-server audit replay`.
     """
     recorded = {(step.kind, step.root): step for step in steps}
     read = {step.one(AccessItem).round_id for step in recorded.values() if step.kind is Kind.SEED_READ}

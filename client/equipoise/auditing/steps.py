@@ -59,6 +59,10 @@ def open_steps(records: Iterable[RecordOpening], leaves: tuple[bytes, ...]) -> t
     """Returns the step behind each leaf.
 
     Raises `VerificationFailed` naming the first record that is not its leaf's.
+
+    Args:
+        records: the opened records, in the log's order.
+        leaves: every leaf of the log, in order.
     """
     steps: list[Step] = []
     for record in records:

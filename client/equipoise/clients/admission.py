@@ -112,12 +112,21 @@ class AdmissionClient(ServerClient):
         return path
 
     def revoke_analyst(self, name: str, request_id: str | None = None) -> None:
-        """Revokes every certificate of an analyst. Its open calls end within a minute. Raises `NotFound`."""
+        """Revokes every certificate of an analyst. Its open calls end within a minute. Raises `NotFound`.
+
+        Args:
+            name: the analyst's name.
+            request_id: makes the call safe to repeat; None: a fresh one.
+        """
         request = operator_pb2.RevokeAnalystRequest(name=name, request_id=request_id or fresh_request_id())
         self._connection.call(self._service.RevokeAnalyst, request)
 
     def delete_analyst(self, name: str, request_id: str | None = None) -> None:
         """Deletes an analyst with its workloads and results. Its name and its charges stay for ever.
+
+        Args:
+            name: the analyst's name.
+            request_id: makes the call safe to repeat; None: a fresh one.
 
         Raises:
             NotFound: there is no such analyst.

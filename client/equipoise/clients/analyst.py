@@ -99,6 +99,10 @@ class Client(ResultsClient):
     def withdraw(self, round_id: str, request_id: str | None = None) -> Withdrawal:
         """Withdraws the caller's workload and returns the custodian's receipt for that.
 
+        Args:
+            round_id: the round.
+            request_id: makes the call safe to repeat; None: a fresh one.
+
         Raises:
             NotFound: there is no workload.
             WrongState: the round is sealed.
@@ -115,6 +119,10 @@ class Client(ResultsClient):
 
     def dry_run(self, round_id: str, statements: Sequence[Statement]) -> DryRun:
         """Checks a workload against a round and returns its predicted error. Costs nothing and leaves no trace.
+
+        Args:
+            round_id: the round.
+            statements: the workload that would be submitted.
 
         Raises:
             InvalidArgument: a statement is malformed; `field` names it.

@@ -72,7 +72,12 @@ class Auditor(ServerClient):
         return list(self._connection.call(self._service.GetInclusionProof, request).hashes)
 
     def consistency_proof(self, old_size: int, new_size: int) -> list[bytes]:
-        """Returns the hashes for `merkle.verify_consistency`, for two sizes in leaves. Raises `OutOfRange`."""
+        """Returns the hashes for `merkle.verify_consistency`, for two sizes in leaves. Raises `OutOfRange`.
+
+        Args:
+            old_size: how many leaves the old tree has.
+            new_size: how many the new one has.
+        """
         request = auditor_pb2.GetConsistencyProofRequest(old_size=old_size, new_size=new_size)
         return list(self._connection.call(self._service.GetConsistencyProof, request).hashes)
 

@@ -107,12 +107,25 @@ class DatasetClient(AdmissionClient):
         return dataset_from_message(self._connection.call(self._service.UpdateDataset, request).dataset)
 
     def retire_dataset(self, name: str, request_id: str | None = None) -> Dataset:
-        """Retires a dataset for good: no new rounds or versions. Open rounds continue; results stay readable."""
+        """Retires a dataset for good: no new rounds or versions. Open rounds continue; results stay readable.
+
+        Args:
+            name: of the dataset.
+            request_id: makes the call safe to repeat; None: a fresh one.
+
+        Raises:
+            NotFound: there is no such dataset.
+            WrongState: it is retired or deleted already.
+        """
         request = operator_pb2.RetireDatasetRequest(name=name, request_id=request_id or fresh_request_id())
         return dataset_from_message(self._connection.call(self._service.RetireDataset, request).dataset)
 
     def delete_dataset(self, name: str, request_id: str | None = None) -> Dataset:
         """Erases, for good, the results, measurements and seeds of a dataset's rounds. What was spent stays.
+
+        Args:
+            name: of the dataset.
+            request_id: makes the call safe to repeat; None: a fresh one.
 
         Raises:
             WrongState: a round on it has not ended, or its results are not open yet.

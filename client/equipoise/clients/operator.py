@@ -59,6 +59,10 @@ class Operator(DatasetClient):
         """Closes a session: no more statements. `run` and `release` then publish its results as those of a round.
 
         Raises `NotFound`, and `WrongState` where it was closed before.
+
+        Args:
+            session_id: the session.
+            request_id: makes the call safe to repeat; None: a fresh one.
         """
         request = operator_pb2.CloseSessionRequest(
             session_id=session_id, request_id=request_id or fresh_request_id()
@@ -84,12 +88,22 @@ class Operator(DatasetClient):
             yield round_detail_from_message(response.detail)
 
     def seal(self, round_id: str, request_id: str | None = None) -> RoundDetail:
-        """Fixes the workloads and reserves both budgets. Raises `BudgetExhausted` naming the account."""
+        """Fixes the workloads and reserves both budgets. Raises `BudgetExhausted` naming the account.
+
+        Args:
+            round_id: the round.
+            request_id: makes the call safe to repeat; None: a fresh one.
+        """
         request = operator_pb2.SealRoundRequest(round_id=round_id, request_id=request_id or fresh_request_id())
         return round_detail_from_message(self._connection.call(self._service.SealRound, request).detail)
 
     def run(self, round_id: str, request_id: str | None = None) -> RoundDetail:
-        """Starts the computation and returns at once. Follow it by `watch`, or use `run_to_completion`."""
+        """Starts the computation and returns at once. Follow it by `watch`, or use `run_to_completion`.
+
+        Args:
+            round_id: the round or session.
+            request_id: makes the call safe to repeat; None: a fresh one.
+        """
         request = operator_pb2.RunRoundRequest(round_id=round_id, request_id=request_id or fresh_request_id())
         return round_detail_from_message(self._connection.call(self._service.RunRound, request).detail)
 
@@ -122,7 +136,12 @@ class Operator(DatasetClient):
         raise WrongState("the round is not running any more")
 
     def release(self, round_id: str, request_id: str | None = None) -> RoundDetail:
-        """Stores answers and charges in one transaction; results open at the next point of the time grid."""
+        """Stores answers and charges in one transaction; results open at the next point of the time grid.
+
+        Args:
+            round_id: the round or session.
+            request_id: makes the call safe to repeat; None: a fresh one.
+        """
         request = operator_pb2.ReleaseRoundRequest(round_id=round_id, request_id=request_id or fresh_request_id())
         return round_detail_from_message(self._connection.call(self._service.ReleaseRound, request).detail)
 

@@ -207,6 +207,10 @@ class ResultsClient(ServerClient):
         """Returns all that `equipoise.verification.checks` needs for the caller's part in a round that has ended.
 
         Nothing of it is verified yet. Raises as `evidence`, and `WrongState` where results are no longer kept.
+
+        Args:
+            round_id: the round or session.
+            since_size: of the log at a checkpoint that the caller keeps; 0: none.
         """
         evidence, workload = self.evidence(round_id, since_size)
         proven = proven_round(evidence)

@@ -144,7 +144,17 @@ def standing(certified_until: datetime | None) -> str:
 
 
 def hand_over(bundle: Bundle, asked: bytes, to: Path | None, as_json: bool) -> None:
-    """Write the answer to a request to a file, and say what its reader and the writer can compare."""
+    """Write the answer to a request to a file, and say what its reader and the writer can compare.
+
+    Args:
+        bundle: the answer to the request.
+        asked: the public key that was certified.
+        to: the file that is written; None: the analyst's name with `.json`, here.
+        as_json: whether one JSON object is printed instead of sentences.
+
+    Raises:
+        InvalidArgument: the file cannot be written.
+    """
     path = to or Path(f"{bundle.name}.json")
     try:
         path.write_text(bundle.to_json(), encoding="ascii")

@@ -119,7 +119,12 @@ class _Typed:
 
 
 def show_answers(answers: Iterable[StatementAnswer], as_json: bool) -> None:
-    """A line for each cell of each answer, or an object for each answer."""
+    """Print a line for each cell of each answer, or an object for each answer.
+
+    Args:
+        answers: in the order in which they arrive.
+        as_json: whether objects are printed.
+    """
     for answer in answers:
         if as_json:
             rows = [{name: row[name] for name in SHOWN} for row in answer.results.to_dicts()]

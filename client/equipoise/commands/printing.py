@@ -75,7 +75,14 @@ def print_rows(columns: Columns[T], things: Iterable[T]) -> None:
 
 
 def print_list(name: str, things: Sequence[T], columns: Columns[T], as_json: bool) -> None:
-    """A list: as one JSON object that holds it under its name, or as a table."""
+    """Print a list: as one JSON object that holds it under its name, or as a table.
+
+    Args:
+        name: the key of the list in the object.
+        things: what is listed, a row each.
+        columns: of the table; the object has all fields.
+        as_json: whether the object is printed.
+    """
     if as_json:
         print_json({name: things})
     else:
@@ -83,7 +90,12 @@ def print_list(name: str, things: Sequence[T], columns: Columns[T], as_json: boo
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A table of plain texts; numbers are to the right. As wide as it needs to be, so that nothing is cut off."""
+    """Print a table of plain texts, with numbers to the right. It is as wide as it needs to be: nothing is cut off.
+
+    Args:
+        columns: the titles.
+        rows: as many cells each as there are titles.
+    """
     texts = [[printable(str(cell)) for cell in row] for row in rows]
     shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for number, column in enumerate(columns):
@@ -103,6 +115,11 @@ def print_facts(facts: Iterable[tuple[str, object]]) -> None:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun: 1 query, 2,000 queries."""
+    """Return a number with its noun: 1 query, 2,000 queries.
+
+    Args:
+        number: how many there are.
+        noun: what they are, in the singular.
+    """
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"

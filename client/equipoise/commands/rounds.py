@@ -153,7 +153,13 @@ def show_plan(terms: Terms, profile: Path, as_json: bool) -> None:
 
 
 def act(profile: Profile, as_json: bool, step: Callable[[Operator], RoundDetail]) -> None:
-    """Takes a step of a round's or a session's, and prints it as it then is."""
+    """Take a step of a round or a session, and print what the round then is.
+
+    Args:
+        profile: the operator's.
+        as_json: whether one JSON object is printed.
+        step: makes the call.
+    """
     with Operator.from_profile(profile) as operator:
         detail = step(operator)
     if as_json:

@@ -58,7 +58,12 @@ def check_terms(terms: Terms, above: str = "") -> None:
 
 
 def check_unit(unit: str, above: str = "") -> None:
-    """Raise `InvalidArgument` for what is no unit of the analysts' protection."""
+    """Raise `InvalidArgument` for what is no unit of the analysts' protection.
+
+    Args:
+        unit: what was given.
+        above: the fields above, with their dots, to name the field in a message.
+    """
     if unit not in UNITS:
         raise InvalidArgument(f"{above}unit", 'must be "query" or "analyst"')
 
@@ -72,7 +77,12 @@ def check_budget(budget: Budget, field: str) -> None:
 
 
 def check_shares(shares: Sequence[Share], above: str = "") -> None:
-    """Raise `InvalidArgument`, naming the share and its field, unless there are shares and all can be used."""
+    """Raise `InvalidArgument`, naming the share and its field, unless there are shares and all can be used.
+
+    Args:
+        shares: of a round, one an analyst.
+        above: the fields above, with their dots, to name the field in a message.
+    """
     if not shares:
         raise InvalidArgument(f"{above}shares", "must name at least one analyst")
     names: set[str] = set()

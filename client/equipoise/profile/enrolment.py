@@ -144,7 +144,12 @@ def is_profile(directory: Path) -> bool:
 
 
 def default_request_id(purpose: str, signing_request: bytes) -> str:
-    """Returns one for each request, so that the same file sent again for the same purpose gets the first answer."""
+    """Returns one for each request, so that the same file sent again for the same purpose gets the first answer.
+
+    Args:
+        purpose: the call's name.
+        signing_request: the file's exact bytes.
+    """
     return f"{purpose} {hashlib.sha256(signing_request).hexdigest()}"
 
 

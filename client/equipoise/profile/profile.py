@@ -108,7 +108,12 @@ def read_settings(directory: Path) -> tuple[str, str]:
 
 
 def settings_text(target: str, name: str) -> bytes:
-    """Returns what `read_settings` reads."""
+    """Returns the settings file that `read_settings` reads, in UTF-8.
+
+    Args:
+        target: host and port of the server.
+        name: of the profile's owner.
+    """
     # JSON's strings are TOML's, too.
     return f"target = {json.dumps(target)}\nname = {json.dumps(name)}\n".encode()
 
@@ -125,6 +130,10 @@ def parse_log_keys(content: bytes, place: str) -> tuple[VerifierKey, ...]:
     """Returns the keys of such lines, of which there must be one at least.
 
     Raises `InvalidArgument` naming the place.
+
+    Args:
+        content: of the file.
+        place: the file's path, which messages name.
     """
     try:
         keys = tuple(VerifierKey.from_text(line) for line in content.decode("utf-8").splitlines())

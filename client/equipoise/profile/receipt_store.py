@@ -178,7 +178,12 @@ def check_accepted(receipt: Receipt, workload: bytes, shown: Round) -> None:
 
 
 def check_withdrawn(envelope: bytes, round_id: str) -> None:
-    """Raises `VerificationFailed` unless the signed receipt says that nothing is in force in this round."""
+    """Raises `VerificationFailed` unless the signed receipt says that nothing is in force in this round.
+
+    Args:
+        envelope: the signed receipt, as the server sent it.
+        round_id: the round.
+    """
     signed = read_receipt(envelope)
     if signed.round_id != round_id or signed.commitment is not None:
         raise VerificationFailed("the receipt does not say that your workload of this round was withdrawn")

@@ -187,7 +187,12 @@ class Terms:
 
 
 def check_total(numbers: NDArray[np.int64], limit: int) -> None:
-    """Raises `ValueError` where the absolute values sum to more than `limit`, itself without overflowing."""
+    """Raises `ValueError` where the absolute values sum to more than `limit`, itself without overflowing.
+
+    Args:
+        numbers: int64[n], of either sign.
+        limit: the largest total of absolute values that is allowed.
+    """
     if not len(numbers) or max(int(numbers.max()), -int(numbers.min())) <= limit // len(numbers):
         return
     total = 0

@@ -24,7 +24,15 @@ _LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(seconds=1)
 
 
 def seconds_of(field: str, value: str | date) -> float:
-    """Returns the seconds that stand for a date or time. Raises `InvalidArgument`, naming `field`."""
+    """Returns the seconds that stand for a date or time. Raises `InvalidArgument`, naming `field`.
+
+    Args:
+        field: what messages name.
+        value: a text in ISO 8601, or a date or time; one without a time zone is in UTC.
+
+    Returns:
+        Seconds since 1970-01-01 in UTC, negative before.
+    """
     moment = _read(value) if isinstance(value, str) else value
     if moment is None:
         raise InvalidArgument(field, f"is {value!r}, no date in ISO 8601 such as 2013-01-31 or 2013-01-31T12:00")
@@ -44,7 +52,12 @@ def _read(text: str) -> datetime | None:
 
 
 def check_seconds(field: str, seconds: float) -> float:
-    """Returns whole seconds in the years 1 to 9999. Raises `InvalidArgument`, naming `field`."""
+    """Returns whole seconds in the years 1 to 9999. Raises `InvalidArgument`, naming `field`.
+
+    Args:
+        field: what messages name.
+        seconds: since 1970-01-01 in UTC.
+    """
     if not (_FIRST <= seconds <= _LAST and float(seconds).is_integer()):
         raise InvalidArgument(field, "must be a whole second of the years 1 to 9999")
     return float(seconds)

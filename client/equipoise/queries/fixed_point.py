@@ -10,9 +10,16 @@ ONE = 1 << GRID_BITS
 
 
 def on_grid(counts: NDArray[np.int64], total: int | NDArray[np.int64]) -> NDArray[np.int64]:
-    """`counts / total`, of one total or one for each, rounded down to units of 2^-40.
+    """Return `counts / total`, of one total or one for each, rounded down to units of 2^-40.
 
     In two steps, so that nothing overflows below 2^42.
+
+    Args:
+        counts: int64, from 0 to the total.
+        total: above 0 and below 2^42; one number, or an array that broadcasts with `counts`.
+
+    Returns:
+        int64 of the shape of `counts`, in units of 2^-40.
     """
     half = GRID_BITS // 2
     high, rest = np.divmod(counts << half, total)

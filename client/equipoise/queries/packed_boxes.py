@@ -131,7 +131,15 @@ def selected_sums(bits: NDArray[np.uint8], numbers: Table) -> Table:
 
 
 def unpacked(bits: NDArray[np.uint8], count: int) -> NDArray[np.bool_]:
-    """Return the first `count` bits of a row."""
+    """Return the first `count` bits of a row.
+
+    Args:
+        bits: uint8[ceil(count / 8) or more], the first bit lowest.
+        count: how many bits are wanted.
+
+    Returns:
+        bool[count].
+    """
     return np.unpackbits(bits, count=count, bitorder="little").astype(np.bool_)
 
 

@@ -16,20 +16,35 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def edge_text(edge: float, dates: bool = False) -> str:
-    """Returns an edge as a schema file has it: a number, or a date in ISO 8601."""
+    """Returns an edge as a schema file has it: a number, or a date in ISO 8601.
+
+    Args:
+        edge: a number, or seconds since 1970-01-01 in UTC.
+        dates: whether edges are dates.
+    """
     if dates:
         return date_text(edge)
     return str(int(edge)) if float(edge).is_integer() and abs(edge) < 1e15 else repr(float(edge))
 
 
 def bin_labels(edges: tuple[float, ...], dates: bool = False) -> tuple[str, ...]:
-    """Returns what bins are called unless the schema says otherwise: `[0, 15)`."""
+    """Returns what bins are called unless the schema says otherwise: `[0, 15)`.
+
+    Args:
+        edges: at least two, ascending; one more than there are bins.
+        dates: whether edges are dates.
+    """
     names = [edge_text(edge, dates) for edge in edges]
     return tuple(f"[{low}, {high})" for low, high in itertools.pairwise(names))
 
 
 def read_edges(field: str, document: Mapping[str, object]) -> tuple[tuple[float, ...], bool]:
-    """Returns the edges under the key `edges`, and whether they are dates. Raises `InvalidArgument`."""
+    """Returns the edges under the key `edges`, and whether they are dates. Raises `InvalidArgument`.
+
+    Args:
+        field: the attribute's place in the schema, which messages name.
+        document: the attribute's JSON object.
+    """
     listed = read_list(field, document, "edges")
     dates = isinstance(next(iter(listed), None), str)
     values = []
@@ -44,7 +59,12 @@ def read_edges(field: str, document: Mapping[str, object]) -> tuple[tuple[float,
 
 
 def check_edges(edges: tuple[float, ...], dates: bool) -> None:
-    """Raises `InvalidArgument` unless there are two edges or more, ascending, all of them valid."""
+    """Raises `InvalidArgument` unless there are two edges or more, ascending, all of them valid.
+
+    Args:
+        edges: of an attribute's bins.
+        dates: whether they are seconds that stand for dates.
+    """
     for i, edge in enumerate(edges):
         check_edge(f"edges[{i}]", edge)
         if dates:
@@ -73,7 +93,13 @@ def read_list(field: str, document: Mapping[str, object], key: str) -> list[obje
 
 
 def check_keys(field: str, document: Mapping[str, object], known: set[str]) -> None:
-    """Raises `InvalidArgument`, naming `field`, where a key is none of those known."""
+    """Raises `InvalidArgument`, naming `field`, where a key is none of those known.
+
+    Args:
+        field: the object's place in the schema.
+        document: the JSON object.
+        known: the keys that it may have.
+    """
     for key in document:
         if key not in known:
             raise InvalidArgument(field, f"has an unknown key {key!r}; known are {', '.join(sorted(known))}")

@@ -31,7 +31,15 @@ PART = 4  # of its share's part of a turn that one statement may take by this ru
 
 
 def most_work(turn_seconds: int, shares: int) -> int:
-    """Returns the most work of one statement in a session with turns of this length, of this many shares."""
+    """Returns the most work of one statement in a session with turns of this length, of this many shares.
+
+    Args:
+        turn_seconds: the length of a turn.
+        shares: how many analysts have a share.
+
+    Returns:
+        The work in units of about a microsecond.
+    """
     return turn_seconds * 1_000_000 // (PART * shares)
 
 

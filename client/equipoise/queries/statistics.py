@@ -179,5 +179,10 @@ def exact_sums(databases: Databases, counts: NDArray[np.int64], places: NDArray[
 
 
 def means(sums: Sequence[int], numbers: Sequence[int]) -> NDArray[np.int64]:
-    """Sums over numbers, each rounded down: int64[databases]."""
+    """Return sums over numbers, each rounded down: int64[databases].
+
+    Args:
+        sums: of each database.
+        numbers: of records in each, above 0.
+    """
     return np.array([each // number for each, number in zip(sums, numbers, strict=True)], dtype=np.int64)

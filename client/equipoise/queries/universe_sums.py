@@ -53,7 +53,14 @@ def combine_over_universe(workload: CompiledWorkload, coefficients: Table, unive
 def combine_some_over_universe(
     workload: CompiledWorkload, queries: NDArray[np.int64], coefficients: NDArray[np.int64], universe: Table
 ) -> None:
-    """Adds the combination of some queries, int64[j], with coefficients int64[j], to `universe`, int64[|X|]."""
+    """Adds the combination of some queries, int64[j], with coefficients int64[j], to `universe`, int64[|X|].
+
+    Args:
+        workload: the compiled queries.
+        queries: int64[j], the places of the queries that are combined.
+        coefficients: int64[j], one for each of them.
+        universe: int64[|X|], to which the combination is added in place.
+    """
     parts: defaultdict[Axes, list[Callable[[], Table]]] = defaultdict(list)
     for group in workload.groups:
         rows, weights = group.weighted_rows(queries, coefficients)

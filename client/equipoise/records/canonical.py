@@ -27,7 +27,15 @@ def canonical_json(value: Any) -> bytes:
 
 
 def parse_canonical_json(data: bytes, what: str) -> Any:
-    """The value of which `data` is the canonical JSON; `what` names it in the `VerificationFailed` for all else."""
+    """Return the value of which `data` is the canonical JSON.
+
+    Args:
+        data: the bytes.
+        what: names them in messages.
+
+    Raises:
+        VerificationFailed: the bytes are no JSON, or not in canonical form.
+    """
     try:
         value = json.loads(data.decode("ascii"))
         encoded = canonical_json(value)

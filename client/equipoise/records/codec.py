@@ -89,7 +89,7 @@ def object_codec(
     keys: Mapping[str, tuple[str, Codec[Any]]],
     constants: Mapping[str, Any] | None = None,
 ) -> Codec[T]:
-    """Returns the codec of objects whose class says nothing of JSON.
+    """Returns the codec of objects whose class says nothing of JSON; it reads others with `VerificationFailed`.
 
     Args:
         build: makes the value of its attributes, given by name.
@@ -119,7 +119,7 @@ def object_codec(
 
 
 def either(tag: str, kinds: Mapping[str, tuple[type, Codec[Any]]]) -> Codec[Any]:
-    """Returns the codec of a union of classes: each object has the key `tag`, whose value names its class."""
+    """Returns the codec of a union of classes: the key `tag` of an object names its class, one of `kinds`."""
     tags = dict(kinds.values())
     named = one_of(*kinds)
 

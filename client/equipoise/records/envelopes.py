@@ -52,7 +52,12 @@ ENVELOPE: Codec[Envelope] = codec_of(Envelope)
 
 
 def signed_bytes(payload_type: str, payload: bytes) -> bytes:
-    """Returns the message that a signature covers: DSSE's pre-authentication encoding of type and payload."""
+    """Returns the message that a signature covers: DSSE's pre-authentication encoding of type and payload.
+
+    Args:
+        payload_type: a media type, in ASCII.
+        payload: the exact bytes.
+    """
     kind = payload_type.encode()
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
 

@@ -23,7 +23,12 @@ def leaf_hash(data: bytes) -> bytes:
 
 
 def node_hash(left: bytes, right: bytes) -> bytes:
-    """Returns the hash of the node that joins two subtrees with these hashes."""
+    """Returns the hash of the node that joins two subtrees with these hashes.
+
+    Args:
+        left: the hash of the left subtree, 32 bytes.
+        right: that of the right one, 32 bytes.
+    """
     return sha256(b"\x01" + left + right).digest()
 
 
@@ -43,7 +48,12 @@ def root_of(hashes: Sequence[bytes]) -> bytes:
 
 
 def inclusion_ranges(index: int, size: int) -> list[tuple[int, int]]:
-    """The ranges whose roots prove that leaf `index` is in a tree of this size, lowest first; 0 <= index < size."""
+    """Return the ranges whose roots prove that leaf `index` is in a tree of this size, lowest first.
+
+    Args:
+        index: of the leaf, from 0.
+        size: how many leaves the tree has, above `index`.
+    """
     begin, end = 0, size
     ranges = []
     while end - begin > 1:
@@ -58,9 +68,13 @@ def inclusion_ranges(index: int, size: int) -> list[tuple[int, int]]:
 
 
 def consistency_ranges(old_size: int, new_size: int) -> list[tuple[int, int]]:
-    """The ranges whose roots prove that the tree of the new size begins with that of the old one, lowest first.
+    """Return the ranges whose roots prove that the new tree begins with the old one, lowest first.
 
     0 <= old_size <= new_size. None are needed where either tree says it alone: an empty old one, or equal sizes.
+
+    Args:
+        old_size: how many leaves the old tree has, at least 0.
+        new_size: how many the new one has, at least as many.
     """
     if old_size == 0:
         return []
@@ -80,7 +94,12 @@ def consistency_ranges(old_size: int, new_size: int) -> list[tuple[int, int]]:
 
 
 def inclusion_path(hashes: Sequence[bytes], index: int) -> list[bytes]:
-    """Returns the audit path of leaf `index` in the tree over these leaf hashes (RFC 6962 section 2.1.1)."""
+    """Returns the audit path of leaf `index` in the tree over these leaf hashes (RFC 6962 section 2.1.1).
+
+    Args:
+        hashes: of all leaves, 32 bytes each.
+        index: of the leaf, from 0.
+    """
     return [root_of(hashes[begin:end]) for begin, end in inclusion_ranges(index, len(hashes))]
 
 

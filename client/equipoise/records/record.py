@@ -106,7 +106,15 @@ def padded_size(items: int) -> int:
 
 
 def item_hash(salt: bytes, content: bytes) -> bytes:
-    """Returns the hash of an item, 32 bytes; the salt has a fixed length, so the concatenation is unambiguous."""
+    """Returns the hash of an item, 32 bytes; the salt has a fixed length, so the concatenation is unambiguous.
+
+    Args:
+        salt: 32 bytes, drawn for this item alone.
+        content: of the item, its canonical bytes.
+
+    Raises:
+        ValueError: the salt has another length.
+    """
     if len(salt) != SALT_BYTES:
         raise ValueError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")
     return leaf_hash(salt + content)
@@ -139,6 +147,10 @@ def read_leaf(data: bytes, what: str) -> Leaf:
     """Returns the inverse of `leaf_bytes`.
 
     Raises `VerificationFailed`, naming `what`, for bytes that it does not write.
+
+    Args:
+        data: the leaf's bytes.
+        what: names them in messages.
     """
     return LEAF.from_bytes(data, what)
 
@@ -149,7 +161,12 @@ def key_id(public: bytes) -> str:
 
 
 def workload_commitment(salt: bytes, workload: bytes) -> bytes:
-    """Returns what commits to a workload's exact bytes, under the salt that its analyst has drawn; 32 bytes."""
+    """Returns what commits to a workload's exact bytes, under the salt that its analyst has drawn; 32 bytes.
+
+    Args:
+        salt: the one that the analyst drew.
+        workload: the exact bytes that were submitted.
+    """
     return hashlib.sha256(workload_prefix(salt) + workload).digest()
 
 
@@ -161,7 +178,12 @@ def workload_prefix(salt: bytes) -> bytes:
 
 
 def stream_digest(round_id: str, chunks: Iterable[bytes]) -> bytes:
-    """Returns what commits to a result stream: a chain over the exact bytes of its messages; 32 bytes."""
+    """Returns what commits to a result stream: a chain over the exact bytes of its messages; 32 bytes.
+
+    Args:
+        round_id: the round or session.
+        chunks: the exact bytes of each message, in order.
+    """
     digest = stream_start(round_id)
     for chunk in chunks:
         digest = stream_step(digest, chunk)
@@ -174,7 +196,12 @@ def stream_start(round_id: str) -> bytes:
 
 
 def stream_step(digest: bytes, chunk: bytes) -> bytes:
-    """Returns the digest of a stream after its next message."""
+    """Returns the digest of a stream after its next message.
+
+    Args:
+        digest: of the stream so far, 32 bytes.
+        chunk: the exact bytes of the next message.
+    """
     return hashlib.sha256(digest + hashlib.sha256(chunk).digest()).digest()
 
 

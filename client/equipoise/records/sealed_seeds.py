@@ -26,7 +26,15 @@ _SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
 
 
 def commit(salt: bytes, seed: bytes) -> bytes:
-    """SHA-256(salt || seed); both have 32 bytes, so the concatenation is unambiguous."""
+    """Return SHA-256(salt || seed); both have 32 bytes, so the concatenation is unambiguous.
+
+    Args:
+        salt: 32 bytes.
+        seed: 32 bytes.
+
+    Raises:
+        ValueError: one has another length.
+    """
     if len(salt) != SALT_BYTES or len(seed) != SEED_BYTES:
         raise ValueError(f"salt and seed have {SALT_BYTES} and {SEED_BYTES} bytes, not {len(salt)} and {len(seed)}")
     return hashlib.sha256(salt + seed).digest()

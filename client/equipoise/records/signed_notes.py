@@ -127,7 +127,7 @@ class Checkpoint:
 
 
 def sign_note(text: str, keys: Iterable[SigningKey]) -> bytes:
-    """Returns the note: the text, which must end in a newline, with one signature by each of the keys."""
+    """Returns the note: the `text`, which must end in a newline, with one signature by each of the `keys`."""
     if not text.endswith("\n") or not _is_plain(text):
         raise ValueError("a note's text must end in a newline and have no other control characters")
     message = text.encode()

@@ -91,7 +91,12 @@ def fits(total: Cost, epsilon: float, delta: float, order: float | None) -> bool
 
 
 def in_units(amount: float, unit: int) -> int:
-    """Returns the whole units of `1/unit` in the decimal that prints as this float, rounded down."""
+    """Returns the whole units of `1/unit` in the decimal that prints as this float, rounded down.
+
+    Args:
+        amount: a cost, at least 0.
+        unit: how many units make 1.
+    """
     return int((Decimal(repr(amount)) * unit).to_integral_value(ROUND_FLOOR))
 
 

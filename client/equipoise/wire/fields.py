@@ -18,6 +18,11 @@ def checked_text(value: object, path: str, name: str) -> str:
     """Returns a string that UTF-8 can hold, and that is not empty.
 
     Raises `InvalidArgument` for all else, naming `path` and `name`.
+
+    Args:
+        value: what was given.
+        path: the message's place, with its dot.
+        name: of the field.
     """
     if not isinstance(value, str) or not value:
         raise InvalidArgument(path + name, "must be a string, and not empty")
@@ -30,6 +35,11 @@ def checked_texts(values: object, path: str, name: str) -> tuple[str, ...]:
     """Returns strings that UTF-8 can hold, at least one, none of them empty.
 
     Raises `InvalidArgument` for all else, naming `path` and `name`.
+
+    Args:
+        values: what was given.
+        path: the message's place, with its dot.
+        name: of the field.
     """
     if not isinstance(values, tuple | list) or not values:
         raise InvalidArgument(path + name, "must be at least one")
@@ -39,7 +49,13 @@ def checked_texts(values: object, path: str, name: str) -> tuple[str, ...]:
 
 
 def checked_number(value: object, path: str, name: str) -> float:
-    """Returns a number that is no NaN. Raises `InvalidArgument` for all else, naming `path` and `name`."""
+    """Returns a number that is no NaN. Raises `InvalidArgument` for all else, naming `path` and `name`.
+
+    Args:
+        value: what was given.
+        path: the message's place, with its dot.
+        name: of the field.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidArgument(path + name, "is not a number")
     try:

@@ -42,6 +42,10 @@ def outline(data: bytes, max_statements: int | None) -> Outline:
 
     Raises `InvalidArgument` for what is not encoded rightly and for a statement that is too large,
     `BudgetExhausted` for more than `max_statements`.
+
+    Args:
+        data: a serialized Workload.
+        max_statements: how many it may have; None: any number.
     """
     outlined, at, versions = Outline(), 0, 0
     while at < len(data):
@@ -101,10 +105,14 @@ def not_a_workload() -> InvalidArgument:
 
 
 def asked_to_bytes(statements: Sequence[bytes], slots: Sequence[int]) -> bytes:
-    """The Workload of what one analyst asked in a session: each statement's exact bytes, and the slots it had.
+    """Return the Workload of what one analyst asked in a session: its statements' exact bytes, and their slots.
 
     The same bytes for the same arguments, and no others are a session's workload. Raises `ValueError` unless there
     is a slot for each statement, and these ascend.
+
+    Args:
+        statements: each a serialized Statement, in the order of their slots.
+        slots: of the session, from 1, ascending.
     """
     if not len(statements) == len(slots) > 0 or not _ascending(slots):
         raise ValueError("there must be a slot for each statement, in ascending order")
@@ -119,6 +127,10 @@ def asked_from_bytes(data: bytes, max_statements: int | None = None) -> tuple[tu
     """Returns what `asked_to_bytes` wrote: the statements' exact bytes, and their slots.
 
     Raises `InvalidArgument` for everything else, `BudgetExhausted` for more than `max_statements`.
+
+    Args:
+        data: a serialized Workload with slots.
+        max_statements: how many it may have; None: any number.
     """
     outlined = outline(data, max_statements)
     statements = tuple(data[start:stop] for start, stop in outlined.statements)

@@ -49,6 +49,9 @@ def answers_to_chunk(session_id: str, sequence: int, first_query: int, answers: 
         sequence: the statement's number among the analyst's, from 1.
         first_query: how many cells the statements before it have together.
         answers: one row a cell.
+
+    Raises:
+        ValueError: there is no cell, or there are more than one message holds.
     """
     if not 0 < len(answers) <= ANSWERS_TO_STATEMENT:
         raise ValueError(f"a statement must have from 1 to {ANSWERS_TO_STATEMENT:,} cells, not {len(answers):,}")

@@ -13,7 +13,12 @@ from equipoise.wire.statements import statement_from_bytes
 
 
 def compile_statement(data: bytes, schema: Schema, path: str = "statement") -> CompiledStatement:
-    """Compiles one Statement message. Raises `InvalidArgument` naming what is below `path`."""
+    """Compiles one Statement message. Raises `InvalidArgument` naming what is below `path`.
+
+    Args:
+        data: a serialized Statement.
+        path: the statement's place, which messages name.
+    """
     return workload_compiler.compile_statement(statement_from_bytes(data, path), schema, path)
 
 

@@ -37,7 +37,12 @@ def statement_to_bytes(statement: Statement) -> bytes:
 
 
 def statement_from_bytes(data: bytes, path: str = "statement") -> Statement:
-    """Reads one Statement message. Raises `InvalidArgument`, naming what is below `path`."""
+    """Reads one Statement message. Raises `InvalidArgument`, naming what is below `path`.
+
+    Args:
+        data: a serialized Statement of at most 1 MiB.
+        path: the statement's place, which messages name.
+    """
     if len(data) > MAX_STATEMENT_BYTES:
         raise InvalidArgument(path, f"is larger than {MAX_STATEMENT_BYTES:,} bytes; split it")
     return read_statement(data, path)
@@ -81,7 +86,12 @@ def _write_predicate(predicate: Predicate, target: types_pb2.Predicate, path: st
 
 
 def read_statement(data: bytes, path: str) -> Statement:
-    """Reads one Statement message of any size. Raises `InvalidArgument` naming what is below `path`."""
+    """Reads one Statement message of any size. Raises `InvalidArgument` naming what is below `path`.
+
+    Args:
+        data: a serialized Statement.
+        path: the statement's place, which messages name.
+    """
     message = types_pb2.Statement()
     try:
         message.ParseFromString(data)

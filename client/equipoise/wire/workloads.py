@@ -76,6 +76,10 @@ def workload_from_bytes(data: bytes, max_statements: int | None = None) -> tuple
 
     Statements take many times their bytes once they are read, so they are counted and measured before, and read
     one at a time: raises `BudgetExhausted` for more than `max_statements`.
+
+    Args:
+        data: a serialized Workload.
+        max_statements: how many it may have; None: any number.
     """
     # Large workloads ask many things more than once: those are read once, and then compiled once, too.
     read: dict[bytes, Statement] = {}
@@ -96,6 +100,10 @@ def checked_outline(data: bytes, max_statements: int | None) -> list[tuple[int, 
 
     Raises `InvalidArgument` for what is no workload that is submitted, `BudgetExhausted` for more than
     `max_statements`.
+
+    Args:
+        data: a serialized Workload.
+        max_statements: how many it may have; None: any number.
     """
     outlined = outline(data, max_statements)
     if outlined.version != VERSION:

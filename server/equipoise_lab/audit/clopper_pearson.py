@@ -165,7 +165,7 @@ def detectable_epsilon(runs: int, delta: float, level: float, claim: float, chan
 
 
 def largest_certified(runs: int, delta: float, level: float) -> float:
-    """Return the most that can be certified: every run on the one input hits the event, and none on the other."""
+    """Return the most that `runs` certify at `delta` and `level`: all hit on the one input, none on the other."""
     return float(certified_epsilon(np.array([runs]), np.array([0]), runs, delta, level)[0])
 
 
@@ -201,7 +201,12 @@ def most_telling_event(first: Sequence[Outcome], second: Sequence[Outcome], delt
 
 
 def log_ratios(ours: Sequence[Hashable], theirs: Sequence[Hashable]) -> dict[Hashable, float]:
-    """Return the smoothed log-likelihood ratio of every value of one part."""
+    """Return the smoothed log-likelihood ratio of every value of one part.
+
+    Args:
+        ours: the values of runs on the one input.
+        theirs: the values of runs on the other.
+    """
     counts, others = Counter(ours), Counter(theirs)
     return {
         value: math.log((counts[value] + SMOOTHING) / (others[value] + SMOOTHING))
@@ -215,7 +220,7 @@ def weight_of(weights: Sequence[Mapping[Hashable, float]], outcome: Outcome) -> 
 
 
 def at_least(ascending: NDArray[np.float64], thresholds: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return how many of the sorted numbers reach each threshold."""
+    """Return how many of the `ascending` numbers reach each of the `thresholds`: int64, one for each."""
     return np.asarray(len(ascending) - np.searchsorted(ascending, thresholds, side="left"))
 
 

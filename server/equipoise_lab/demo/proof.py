@@ -58,7 +58,13 @@ class Proven:
 
 
 def collect(place: Path, airlines: Iterable[str], round_id: str) -> None:
-    """Download every airline's bundle and the auditor's archive, while the server runs."""
+    """Download every airline's bundle and the auditor's archive, while the server runs.
+
+    Args:
+        place: the demo's directory.
+        airlines: the names of the analysts.
+        round_id: the round, which has ended.
+    """
     (place / BUNDLES).mkdir()
     for airline in airlines:
         with Client.from_profile(_profile(place, airline)) as client:

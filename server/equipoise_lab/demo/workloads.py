@@ -49,7 +49,12 @@ def workload_of(airline: str) -> tuple[Statement, ...]:
 
 
 def share_of(airline: str, statements: tuple[Statement, ...]) -> Share:
-    """Return the share that an airline with these statements needs, and no more."""
+    """Return the share that an airline with these statements needs, and no more.
+
+    Args:
+        airline: the analyst's name.
+        statements: its workload.
+    """
     compiled = compile_workload(statements, SCHEMA)
     queries, sensitivity = compiled.query_count, compiled.l1_sensitivity
     return Share(airline, len(statements), queries, sensitivity, compiled.support)

@@ -61,6 +61,9 @@ def measure_run(
         outcome: Of the run.
         seed: Of the run, for the report.
         seconds: How long it took, for the report.
+
+    Raises:
+        ValueError: the workload has no query.
     """
     answers = Answers.join(outcome.answers.values())
     values = answers.values / 2.0**GRID_BITS

@@ -134,6 +134,11 @@ def of_session(setting: PublicParameters, slotted: bool, length: int | None) -> 
     """Return the setting of a session with these shares and this length; None: as long as the shares allow.
 
     Several analysts who are not given slots are not protected from one another.
+
+    Args:
+        setting: of a round with these shares.
+        slotted: whether statements are asked by turns.
+        length: how many statements the session answers at most.
     """
     statements = [share.statements for share in setting.shares]
     needed = max(statements) if slotted else sum(statements)

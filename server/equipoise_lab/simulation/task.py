@@ -156,7 +156,18 @@ def read_statements(workload: str, schema: Schema) -> tuple[Statement, ...]:
 
 
 def deal(statements: Sequence[Statement], analysts: int | None) -> dict[str, list[Statement]]:
-    """Deals the statements round-robin; without a number to ten analysts, or one a statement if there are fewer."""
+    """Deal the statements round-robin; without a number to ten analysts, or one a statement if there are fewer.
+
+    Args:
+        statements: all that are asked.
+        analysts: how many there are; None: as above.
+
+    Returns:
+        Each analyst's statements, by names that are made up here.
+
+    Raises:
+        InvalidArgument: some analyst would get no statement.
+    """
     count = min(DEFAULT_ANALYSTS, len(statements)) if analysts is None else analysts
     if not 1 <= count <= len(statements):
         raise InvalidArgument(
@@ -168,7 +179,12 @@ def deal(statements: Sequence[Statement], analysts: int | None) -> dict[str, lis
 
 
 def in_option(option: str, read: Callable[[], T]) -> T:
-    """Return what is read. Raises `InvalidArgument` naming the option for whatever is wrong with it."""
+    """Return what is read. Raises `InvalidArgument` naming the option for whatever is wrong with it.
+
+    Args:
+        option: of the command line, with its dashes.
+        read: reads what the option names.
+    """
     try:
         return read()
     except InvalidArgument as error:

@@ -67,7 +67,14 @@ def add_identity(
 def renew_identity(
     state: Path, name: str, signing_request: bytes, target: str | None = None, clock: Clock = system_clock
 ) -> Bundle:
-    """Issues another certificate to any identity, also after a revocation. Raises `NotFound`, `InvalidArgument`."""
+    """Issues another certificate to any identity, also after a revocation. Raises `NotFound`, `InvalidArgument`.
+
+    Args:
+        state: the state directory.
+        name: the identity's.
+        signing_request: the file's exact bytes.
+        target: host and port at which the owner reaches the server; None: the configured ones.
+    """
     request_id = default_request_id("renew", signing_request)
     with _admission(state, clock) as (deployment, admission):
         certificate = admission.renew(name, EVERYBODY, signing_request, request_id, HOLDER)

@@ -38,6 +38,11 @@ def read_description(path: Path, kind: type[Known]) -> Known:
 def private_file(description: Path, name: str, field: str) -> Path:
     """Return the file of secrets that a description names, relative to its own place.
 
+    Args:
+        description: the file that describes the table.
+        name: of the file of secrets, as the description has it.
+        field: of the description, which messages name.
+
     Raises:
         InvalidArgument: `field`: it is gone, or open to others than its owner.
     """

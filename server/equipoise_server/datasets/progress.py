@@ -9,4 +9,4 @@ OnRead = Callable[[int, int], None]
 
 
 def unseen(done: int, total: int) -> None:
-    """Report to nobody."""
+    """Report `done` of `total` rows to nobody."""

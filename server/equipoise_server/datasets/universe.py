@@ -22,7 +22,7 @@ MAX_AXES = 60  # of a histogram: NumPy arrays have at most 64
 
 
 def is_enumerable(sizes: Sequence[int], universe_size: int) -> bool:
-    """Return whether a list of all possible records can be held. `sizes`: of the attributes, as far as known."""
+    """Return whether all `universe_size` possible records can be listed, over attributes of these `sizes`."""
     return universe_size <= MAX_UNIVERSE and len(sizes) <= MAX_AXES
 
 

@@ -26,7 +26,8 @@ _BLOCK = 1 << 14  # numbers whose temporaries stay in a core's cache
 def cap_scale(weights: NDArray[np.float64], density: float) -> Fraction:
     """Return the number `c` with `sum_g min(1, c W_g) = density`, exactly: a function of the weights as a multiset.
 
-    `weights`: float64[G], positive normal numbers, at most 2^26; `1 <= density < G`. Raises `ValueError` otherwise.
+    `weights`: float64[G], positive normal numbers, at most 2^26; `density`: at least 1, below G. Raises
+    `ValueError` otherwise.
 
     One pass gives the number and the exact sum of the weights between any two powers of two, and so between which
     two the threshold `1/c` lies, from which on weights are capped. Among the weights there, Newton's method on the

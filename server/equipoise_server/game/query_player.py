@@ -86,8 +86,8 @@ def _unit_means(numbers: NDArray[np.float64], offsets: NDArray[np.int64]) -> NDA
 def project(weights: NDArray[np.float64], density: float) -> NDArray[np.float64]:
     """Return the Bregman projection `Gamma_s`: masses `min(1, c W_g) / s` with `c` such that they sum to 1.
 
-    `weights`: float64[G], from 2^-500 to 2^500; `1 <= density < G`. (HRU Definition 3.1; Herbster & Warmuth 2001
-    for the projection.)
+    `weights`: float64[G], from 2^-500 to 2^500; `density`: from 1, below G. (HRU Definition 3.1; Herbster & Warmuth
+    2001 for the projection.)
 
     Formal guarantees. A capped unit's mass is `A / 2^60`, `A` an integer of at most 53 bits with
     `A <= 2^60 / density`: no mass exceeds `1/density`, exactly. Every mass times `2^60 / A` lies between

@@ -55,6 +55,12 @@ def replace_pair(certificate_path: Path, certificates: bytes, key_path: Path, ke
     """Put a key and its certificates, both in PEM, in the place of those that are there, durably.
 
     After a crash `read_pair` reads the old pair or the new one.
+
+    Args:
+        certificate_path: where the certificates are.
+        certificates: of the key first, then those above it.
+        key_path: where the private key is.
+        key: the private key.
     """
     prepared = certificate_path.with_name(f"{certificate_path.name}.new")
     _next(key_path).unlink(missing_ok=True)

@@ -23,7 +23,16 @@ MAX_PAGE = 1000
 def page_of_identities(
     connection: Connection, roles: Collection[Role], page_size: int, page_token: str
 ) -> tuple[list[Identity], str]:
-    """Return a page of `identity.registry.Registry.list`, and the token of the next."""
+    """Return a page of `identity.registry.Registry.list`, and the token of the next.
+
+    Args:
+        roles: of the identities that are wanted.
+        page_size: how many at most; 0: the usual number.
+        page_token: what the page before ended with; empty: the first page.
+
+    Raises:
+        InvalidArgument: the size is too large or negative, or the token is no name.
+    """
     if page_size > MAX_PAGE or page_size < 0:
         raise InvalidArgument("page_size", f"must be at most {MAX_PAGE:,}")
     size = page_size or DEFAULT_PAGE

@@ -17,7 +17,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
 
 
 def check_name(name: str, field: str = "name") -> str:
-    """Return the name itself if it may be an identity's, else `InvalidArgument` naming `field`.
+    """Return `name` itself if it may be an identity's. Raises `InvalidArgument`, naming `field`, if not.
 
     Names become part of URIs, of account names and of file names on the analyst's side, so they are 1 to 63
     letters, digits, dots, hyphens and underscores of ASCII, with a letter or digit at both ends.
@@ -31,7 +31,7 @@ def check_name(name: str, field: str = "name") -> str:
 
 
 def identity_uri(deployment: str, name: str) -> str:
-    """Return the URI that stands for `name` in this deployment's certificates."""
+    """Return the URI that stands for `name` in the certificates of `deployment`."""
     return f"{SCHEME}://{deployment}/{name}"
 
 

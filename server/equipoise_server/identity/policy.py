@@ -106,7 +106,12 @@ POLICY: Mapping[str, MethodPolicy] = {
 
 
 def check_policy(methods: Iterable[str], policy: Mapping[str, MethodPolicy] = POLICY) -> None:
-    """Requires that the rows are exactly the methods; `InvalidArgument("policy", ...)` names the rest."""
+    """Requires that the rows are exactly the methods; `InvalidArgument("policy", ...)` names the rest.
+
+    Args:
+        methods: all that the server offers, as gRPC names them.
+        policy: the row of each method.
+    """
     offered = set(methods)
     for problem, names in (
         ("no row for", offered - policy.keys()),
@@ -117,7 +122,13 @@ def check_policy(methods: Iterable[str], policy: Mapping[str, MethodPolicy] = PO
 
 
 def authorise(role: Role, method: str, policy: Mapping[str, MethodPolicy] = POLICY) -> MethodPolicy:
-    """Return the method's row if `role` may call it, else `PermissionDenied`."""
+    """Return the method's row if `role` may call it, else `PermissionDenied`.
+
+    Args:
+        role: the caller's.
+        method: as gRPC names it.
+        policy: the row of each method.
+    """
     row = policy.get(method)
     if row is None or role not in row.roles:
         raise PermissionDenied(f"the role {role} may not call {method.rpartition('/')[2]}")

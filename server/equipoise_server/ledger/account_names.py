@@ -9,7 +9,13 @@ def data_account(account: str) -> str:
 
 
 def analyst_account(account: str, unit: str, analyst: str) -> str:
-    """Return the name of an analyst's account."""
+    """Return the name of an analyst's account.
+
+    Args:
+        account: the dataset's account.
+        unit: of the analysts' protection.
+        analyst: the analyst's name.
+    """
     return f"analyst/{account}/{unit}/{analyst}"
 
 

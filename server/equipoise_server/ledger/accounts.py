@@ -50,9 +50,10 @@ def open_account(
     cap: Cap,
     beside: Sequence[str] = (),
 ) -> None:
-    """Open an account, with everything that was written off under its name. An existing account is left unchanged.
+    """Open the account `name`, with everything that was written off under it. An existing one is left unchanged.
 
-    `beside`: the accounts that count for the same records; the journal entry names them.
+    `account`: of the people, to which it belongs. `beside`: the accounts that count for the same records;
+    the journal entry names them.
 
     Raises:
         ValueError: the cap has an order and rounds do not add, or it has none and rounds add.
@@ -82,7 +83,15 @@ def open_account(
 
 
 def unopened(connection: Connection, name: str, *, account: str, composition: Composition, cap: Cap) -> Account:
-    """Return an account as `open_account` would open it, with its write-offs. Raises `DataLoss` as that does."""
+    """Return an account as `open_account` would open it, with its write-offs. Raises `DataLoss` as that does.
+
+    Args:
+        connection: to the store.
+        name: of the account.
+        account: of the people, to which it belongs.
+        composition: how the costs of its rounds add up.
+        cap: what it may spend.
+    """
     lost = write_offs_of(connection, name)
     if any(order != cap.order for order, _ in lost):
         raise DataLoss(f"what was written off of account {name} was counted at another order than it would be")
@@ -96,7 +105,13 @@ def order_field(order: float | None) -> dict[str, float]:
 
 
 def account(connection: Connection, name: str, *, locked: bool = False) -> Account:
-    """Return one account; `locked` locks its row until the transaction ends. Raises `NotFound`."""
+    """Return one account; `locked` locks its row until the transaction ends. Raises `NotFound`.
+
+    Args:
+        connection: to the store.
+        name: of the account.
+        locked: whether its row is locked until the transaction ends.
+    """
     query = select(accounts).where(accounts.c.name == name)
     row = connection.execute(query.with_for_update() if locked else query).first()
     if row is None:
@@ -105,7 +120,14 @@ def account(connection: Connection, name: str, *, locked: bool = False) -> Accou
 
 
 def page(connection: Connection, account: str, after_name: str, limit: int) -> list[Account]:
-    """Return at most `limit` of an account's parts whose names follow `after_name`, in the order of their names."""
+    """Return at most `limit` of an account's parts whose names follow `after_name`, in the order of their names.
+
+    Args:
+        connection: to the store.
+        account: of which the parts are listed.
+        after_name: the last name that is not wanted; empty: from the first on.
+        limit: how many at most.
+    """
     rows = connection.execute(
         select(accounts)
         .where(accounts.c.account == account, accounts.c.name > after_name)
@@ -140,7 +162,7 @@ def all_orders(connection: Connection) -> dict[str, float]:
 
 
 def change(connection: Connection, name: str, values: Mapping[str, object]) -> None:
-    """Set columns of an account."""
+    """Set columns of the account `name` to `values`."""
     connection.execute(accounts.update().where(accounts.c.name == name).values(values))
 
 

@@ -64,7 +64,7 @@ class Cap:
 
 
 def checked_cap(field: str, epsilon: float, delta: float) -> Cap:
-    """Return a cap without an order. Raises `InvalidArgument(field, ...)` for an epsilon or delta out of range."""
+    """Return a cap without an order. Raises `InvalidArgument` (`field`) where `epsilon` or `delta` is wrong."""
     if not (math.isfinite(epsilon) and 0 < epsilon <= MAX_EPSILON):
         raise InvalidArgument(f"{field}.epsilon", f"must be above 0 and at most {MAX_EPSILON:.0f}")
     if not 0 < delta < 1:
@@ -168,7 +168,7 @@ def pair_of(cap: Cap, total: Cost) -> Budget:
 
 
 def account_charge(account: str, cap: Cap, cost: Cost, refusal: str = "") -> AccountCharge:
-    """Return what one round counts on an account, beside the account's cap and limits.
+    """Return what one round counts on `account`, beside the account's cap and limits.
 
     `refusal`: why the round does not fit; empty where it fits.
     """

@@ -95,6 +95,12 @@ def start(connection: Connection, round_id: str, data_account_name: str, time: d
     """Journal that a round may read data from now on: its charges can no longer be released.
 
     This step has its own entry so that the rollback guard can refuse a copy of the store from before it.
+
+    Args:
+        connection: in the transaction of the step.
+        round_id: the round or session.
+        data_account_name: the account of the people in its table.
+        time: of the step.
     """
     events = json.dumps({"round": round_id})
     journal.append(

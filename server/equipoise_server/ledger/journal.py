@@ -108,7 +108,7 @@ def append(
 
 
 def page(connection: Connection, after_sequence: int, limit: int) -> list[JournalEntry]:
-    """Return at most `limit` entries after a sequence number, oldest first."""
+    """Return at most `limit` entries after the number `after_sequence`, oldest first."""
     rows = connection.execute(
         select(journal).where(journal.c.sequence > after_sequence).order_by(journal.c.sequence).limit(limit)
     )
@@ -116,14 +116,27 @@ def page(connection: Connection, after_sequence: int, limit: int) -> list[Journa
 
 
 def of_account(connection: Connection, account: str, after_sequence: int, limit: int | None) -> list[JournalEntry]:
-    """Return at most `limit` entries of one account after a sequence number, oldest first; None: all of them."""
+    """Return at most `limit` entries of one account after a sequence number, oldest first; None: all of them.
+
+    Args:
+        connection: to the store.
+        account: the account's name.
+        after_sequence: the number of the last entry that is not wanted; 0: from the first on.
+        limit: how many entries at most.
+    """
     of_it = (journal.c.account == account) & (journal.c.sequence > after_sequence)
     rows = connection.execute(select(journal).where(of_it).order_by(journal.c.sequence).limit(limit))
     return [_record(row) for row in rows]
 
 
 def of_action(connection: Connection, action: str, after_sequence: int = 0) -> list[JournalEntry]:
-    """Return every entry with this action after a sequence number, oldest first."""
+    """Return every entry with this action after a sequence number, oldest first.
+
+    Args:
+        connection: to the store.
+        action: of the entries.
+        after_sequence: the number of the last entry that is not wanted; 0: from the first on.
+    """
     wanted = (journal.c.action == action) & (journal.c.sequence > after_sequence)
     rows = connection.execute(select(journal).where(wanted).order_by(journal.c.sequence))
     return [_record(row) for row in rows]

@@ -87,9 +87,13 @@ def with_answers(answers: Answers, chosen: NDArray[np.bool_], parts: Answers) ->
 
 
 def noisy_on_grid(noisy: NDArray[np.int64], total: int) -> NDArray[np.int64]:
-    """`noisy / total` in units of 2^-40, rounded down. Not cut at 0 and 1: that would bias sums.
+    """Return `noisy / total` in units of 2^-40, rounded down. Not cut at 0 and 1: that would bias sums.
 
     It is cut where numbers would not fit: at 2^20 times all records and at 2^42, which says nothing anyhow.
+
+    Args:
+        noisy: int64[k], counts with noise.
+        total: the number of records, above 0.
     """
     most = min(MAX_COUNT, total * MAX_PARTS)
     return on_grid(np.clip(noisy, -most, most), total)
@@ -97,6 +101,11 @@ def noisy_on_grid(noisy: NDArray[np.int64], total: int) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=256)
 def standard_error_on_grid(variance: Fraction, total: int) -> int:
-    """The root of `variance`, of noise on a count, as a part of `total` in units of 2^-40, rounded up."""
+    """Return the root of `variance`, as a part of `total` in units of 2^-40, rounded up.
+
+    Args:
+        variance: of the noise on a count, in records squared.
+        total: the number of records, above 0.
+    """
     square = math.ceil(variance * (1 << 2 * GRID_BITS) / total**2)
     return min(MAX_PARTS << GRID_BITS, math.isqrt(max(0, square - 1)) + (square > 0))

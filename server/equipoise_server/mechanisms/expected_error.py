@@ -83,7 +83,12 @@ def hypothesis_error(setting: PublicParameters, error: float) -> float:
 
 
 def at_most(error: float, most: float) -> float:
-    """Return about `error` where it is far below `most`, which the fit's start errs by and noise never exceeds."""
+    """Return about `error` where it is far below `most`, which the fit's start errs by and noise never exceeds.
+
+    Args:
+        error: the error that noise alone would leave.
+        most: the error that is not exceeded, above 0; both as fractions of the records.
+    """
     return error / (1 + error / most)
 
 
@@ -106,6 +111,11 @@ def mixed_error(share: Share, condition: float, cell: float) -> float:
     """Return the mean error of a share's answers, given those of a condition's and of a table cell's.
 
     Of a share that must hold conditions, all statements count as such, and what is left of its queries as cells.
+
+    Args:
+        share: whose answers are meant.
+        condition: the mean error of a condition's answer.
+        cell: that of a table's cell; both as fractions of the records.
     """
     part = share.statements / share.queries if holds_conditions(share) else 0.0
     return part * condition + (1 - part) * cell
@@ -125,7 +135,13 @@ def fitted_error(deviation: float, share: Share) -> float:
 
 
 def fitted_part(deviation: float, statements: float, queries: float) -> float:
-    """Return the part of the noise that a fit leaves; above 1 where the fit stops before it reaches the noise."""
+    """Return the part of the noise that a fit leaves; above 1 where the fit stops before it reaches the noise.
+
+    Args:
+        deviation: of the noise on one answer, as a fraction of the records.
+        statements: how many are measured.
+        queries: how many cells they have together.
+    """
     if queries <= statements:
         return min(1.0, math.pow(min(queries, MANY) / FEW, PREDICATES_POWER))
     cells = queries / statements
@@ -136,6 +152,10 @@ def residual_fit_part(deviation: float, cells: float) -> float:
     """Return the part of the error of cells restored from residuals that a fit leaves; tables of so many cells.
 
     What tables share is averaged before the fit, so their number has no part in it.
+
+    Args:
+        deviation: of the noise on one cell, as a fraction of the records.
+        cells: how many a table has.
     """
     return min(1.0, RESIDUAL_FIT * math.pow(cells * deviation, CELLS_POWER)) if deviation else 1.0
 

@@ -67,7 +67,13 @@ def table_bytes(setting: PublicParameters) -> int:
 
 
 def drawing_seconds(law: NoiseDistribution, count: int, streams: int) -> float:
-    """Return the seconds of drawing `count` numbers of integer noise in all, from `streams` streams."""
+    """Return the seconds of drawing `count` numbers of integer noise in all, from `streams` streams.
+
+    Args:
+        law: of each number.
+        count: how many numbers are drawn.
+        streams: of randomness, each with a start of its own.
+    """
     seconds = DIGIT_SECONDS * law.digits if isinstance(law, DiscreteLaplace) else GAUSSIAN_SECONDS
     return DRAW_SECONDS[type(law)] * streams + seconds * count
 
@@ -92,6 +98,10 @@ def fitting_steps(deviation: float, queries: float) -> float:
 
     A fit makes more steps where the noise is smaller: 20 steps at 10^-2, 45 at 10^-3 and 115 at 10^-4 on 35 tables
     of Adult. It makes fewer steps where there are fewer answers: 31 at 10^-3 on one of the tables.
+
+    Args:
+        deviation: of the noise on one answer, as a fraction of the records.
+        queries: how many answers there are.
     """
     few = math.pow(min(1.0, queries / 15_000), 0.08)
     return min(400.0, max(5.0, 2.8 * math.pow(deviation, -0.4) * few))
@@ -122,7 +132,12 @@ def listed_seconds(tables: int) -> float:
 
 
 def listed_bytes(tables: int, attributes: int) -> int:
-    """Return the peak bytes of a fit of so many tables over a support."""
+    """Return the peak bytes of a fit of so many tables over a support.
+
+    Args:
+        tables: how many there are.
+        attributes: of the table.
+    """
     return (LISTED_BYTES + 2 * attributes) * RECORDS + 4 * min(tables * RECORDS, MAX_KEPT)
 
 

@@ -179,7 +179,16 @@ class SequentialSparseVector:
 def first_positives(
     noisy: NDArray[np.int64], order: NDArray[np.int64], thresholds: Sequence[int]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Compare noisy scores in order, with the next threshold after each positive. This part is deterministic."""
+    """Compare noisy scores in order, with the next threshold after each positive. This part is deterministic.
+
+    Args:
+        noisy: int64[k], scores with noise.
+        order: int64[k], in which order they are compared.
+        thresholds: with noise; after the last positive nothing is compared.
+
+    Returns:
+        Which are positive, and which were compared: bool[k] each.
+    """
     positive = np.zeros(len(noisy), dtype=np.bool_)
     tested = np.zeros(len(noisy), dtype=np.bool_)
     ordered = noisy[order]

@@ -44,6 +44,9 @@ def sum_reach(law: NoiseDistribution, squares: NDArray[np.float64], chance: Frac
         squares: `V` above, one for each sum; float64 of any shape.
         chance: the probability for one sum.
 
+    Raises:
+        TypeError: the distribution is neither discrete Gaussian nor discrete Laplace.
+
     Returns:
         The bounds, float64 of the same shape.
     """

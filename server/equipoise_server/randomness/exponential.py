@@ -71,6 +71,10 @@ def exponential_bits(exponent: int, bits: int = 192) -> int:
     10^-8: with d = floor(bits * 0.302) + 10 > log10(2^bits) + 9 digits the exponential (correctly rounded,
     the argument is exact: an integer below 2^64 over 2^48 has at most 68 digits) and its product with 2^bits
     each have a relative error of at most 10^(1-d)/2, and 2^bits * 10^(1-d) < 10^-8 (1 - 2^-8).
+
+    Args:
+        exponent: in units of 2^-48 nats.
+        bits: of the result's scale.
     """
     if not 0 <= exponent < 1 << 64:
         raise ValueError(f"exponent: {exponent} is outside 0..2^64-1")

@@ -44,7 +44,14 @@ class Differs(Exception):
 
 
 def same(what: str, recorded: object, expected: object, analyst: str = "") -> None:
-    """Raise `Differs` unless the two are equal. Objects are compared field by field, and bytes are shown in hex."""
+    """Raise `Differs` unless the two are equal. Objects are compared field by field, and bytes are shown in hex.
+
+    Args:
+        what: names what is compared.
+        recorded: what the store or the record has.
+        expected: what was computed again.
+        analyst: whose it is; empty: nobody's alone.
+    """
     if isinstance(recorded, Mapping) and isinstance(expected, Mapping):
         for name in sorted({*recorded, *expected}):
             same(f"{what}.{name}", recorded.get(name), expected.get(name), analyst)

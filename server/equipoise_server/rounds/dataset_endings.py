@@ -37,6 +37,12 @@ def retire_dataset(operations: Operations, name: str, request_id: str, caller: s
     """Allow no new rounds on a dataset and no new versions of it, for good; its open rounds continue.
 
     Raises `NotFound`, and `WrongState` where it is retired or deleted already.
+
+    Args:
+        operations: carries the step out.
+        name: of the dataset.
+        request_id: makes the call safe to repeat.
+        caller: the operator's name.
     """
 
     def work(connection: Connection, now: datetime) -> str:

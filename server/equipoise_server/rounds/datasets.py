@@ -164,7 +164,15 @@ def _insert(
 
 
 def insert_version(connection: Connection, name: str, version: int, read: ReadTable, now: datetime) -> None:
-    """Write a version of a dataset, in the transaction that registers it."""
+    """Write a version of a dataset, in the transaction that registers it.
+
+    Args:
+        connection: in the transaction that registers it.
+        name: of the dataset.
+        version: its number, from 1.
+        read: what was read of the table.
+        now: the time of registration.
+    """
     connection.execute(
         dataset_versions.insert().values(
             dataset=name,

@@ -45,7 +45,13 @@ ID_BYTES = 16
 
 
 def open_request(terms: Terms, caller: str, request_id: str) -> Request:
-    """Return the request whose content is all of the terms. Raises `InvalidArgument` for malformed terms."""
+    """Return the request whose content is all of the terms. Raises `InvalidArgument` for malformed terms.
+
+    Args:
+        terms: of the round, with defaults left open.
+        caller: the operator, as requests name callers.
+        request_id: makes the call safe to repeat.
+    """
     check_terms(terms)
     content = {
         "dataset": terms.dataset,

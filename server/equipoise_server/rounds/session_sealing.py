@@ -40,7 +40,13 @@ def collected(connection: Connection, record: RoundRecord, _: datetime) -> Mappi
 
 
 def read_answer_chains(connection: Connection, deployment: str, round_id: str) -> dict[str, AnswerChain]:
-    """Return the chain that binds each analyst's answers in a session, by analyst; empty for any other round."""
+    """Return the chain that binds each analyst's answers in a session, by analyst; empty for any other round.
+
+    Args:
+        connection: to the store.
+        deployment: the deployment's name.
+        round_id: the round or session.
+    """
     salts = select(attached.c.analyst, attached.c.salt).where(attached.c.round_id == round_id)
     chains = {}
     for analyst, salt in connection.execute(salts).all():

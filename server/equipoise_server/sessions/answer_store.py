@@ -48,14 +48,21 @@ class StoredAnswer:
 
 
 def salt_in_force(connection: Connection, session_id: str, analyst: str) -> bytes | None:
-    """Return the salt with which the analyst attached first; None if the analyst never attached."""
+    """Return the salt with which `analyst` attached to `session_id` first; None if the analyst never attached."""
     query = select(attached.c.salt).where(attached.c.round_id == session_id, attached.c.analyst == analyst)
     salt: bytes | None = connection.execute(query).scalar()
     return salt
 
 
 def keep_salt(connection: Connection, session_id: str, analyst: str, salt: bytes) -> bytes:
-    """Store the salt if the analyst has none, and return the salt in force."""
+    """Store the salt if the analyst has none, and return the salt in force.
+
+    Args:
+        connection: in the transaction that attaches the analyst.
+        session_id: the session.
+        analyst: the analyst's name.
+        salt: the one that the analyst has drawn now.
+    """
     known = salt_in_force(connection, session_id, analyst)
     if known is None:
         connection.execute(attached.insert().values(round_id=session_id, analyst=analyst, salt=salt))
@@ -98,7 +105,14 @@ def insert(connection: Connection, session_id: str, before: int, answers: Sequen
 def last_of(
     connection: Connection, session_id: str, analyst: str, now: datetime | None = None
 ) -> StoredAnswer | None:
-    """Return the analyst's newest answer, or, with a time, the newest one that is due then; None without one."""
+    """Return the analyst's newest answer, or, with a time, the newest one that is due then; None without one.
+
+    Args:
+        connection: to the store.
+        session_id: the session.
+        analyst: the analyst's name.
+        now: the time; None: also an answer that is not due yet.
+    """
     query = select(asked).where(asked.c.round_id == session_id, asked.c.analyst == analyst)
     if now is not None:
         query = query.where(asked.c.due_time <= to_microseconds(now))
@@ -107,14 +121,21 @@ def last_of(
 
 
 def size_of(connection: Connection, session_id: str, analyst: str) -> int:
-    """Return the total size of the analyst's answered statements in bytes."""
+    """Return the total size of the statements of `analyst` that were answered in `session_id`, in bytes."""
     own = (asked.c.round_id == session_id) & (asked.c.analyst == analyst)
     total = connection.execute(select(func.sum(func.length(asked.c.statement))).where(own)).scalar()
     return int(total or 0)
 
 
 def answer_to(connection: Connection, session_id: str, analyst: str, sequence: int) -> StoredAnswer | None:
-    """Return the answer to one statement of the analyst; None without one."""
+    """Return the answer to one statement of the analyst; None without one.
+
+    Args:
+        connection: to the store.
+        session_id: the session.
+        analyst: the analyst's name.
+        sequence: the statement's number among the analyst's, from 1.
+    """
     own = (asked.c.round_id == session_id) & (asked.c.analyst == analyst) & (asked.c.sequence == sequence)
     row = connection.execute(select(asked).where(own)).first()
     return None if row is None else _answer(row)
@@ -141,7 +162,7 @@ def due_after(
 
 
 def from_slot(connection: Connection, session_id: str, slot: int) -> list[StoredAnswer]:
-    """Return the next answers from a slot on, in the session's order, at most 32; none if there are no more."""
+    """Return the next answers in `session_id` from `slot` on, in order, at most 32; none if there are no more."""
     query = select(asked).where(asked.c.round_id == session_id, asked.c.slot >= slot)
     return [_answer(row) for row in connection.execute(query.order_by(asked.c.slot).limit(ROWS_AT_ONCE))]
 

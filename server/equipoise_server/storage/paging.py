@@ -21,7 +21,13 @@ def page_limit(page_size: int) -> int:
 
 
 def cut_page(items: Sequence[Item], limit: int, token_of: Callable[[Item], str]) -> tuple[list[Item], str]:
-    """Return the first `limit` of at most `limit + 1` items, and the next page's token, empty at the end."""
+    """Return the first `limit` of at most `limit + 1` items, and the next page's token, empty at the end.
+
+    Args:
+        items: in the order of the list.
+        limit: how many a page holds.
+        token_of: gives the token that names an item.
+    """
     shown = list(items[:limit])
     return shown, token_of(shown[-1]) if len(items) > limit else ""
 

@@ -80,6 +80,13 @@ def workload_piece(connection: Connection, analyst: str, round_id: str, first: i
     """Return up to `length` bytes of the analyst's workload in a round, from byte `first` on.
 
     The result is empty beyond the workload's end, and where there is no workload.
+
+    Args:
+        connection: to the store.
+        analyst: whose workload it is.
+        round_id: the round or session.
+        first: the place of the first byte, from 0.
+        length: how many bytes at most.
     """
     own = (submissions.c.round_id == round_id) & (submissions.c.analyst == analyst)
     piece = connection.execute(select(func.substr(submissions.c.workload, 1 + first, length)).where(own)).scalar()

@@ -83,6 +83,11 @@ def signed_head(connection: Connection, size: int | None = None) -> SignedHead |
 def inclusion(connection: Connection, index: int, size: int) -> list[bytes]:
     """Return the proof that leaf `index` is in the tree of this size.
 
+    Args:
+        connection: to the store.
+        index: of the leaf, from 0.
+        size: how many leaves the tree has.
+
     Raises:
         OutOfRange: the tree has no such leaf, or no signed checkpoint covers the size yet.
     """
@@ -93,6 +98,11 @@ def inclusion(connection: Connection, index: int, size: int) -> list[bytes]:
 
 def consistency(connection: Connection, old_size: int, new_size: int) -> list[bytes]:
     """Return the proof that the tree of the new size begins with the tree of the old size.
+
+    Args:
+        connection: to the store.
+        old_size: how many leaves the old tree has.
+        new_size: how many the new one has.
 
     Raises:
         OutOfRange: the sizes are in the wrong order, or no signed checkpoint covers the new one yet.

@@ -133,7 +133,14 @@ def _check_items(connection: Connection, row: Row[Any], what: str) -> None:
 
 
 def record_root(connection: Connection, kind: Kind, *, dataset: str = "", round_id: str = "") -> bytes:
-    """Return the root of the newest record of a kind, of a round or a dataset. Raises `DataLoss` without one."""
+    """Return the root of the newest record of a kind, of a round or a dataset. Raises `DataLoss` without one.
+
+    Args:
+        connection: to the store.
+        kind: of the record.
+        dataset: its name, where the record is of one.
+        round_id: the round, where the record is of one.
+    """
     root = find_root(connection, kind, dataset=dataset, round_id=round_id)
     if root is None:
         raise DataLoss(f"there is no {kind} record of {round_id or dataset}")
@@ -141,7 +148,14 @@ def record_root(connection: Connection, kind: Kind, *, dataset: str = "", round_
 
 
 def find_root(connection: Connection, kind: Kind, *, dataset: str = "", round_id: str = "") -> bytes | None:
-    """Return the same root as `record_root`, or None if there is no such record."""
+    """Return the same root as `record_root`, or None if there is no such record.
+
+    Args:
+        connection: to the store.
+        kind: of the record.
+        dataset: its name, where the record is of one.
+        round_id: the round, where the record is of one.
+    """
     of_subject = records.c.round_id == round_id if round_id else records.c.dataset == dataset
     query = select(records.c.root).where(of_subject, records.c.kind == kind.value)
     return connection.execute(query.order_by(records.c.position.desc()).limit(1)).scalar_one_or_none()

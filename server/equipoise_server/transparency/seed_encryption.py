@@ -62,7 +62,13 @@ def seal_seed(round_id: str, seed: bytes, storage_key: bytes, auditors: Mapping[
 
 
 def open_seed(round_id: str, sealed: SealedSeed, storage_key: bytes) -> bytes:
-    """Decrypt a seed. Raises `DataLoss` where key, ciphertext, round or commitment do not match."""
+    """Decrypt a seed. Raises `DataLoss` where key, ciphertext, round or commitment do not match.
+
+    Args:
+        round_id: the round to which the ciphertext is bound.
+        sealed: the ciphertext, and what the seed was committed to.
+        storage_key: the server's, 32 bytes.
+    """
     nonce, ciphertext = sealed.ciphertext[:NONCE_BYTES], sealed.ciphertext[NONCE_BYTES:]
     try:
         plain = AESGCM(storage_key).decrypt(nonce, ciphertext, seed_binding(round_id))

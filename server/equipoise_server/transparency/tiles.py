@@ -60,22 +60,47 @@ def grown(tiles: Tiles, size: int, hashes: Sequence[bytes], height: int = HEIGHT
 
 
 def root(tiles: Tiles, size: int, height: int = HEIGHT) -> bytes:
-    """Return the root of the tree over the first `size` leaves."""
+    """Return the root of the tree over the first `size` leaves.
+
+    Args:
+        tiles: gives the hashes of a tile.
+        size: how many leaves there are.
+        height: of a tile, in levels.
+    """
     return _range_root(tiles, 0, size, height) if size else EMPTY_ROOT
 
 
 def inclusion(tiles: Tiles, index: int, size: int, height: int = HEIGHT) -> list[bytes]:
-    """Return the proof that leaf `index` is in the tree over the first `size` leaves (RFC 6962 section 2.1.1)."""
+    """Return the proof that leaf `index` is in the tree over the first `size` leaves (RFC 6962 section 2.1.1).
+
+    Args:
+        tiles: gives the hashes of a tile.
+        index: of the leaf, from 0.
+        size: how many leaves there are.
+        height: of a tile, in levels.
+    """
     return [_range_root(tiles, begin, end, height) for begin, end in inclusion_ranges(index, size)]
 
 
 def consistency(tiles: Tiles, old_size: int, new_size: int, height: int = HEIGHT) -> list[bytes]:
-    """Return the proof that the tree of the new size begins with that of the old one (RFC 6962 section 2.1.2)."""
+    """Return the proof that the tree of the new size begins with that of the old one (RFC 6962 section 2.1.2).
+
+    Args:
+        tiles: gives the hashes of a tile.
+        old_size: how many leaves the old tree has.
+        new_size: how many the new one has.
+        height: of a tile, in levels.
+    """
     return [_range_root(tiles, begin, end, height) for begin, end in consistency_ranges(old_size, new_size)]
 
 
 def widths(size: int, height: int = HEIGHT) -> dict[Place, int]:
-    """Return every tile of a tree of `size` leaves, and the number of hashes in each."""
+    """Return every tile of a tree of `size` leaves, and the number of hashes in each.
+
+    Args:
+        size: how many leaves there are.
+        height: of a tile, in levels.
+    """
     width_of: dict[Place, int] = {}
     level, count = 0, size
     while count:

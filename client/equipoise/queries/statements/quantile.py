@@ -47,7 +47,12 @@ class Quantile:
 
 
 def median(name: str, window: float) -> Quantile:
-    """The smoothed median of the binned attribute `name`: the mean of the `window` of all records in the middle."""
+    """The smoothed median of the binned attribute `name`: the mean of the `window` of all records in the middle.
+
+    Args:
+        name: of the binned attribute.
+        window: the part of all records whose mean is taken, above 0 and at most 1.
+    """
     return Quantile(name, 0.5, window)
 
 

@@ -16,7 +16,13 @@ NUMERIC = re.compile(r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL
 
 
 def number(column: str, kind: str, decimal: str) -> str:
-    """Return the expression of a column's numbers as doubles; null for what is none."""
+    """Return the expression of a column's numbers as doubles; null for what is none.
+
+    Args:
+        column: the SQL expression of the column.
+        kind: the column's type in DuckDB.
+        decimal: the sign between units and tenths in texts, `.` or `,`.
+    """
     if NUMERIC.fullmatch(kind):
         return f"TRY_CAST({column} AS DOUBLE)"
     text = f"CAST({column} AS VARCHAR)"
@@ -30,6 +36,10 @@ def seconds(column: str, kind: str) -> str:
     """Return the expression of a column's dates as whole seconds since 1970, rounded down; null for what is none.
 
     Text is taken apart here, as DuckDB's own reading leaves offsets out, and no session's time zone may matter.
+
+    Args:
+        column: the SQL expression of the column.
+        kind: the column's type in DuckDB.
     """
     if kind == "DATE" or kind.startswith("TIMESTAMP"):
         per_second, unit = (10**9, "ns") if kind.endswith("_NS") else (10**6, "us")
@@ -50,7 +60,12 @@ def seconds(column: str, kind: str) -> str:
 
 
 def bin_code(value: str, edges: Sequence[float]) -> str:
-    """Return the expression of the bin that a number is in, as `universe` codes it."""
+    """Return the expression of the bin that a number is in, as `universe` codes it.
+
+    Args:
+        value: the SQL expression of the number, a double.
+        edges: of the bins, ascending; one more than there are bins.
+    """
 
     def choose(place: int, below: str, above: str) -> str:
         # As text, because DuckDB would read a number with a point as a decimal one first, and round twice.

@@ -57,7 +57,13 @@ def records_rho(setting: PublicParameters, ending_epsilon: Fraction) -> Fraction
 
 
 def places_beyond(setting: PublicParameters, ending_epsilon: Fraction, epochs: int) -> int:
-    """Return the fewest places beyond an epoch's target for which hard caps cost at most their part of delta."""
+    """Return the fewest places beyond an epoch's target for which hard caps cost at most their part of delta.
+
+    Args:
+        setting: of the session.
+        ending_epsilon: of the test that ends an epoch.
+        epochs: how many there are.
+    """
     budget = analyst_budget(setting)
     allowed = CAP_PART * usable_delta(budget) / epochs
     low, high = -1, 1
@@ -84,10 +90,11 @@ def ends_early(ending_epsilon: Fraction, epochs: int, slots: int, chance: Fracti
 
 
 def drawing_rho(records: int, step: int) -> Fraction:
-    """What one hypothesis costs the analysts: `records` draws, each of the range that one statement can change.
+    """Return what one hypothesis costs: `records` draws, each of the range that one statement can change.
 
-    Its direction of range 1 may become another one, so exponents move by a range of at most `2 step` times the
-    direction's unit. A draw of range r costs `r^2 / 8`; integer exponents are drawn from exactly.
+    `step`: of one unit of a direction, in the exponents' units. A statement's direction of range 1 may become
+    another one, so exponents move by a range of at most `2 step` times the direction's unit. A draw of range r
+    costs `r^2 / 8`; integer exponents are drawn from exactly.
     """
     moved = Fraction(2 * step << DIRECTION_BITS, 1 << UNIT_BITS)
     return records * moved**2 / 8

@@ -227,6 +227,10 @@ def pulls(gaps: NDArray[np.int64], guard: int) -> NDArray[np.int64]:
     `gaps`: published answers less held ones. The cells beyond the guard on the side where they exceed it by more
     in all; the largest gap alone where none does. Cells of a statement exclude each other, so the direction is a
     query, or the negative of one.
+
+    Args:
+        gaps: int64[cells], published answers less those of the hypothesis, in units of 2^-40.
+        guard: how far the two may be apart without a step, in the same units.
     """
     beyond = np.abs(gaps) - guard
     sides = [np.where((beyond > 0) & (np.sign(gaps) == side), beyond, 0) for side in (1, -1)]

@@ -91,12 +91,12 @@ def uncertified_cells(setting: PublicParameters, session: Session, parameters: E
 
 
 def straying(session: Session, records: int, chance: Fraction) -> float:
-    """Return how far so many records drawn answer any cell from the law they were drawn from, but for `chance`."""
+    """Return how far `records` drawn answer any cell from the law they were drawn from, but for `chance`."""
     return math.sqrt(math.log(2 * session.cells / float(chance)) / (2 * records))
 
 
 def learning_with(setting: PublicParameters, session: Session, ending: Fraction, places: int) -> Learning:
-    """Return the epochs, rate and records for so many places in all that are expected to learn most."""
+    """Return the epochs, rate and records that should learn most, at `ending` epsilon and `places` in all."""
     plans = []
     for epochs in forced(setting, "epochs", USUAL_EPOCHS):
         beyond = int(forced(setting, "beyond", (cost.places_beyond(setting, ending, int(epochs)),))[0])
@@ -118,7 +118,7 @@ def learning_with(setting: PublicParameters, session: Session, ending: Fraction,
 
 
 def affordable_records(setting: PublicParameters, ending: Fraction, epochs: int, target: int, rate: float) -> int:
-    """Return the most records of each hypothesis that the analysts' budget allows."""
+    """Return the most records of each of `epochs` hypotheses, at this `ending` epsilon, `rate` and `target`."""
     if epochs == 1:
         return 1
     drawing = (epochs - 1) * cost.drawing_rho(1, exponent_step(rate, target))
@@ -126,7 +126,7 @@ def affordable_records(setting: PublicParameters, ending: Fraction, epochs: int,
 
 
 def exponent_step(rate: float, target: int) -> int:
-    """`rate / target` for each direction, in the exponents' units, rounded down."""
+    """Return `rate` over `target`, of each direction, in the exponents' units, rounded down."""
     return math.floor(Fraction(rate) * (1 << (UNIT_BITS - DIRECTION_BITS)) / target)
 
 
@@ -193,7 +193,7 @@ def on_epsilon_grid(epsilon: float) -> Fraction:
 
 
 def forced(setting: PublicParameters, name: str, usual: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the one forced value, or the usual ones."""
+    """Return the one value to which the options force `name`, or the `usual` ones."""
     return (real(setting.options, name, 0),) if name in setting.options else usual
 
 
@@ -208,7 +208,7 @@ def check_session(setting: PublicParameters, session: Session) -> None:
 
 
 def check_options(options: Mapping[str, object], others: tuple[str, ...]) -> None:
-    """Refuses options that are unknown or out of range, naming them. `others`: those that are checked elsewhere."""
+    """Refuse `options` that are unknown or out of range, naming them. `others` are checked elsewhere."""
     for name, value in sorted(options.items()):
         if name in others:
             continue

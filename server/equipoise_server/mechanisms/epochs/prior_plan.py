@@ -135,6 +135,13 @@ def prior_session_plan(
     """Return the plan of a session from a prior, with the costs of the measurement and of the epoch at its cap.
 
     `expected_error`: of its answers, as the mechanism expects it of the prior.
+
+    Args:
+        mechanism: the name under which the session is charged.
+        setting: of the session.
+        session: its size.
+        parameters: of the prior and the epoch.
+        expected_error: of the answers, as the mechanism expects it of the prior; a fraction of the records.
     """
     tested = tested_setting(setting, parameters.prior.released is None)
     plan = session_plan(mechanism, tested, session, parameters.epochs)

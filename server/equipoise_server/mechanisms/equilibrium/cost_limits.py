@@ -60,6 +60,8 @@ def _positive_root(square: float, linear: float, constant: Numbers) -> Numbers:
 def rho_of_one(actions: Numbers, density: Numbers, epsilon: float, delta: float, size: Size) -> Numbers:
     """Return the largest rho of one differing draw at which the binomial mixture's delta is within `delta`, nearly.
 
+    `epsilon`: of the analysts' budget.
+
     Numbers of differing draws are grouped, each group counted at its largest, and the mixture solved by bisection.
     """
     chances = np.minimum(1.0, 1 / density + 2 * accounting.draw_slack(size.units))

@@ -128,7 +128,14 @@ def within_budgets(game: GameParameters, size: Size, setting: PublicParameters, 
 
 
 def with_steps(game: GameParameters, query_rate: float, data_rate: float, records: int) -> GameParameters:
-    """`game` with its learning rates rounded down to their grids."""
+    """Return `game` with its learning rates rounded down to their grids.
+
+    Args:
+        game: all else of the game.
+        query_rate: the query player's, in nats for each whole unit of payoff.
+        data_rate: the data player's, likewise.
+        records: the public number of records.
+    """
     data_unit = 2.0**-20 if game.play == "mixed" else game.draws / 2.0**EXPONENT_BITS
     return replace(
         game,

@@ -118,7 +118,14 @@ def round_seconds(size: Size, *, mixed: bool) -> float:
 
 
 def sketch_seconds(sketch: Sketch, size: Size, rounds: float | Numbers, *, mixed: bool) -> Numbers:
-    """Return the whole game over so many rounds."""
+    """Return the whole game over so many rounds.
+
+    Args:
+        sketch: of the game.
+        size: of the round.
+        rounds: of the game; one number, or one for each sketch.
+        mixed: whether the data player answers with its whole distribution, drawing nothing.
+    """
     drawn = 0.0 if mixed else DRAW_SECONDS * sketch.actions
     counted = RECORD_SECONDS * size.queries * sketch.records
     return np.asarray(rounds * round_seconds(size, mixed=mixed) + drawn + counted)

@@ -157,6 +157,16 @@ def repair_all(
     """Return every analyst's repair; `counts` and `synopsis` hold all analysts' queries one after another.
 
     `start`: float64[|X|], the public hypothesis from which analysts are answered afresh (unit = analyst).
+
+    Args:
+        setting: of the round.
+        parameters: of the plan.
+        workloads: of each analyst who submitted one.
+        counts: int64[k], the true counts of all analysts' queries, one after another.
+        synopsis: its counts of the same queries.
+        start: float64[|X|], the public hypothesis from which analysts are answered afresh (unit = analyst).
+        seed: of the round, 32 bytes.
+        progress: is told when repair begins.
     """
     if parameters.repair is None:
         return unrepaired(workloads, synopsis)

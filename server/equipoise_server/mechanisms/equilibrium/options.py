@@ -84,12 +84,24 @@ def forces_a_game(setting: PublicParameters) -> bool:
 
 
 def whole(options: Mapping[str, object], name: str, default: int) -> int:
-    """Return the forced whole number called `name`, or the default."""
+    """Return the forced whole number called `name`, or the default.
+
+    Args:
+        options: that were given, by name.
+        name: of the option.
+        default: what holds where it was not given.
+    """
     value = options.get(name, default)
     return int(value) if isinstance(value, int | float) else default
 
 
 def real(options: Mapping[str, object], name: str, default: float) -> float:
-    """Return the forced real number called `name`, or the default."""
+    """Return the forced real number called `name`, or the default.
+
+    Args:
+        options: that were given, by name.
+        name: of the option.
+        default: what holds where it was not given.
+    """
     value = options.get(name, default)
     return float(value) if isinstance(value, int | float) else default

@@ -68,12 +68,27 @@ def plan_from_prior(name: str, setting: PublicParameters, prior: str) -> Mechani
 
 
 def plan_alone(name: str, setting: PublicParameters, prior: str) -> MechanismPlan:
-    """Plan a prior, which is laid out, and tests of it. Nothing is played, and the analysts are charged nothing."""
+    """Plan a prior, which is laid out, and tests of it. Nothing is played, and the analysts are charged nothing.
+
+    Args:
+        name: under which the mechanism is charged.
+        setting: of the round.
+        prior: which prior is measured.
+    """
     return _plan(name, setting, _prior(setting, prior, _share(setting)), None, setting)
 
 
 def plan_played(name: str, setting: PublicParameters, prior: str) -> MechanismPlan:
-    """Plan a prior, a game that starts from it, and tests."""
+    """Plan a prior, a game that starts from it, and tests.
+
+    Args:
+        name: under which the mechanism is charged.
+        setting: of the round.
+        prior: which prior is measured.
+
+    Raises:
+        InvalidArgument: there are fewer than 2 units.
+    """
     if Size.of(setting).units < 2:
         raise InvalidArgument("shares", "the game needs at least 2 units; leave its parameters to the planner")
     share = _share(setting)

@@ -128,6 +128,15 @@ def play(
 
     `asked`: one entry for each analyst who asked a statement; other analysts get no answers. Raises `ValueError`
     where statements or table are not those that were planned for.
+
+    Args:
+        mechanism: of the session.
+        setting: of the session.
+        plan: what was charged.
+        data: the table's counts.
+        asked: one entry for each analyst who asked a statement; other analysts get no answers.
+        seed: 32 bytes.
+        progress: is told how many statements are answered.
     """
     check_asked(mechanism, setting, plan, asked)
     check_table(setting, data)

@@ -60,6 +60,11 @@ def divided(setting: PublicParameters, length: int, updates: int) -> list[Divisi
     """Return the ways to divide the budget that leave each part what samplers can draw.
 
     Beta goes in equal parts to the tests, the thresholds, both on either side, and the answers.
+
+    Args:
+        setting: of the session.
+        length: how many statements are tested at most.
+        updates: how many of them are answered from the data at most.
     """
     rho_of_update, beta = Fraction(usable_rho(setting.data_budget), RHO_UNIT * updates), Fraction(setting.beta)
     divisions = []

@@ -21,6 +21,12 @@ def shares_of(demand: Sequence[int], least: int, always: Sequence[bool], floor: 
     another one is measured only where its demand exceeds `least`. The floor is above 0, and the floors of all
     tables that are always measured add up to at most 1; so the loop never takes every table to its floor, as the
     parts of those that are left sum to what is left, which is enough for their floors.
+
+    Args:
+        demand: noisy counts of votes, one for each table.
+        least: the demand from which on a table is measured.
+        always: whether a table is measured whatever its demand, one for each.
+        floor: the least part of a table that is always measured.
     """
     wanted = [two_thirds(count) if kept or count > least else 0 for count, kept in zip(demand, always, strict=True)]
     if not any(wanted):

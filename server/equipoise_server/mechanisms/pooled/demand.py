@@ -109,9 +109,14 @@ def demand_parts(demand: Demand, sets: int, epsilon: float) -> list[PrivacyEvent
 
 
 def votes_of(workload: CompiledWorkload, unit: str, sets: Sequence[Axes]) -> NDArray[np.int64]:
-    """One analyst's votes, int64[sets]: one for each statement, or (unit = analyst) one for each different set.
+    """Return one analyst's votes, int64[sets]: one for each statement, or (unit = analyst) for each different set.
 
     Statements about no set of the family vote for nothing.
+
+    Args:
+        workload: the analyst's statements.
+        unit: of the analysts' protection, `query` or `analyst`.
+        sets: of attributes, in the family's order.
     """
     places = {axes: place for place, axes in enumerate(sets)}
     asked: Iterable[Axes] = workload.statement_tables()

@@ -94,6 +94,15 @@ def _by_tables(direct: DirectAnswers, records: int, certified: int) -> tuple[Ans
 
 
 def on_grid_upwards(amounts: NDArray[np.float64], records: int, more: int = 0) -> NDArray[np.int64]:
-    """Amounts of records, float64[k], as parts of all in units of 2^-40: rounded up, so many more; at most 1."""
+    """Return amounts of records as parts of all in units of 2^-40: rounded up, so many more; at most 1.
+
+    Args:
+        amounts: float64[k], of records.
+        records: how many there are in all.
+        more: units that are added after rounding.
+
+    Returns:
+        int64[k].
+    """
     units = np.ceil(amounts * (float(ONE) / records)) + more
     return np.asarray(np.minimum(units, ONE), dtype=np.int64)

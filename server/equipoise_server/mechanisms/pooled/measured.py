@@ -44,10 +44,15 @@ class TableEstimate:
 
 
 def measure(data: Counts, rhos: Mapping[Axes, Fraction], seed: bytes) -> tuple[MeasuredTable, ...]:
-    """Counts every table of `rhos` once, with noise that costs the data at most its rho.
+    """Count every table of `rhos` once, with noise that costs the data at most its rho.
 
     Each table draws from a stream of its own. Formal guarantees: `accounting.tables_rho` of the variances, at most
     the sum of the rhos.
+
+    Args:
+        data: the table's counts.
+        rhos: for each set of attributes what its table may cost.
+        seed: of the round, 32 bytes.
     """
     noises = {axes: GaussianNoise.within(rho).law(MAX_MOVED) for axes, rho in rhos.items()}
     variances = {axes: GaussianNoise.within(rho).variance * MAX_MOVED for axes, rho in rhos.items()}
@@ -69,6 +74,11 @@ def estimated_variance(sizes: tuple[int, ...], axes: Axes, measured: Iterable[tu
     `exp(t^2 v / 2)` times the sum over integers of `exp(-(z - t v)^2 / 2v)` over the same sum for t = 0, which is
     the largest of these sums (Canonne, Kamath & Steinke 2020). A weighted sum of independent ones is sub-Gaussian
     with the weighted sum of variances, so Chernoff's bound gives `reach`.
+
+    Args:
+        sizes: the number of categories of each attribute.
+        axes: of the averaged table.
+        measured: the attributes of each table that was measured, with the variance of one cell.
     """
     cells = table_cells(sizes, axes)
     precision = sum(
@@ -83,6 +93,12 @@ def estimate(sizes: tuple[int, ...], axes: Axes, tables: Sequence[MeasuredTable]
     Adding the same amount to all `N` cells so that they sum to the truth takes the mean of the noise off every
     cell: a sum of `j` cells then has coefficients `1 - j / N` on its own cells and `-j / N` on the others, whose
     squares sum to `j (1 - j / N)`.
+
+    Args:
+        sizes: the number of categories of each attribute.
+        axes: of the wanted table.
+        tables: all that were measured.
+        records: the public number of records.
     """
     shape = tuple(sizes[axis] for axis in axes)
     cells = math.prod(shape)
@@ -97,5 +113,10 @@ def estimate(sizes: tuple[int, ...], axes: Axes, tables: Sequence[MeasuredTable]
 
 
 def reach(variance: float, chance: float) -> float:
-    """What a sub-Gaussian number of this variance exceeds on either side with probability at most `chance`."""
+    """Return what a sub-Gaussian number of this variance exceeds on either side with probability at most `chance`.
+
+    Args:
+        variance: of the number; the result has the unit of its root.
+        chance: in (0, 1), of both sides together.
+    """
     return math.sqrt(2 * variance * math.log(2 / chance)) * (1 + 1e-9)

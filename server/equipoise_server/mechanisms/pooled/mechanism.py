@@ -87,7 +87,15 @@ def measured(
     present: Mapping[str, CompiledWorkload],
     seed: bytes,
 ) -> Released:
-    """Measure what the plan says: residuals, or the tables that are asked for."""
+    """Measure what the plan says: residuals, or the tables that are asked for.
+
+    Args:
+        parameters: of the plan.
+        setting: of the round.
+        data: the table's counts.
+        present: the workload of each analyst who submitted one.
+        seed: of the round, 32 bytes.
+    """
     if parameters.residuals is not None:
         released = measure_residuals(data, parameters.residuals, seed, "pooled/residuals")
         return ReleasedResiduals(released, over_universe(setting))
@@ -105,7 +113,14 @@ def outside_of(parameters: PooledParameters, workload: CompiledWorkload) -> list
 def noisy_demand(
     parameters: PooledParameters, setting: PublicParameters, present: Mapping[str, CompiledWorkload], seed: bytes
 ) -> NDArray[np.int64]:
-    """The noisy number of votes for every set of the family, int64[sets]: all that is released of the demand."""
+    """Return the noisy number of votes for every set of the family: all that is released of the demand.
+
+    Args:
+        parameters: of the plan.
+        setting: of the round.
+        present: the workload of each analyst who submitted one.
+        seed: of the round, 32 bytes.
+    """
     sets = parameters.family.sets
     votes = sum(
         (votes_of(workload, setting.unit, sets) for workload in present.values()), np.zeros(len(sets), np.int64)

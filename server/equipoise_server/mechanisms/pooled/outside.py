@@ -42,7 +42,14 @@ def budget_beside(setting: PublicParameters, places: RepairPlaces | None) -> Bud
 
 
 def plan_repair(setting: PublicParameters, places: RepairPlaces | None, threshold: float, rho: Fraction) -> Repair:
-    """Tests and answers within `rho` of the data's budget, and half of beta."""
+    """Plan tests and answers within `rho` of the data's budget, and half of beta.
+
+    Args:
+        setting: of the round.
+        places: of analysts who are answered afresh (unit = analyst); None: statements are.
+        threshold: the error from which a place is worth it, as a fraction of the records.
+        rho: what repair may cost the data.
+    """
     half = replace(setting, beta=setting.beta / 2)
     if places is None:
         return statement_repair_plan.plan_statement_repair(half, threshold, rho)
@@ -93,7 +100,16 @@ def repair_outside(
     synopsis: Synopsis,
     seed: bytes,
 ) -> dict[str, Answers]:
-    """The answers to what is outside the family, for each analyst in `outside`; its workload may be empty."""
+    """Return the answers to what is outside the family, for each analyst in `outside`; its workload may be empty.
+
+    Args:
+        repairs: of the plan.
+        setting: of the round.
+        data: the table's counts.
+        outside: the statements of each analyst that the family does not hold.
+        synopsis: from which they are answered where that is good enough.
+        seed: of the round, 32 bytes.
+    """
     served = {
         name: Served(part, data.count(part), SynopsisCounts(synopsis.counts(part), len(synopsis)))
         for name, part in outside.items()

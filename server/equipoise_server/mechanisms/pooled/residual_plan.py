@@ -72,7 +72,14 @@ def _least(family: Family, ordered: tuple[int, ...], rho: Fraction, conditions: 
 
 
 def residuals_half_width(noise: ResidualNoise, family: Family, chance: float, summed: float) -> float:
-    """Return the largest reach of a certified answer, in records: of all cells, and of what `summed` covers."""
+    """Return the largest reach of a certified answer, in records: of all cells, and of what `summed` covers.
+
+    Args:
+        noise: of every residual.
+        family: whose tables are told.
+        chance: of one answer to be further off.
+        summed: how many cells an answer with an interval may add up; 1: only the cells of tables.
+    """
     widest = 0.0
     for axes in family.sets:
         cell, box = float(cell_variances(noise, axes).max()), largest_variance(noise, axes)

@@ -83,7 +83,17 @@ def _cell_error(
 
 
 def tables_half_width(family: Family, least_rho: Fraction, chance: float, summed: float) -> float:
-    """Return the largest reach of a certified answer, in records, where each table gets at least so much rho."""
+    """Return the largest reach of a certified answer, in records, where each table gets at least so much rho.
+
+    Args:
+        family: whose tables are told.
+        least_rho: what the data pay for each table, at least.
+        chance: of one answer to be further off.
+        summed: how many cells an answer with an interval may add up; 1: only the cells of tables.
+
+    Raises:
+        BudgetExhausted: the budget is too small for so many tables.
+    """
     try:
         noise = GaussianNoise.within(least_rho)
         noise.law(MAX_MOVED)

@@ -63,6 +63,13 @@ def weights(fractions: NDArray[np.float64], variance: float) -> NDArray[np.int64
     """Return a noisy table as integer weights of its cells, with 0 for cells that noise alone may have filled.
 
     Where nothing would be left, all cells have the same weight.
+
+    Args:
+        fractions: float64 of any shape, a table's cells as fractions of the records, with noise.
+        variance: of one cell's noise, in fractions squared.
+
+    Returns:
+        int64 of the same shape.
     """
     kept = np.where(fractions > CUT * math.sqrt(variance), fractions, 0.0)
     total = math.fsum(kept.ravel().tolist())

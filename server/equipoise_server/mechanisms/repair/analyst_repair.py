@@ -81,6 +81,14 @@ def repair_analysts(
     `start`: float64[|X|], the public hypothesis from which repair starts. Formal guarantees: given the synopsis,
     what all others see of one analyst is epsilon-DP with the places' epsilon, up to the cap's delta; the cost
     for the data is `accounting.analyst_tests_rho` for all places and `private_weights_rho` for the cap.
+
+    Args:
+        parameters: of the plan.
+        analysts: all public places, present or not.
+        served: what each present analyst asked, and how the synopsis answers it.
+        records: the public number of records.
+        start: float64[|X|], the public hypothesis from which repair starts.
+        seed: of the round, 32 bytes.
     """
     order = KeyedStream.derive(seed, "repair/slots").permutation(len(analysts))
     slots = [analysts[slot] for slot in order.tolist()]
@@ -102,7 +110,15 @@ def repair_analysts(
 def is_positive(
     parameters: AnalystRepairParameters, analyst: str, served: Served, records: int, seed: bytes
 ) -> bool:
-    """Return whether the synopsis serves this analyst badly, up to the test's noise."""
+    """Return whether the synopsis serves this analyst badly, up to the test's noise.
+
+    Args:
+        parameters: of the plan.
+        analyst: the analyst's name.
+        served: what the analyst asked, and how the synopsis answers it.
+        records: the public number of records.
+        seed: of the round, 32 bytes.
+    """
     if served.workload.query_count == 0:
         return False
     largest = int(score(served.counts, records, served.synopsis).max())
@@ -124,10 +140,18 @@ def answer_with_fresh_noise(
     start: NDArray[np.float64],
     seed: bytes,
 ) -> Answers:
-    """Answers by private multiplicative weights, with the half-width that their own final test gives them.
+    """Answer by private multiplicative weights, with the half-width that their own final test gives them.
 
     Or the one that is proven without it, where that is smaller or the test is seen to have failed; without
     intervals where neither is within the limit.
+
+    Args:
+        parameters: of the plan.
+        analyst: the analyst's name.
+        served: what the analyst asked, and how the synopsis answers it.
+        records: the public number of records.
+        start: float64[|X|], the public hypothesis to start from.
+        seed: of the round, 32 bytes.
     """
     values, noisy = parameters.weights.answer(
         served.workload, served.counts, records, start, KeyedStream.derive(seed, "repair/weights", analyst)

@@ -96,6 +96,10 @@ def selection_exponents(scores: NDArray[np.int64], step: int) -> NDArray[np.int6
 
     Deficits to the largest score are cut at a public distance: max(score, largest - distance) has
     the sensitivity of the scores.
+
+    Args:
+        scores: int64[k], at least 0.
+        step: of one unit of score, in units of 2^-48 nats.
     """
     farthest = max(1, (MAX_SPREAD << UNIT_BITS) // max(1, step))
     deficits: NDArray[np.int64] = np.minimum(scores.max() - scores, min(farthest, 2**62))
@@ -103,7 +107,13 @@ def selection_exponents(scores: NDArray[np.int64], step: int) -> NDArray[np.int6
 
 
 def answer_scores(counts: NDArray[np.int64], records: int, answers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """`|K q(D) - round(K answer)|` with `K = records 2^16`, int64[k]: integers of sensitivity 2^16."""
+    """Return `|K q(D) - round(K answer)|` with `K = records 2^16`, int64[k]: integers of sensitivity 2^16.
+
+    Args:
+        counts: int64[k], the true counts.
+        records: the public number of records.
+        answers: int64[k], in units of 2^-40.
+    """
     distance: NDArray[np.int64] = np.abs((counts << SCORE_BITS) - _scaled(answers, records))
     return distance
 
@@ -117,7 +127,7 @@ def _scaled(answers: NDArray[np.int64], records: int) -> NDArray[np.int64]:
 def least_score(answers: NDArray[np.int64], records: int) -> int:
     """Return what the largest score of these answers is at least, whatever the data: true counts are whole.
 
-    `answers`: int64[k], one at least, in units of 2^-40.
+    `answers`: int64[k], one at least, in units of 2^-40. `records`: the public number of them.
     """
     beyond = _scaled(answers, records) % (1 << SCORE_BITS)
     return int(np.minimum(beyond, (1 << SCORE_BITS) - beyond).max())
@@ -126,8 +136,8 @@ def least_score(answers: NDArray[np.int64], records: int) -> int:
 def tested_half_width(noisy: int, margin: int, answers: NDArray[np.int64], records: int) -> int:
     """The half-width that a final test gives, in units of 2^-40; where the test failed 1, which holds without any.
 
-    `noisy`: the largest score of the `answers`, int64[k], with the test's noise; `margin`: what that noise falls
-    short of with a chance of at most `c` on either side.
+    `noisy`: the largest score of the `answers`, int64[k], over so many `records`, with the test's noise; `margin`:
+    what that noise falls short of with a chance of at most `c` on either side.
 
     Formal guarantee: but for a chance of `c` all answers are within this half-width, and none is told that what is
     published refutes. Proof. Let `S` be the true score. Where the noise is at least `-margin`, and it is not with a
@@ -143,14 +153,21 @@ def tested_half_width(noisy: int, margin: int, answers: NDArray[np.int64], recor
 
 
 def measured_answer(count: int, noise: int, records: int) -> int:
-    """Return a noisy count as an answer in units of 2^-40, kept between 0 and 1."""
+    """Return a noisy count as an answer in units of 2^-40, kept between 0 and 1.
+
+    Args:
+        count: the true count.
+        noise: whole records.
+        records: the public number of records.
+    """
     return int(on_grid(np.array([min(max(count + noise, 0), records)], dtype=np.int64), records)[0])
 
 
 def weights_error(weights: PrivateWeights, records: int, universe: int, queries: int, chance: float) -> float:
-    """An error that the answers of one run exceed with probability at most `chance`. Above 1 it says nothing.
+    """Return an error that the answers of one run exceed with probability at most `chance`.
 
-    Infinite where the guard is below twice the bound on a measurement's noise, as the proof then fails.
+    Above 1 it says nothing. Infinite where the guard is below twice the bound on a measurement's noise, as the
+    proof then fails.
 
     Proof. Let `d_t` be the error of the hypothesis before round t at the query selected then, and `v` a bound on
     all measurements' noise and rounding. The potential KL(D || hypothesis) starts at most at log(2|X|), is
@@ -159,6 +176,16 @@ def weights_error(weights: PrivateWeights, records: int, universe: int, queries:
     So over the later half, of h rounds, the mean of d_t^2 is at most 4 log(2|X|) / h + v^2 T / h, and the
     mean of |d_t| at most its root. Each round's largest error exceeds |d_t| by at most the selection's slack
     (2 / epsilon) log(k / chance of it) (McSherry & Talwar 2007), and the error of a mean is at most the mean error.
+
+    Args:
+        weights: of the plan.
+        records: the public number of records.
+        universe: how many records can exist.
+        queries: how many one run answers.
+        chance: in (0, 1).
+
+    Returns:
+        A fraction of the records.
     """
     later = weights.rounds - weights.rounds // 2
     noise = measurement_error(weights, records, universe, chance / 2)
@@ -172,7 +199,17 @@ def weights_error(weights: PrivateWeights, records: int, universe: int, queries:
 
 
 def measurement_error(weights: PrivateWeights, records: int, universe: int, chance: float) -> float:
-    """Return what noise and rounding in all measurements of one run exceed with probability at most `chance`."""
+    """Return what noise and rounding in all measurements of one run exceed with probability at most `chance`.
+
+    Args:
+        weights: of the plan.
+        records: the public number of records.
+        universe: how many records can exist.
+        chance: in (0, 1).
+
+    Returns:
+        A fraction of the records.
+    """
     noise = weights.measure_noise.quantile(chance / 2 / weights.rounds)
     return noise / records + rounding_error(records, universe)
 
@@ -181,5 +218,12 @@ def rounding_error(records: int, universe: int) -> float:
     """Return what rounding a hypothesis's weights, answers and scores may move an answer by, at most.
 
     2^-38 is four times what `rounded_weights` claims beside |X| 2^-49, and covers its factor 1 + 2^-52.
+
+    Args:
+        records: the public number of records.
+        universe: how many records can exist.
+
+    Returns:
+        A fraction of the records.
     """
     return universe * 2.0**-49 + 2.0**-38 + 2 * SCORE_ROUNDING / 2.0**SCORE_BITS / records

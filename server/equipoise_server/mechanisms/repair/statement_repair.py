@@ -62,10 +62,19 @@ def repair(
     synopsis: SynopsisCounts,
     seed: bytes,
 ) -> Answers:
-    """Return one analyst's answers. `counts`: int64[k], the true counts; `seed`: the round's.
+    """Return one analyst's answers.
 
     Formal guarantees: given the synopsis, what another analyst sees does not depend on this analyst's
     workload at all; the cost for the data is `cut_off test_epsilon^2 / 2 + noise.rho(cut_off)` in zCDP.
+
+    Args:
+        parameters: of the plan.
+        analyst: the analyst's name.
+        workload: the analyst's statements, of k queries.
+        counts: int64[k], the true counts.
+        records: the public number of records.
+        synopsis: its counts of the same queries.
+        seed: of the round, 32 bytes.
     """
     if workload.query_count == 0:
         return NO_ANSWERS
@@ -91,7 +100,13 @@ def repair(
 
 
 def score(counts: NDArray[np.int64], records: int, synopsis: SynopsisCounts) -> NDArray[np.int64]:
-    """`|K q(D) - round(K q(Dhat))|` with `K = records 2^16`, int64[k]: integers of sensitivity 2^16."""
+    """Return `|K q(D) - round(K q(Dhat))|` with `K = records 2^16`, int64[k]: integers of sensitivity 2^16.
+
+    Args:
+        counts: int64[k], the true counts.
+        records: the public number of records.
+        synopsis: its counts of the same queries.
+    """
     # `K count / size` in a whole part and a rest: each product stays far below 2^63 for any size that is allowed.
     whole, rest = divmod(records << SCORE_BITS, synopsis.size)
     rounded = whole * synopsis.counts + (2 * rest * synopsis.counts + synopsis.size) // (2 * synopsis.size)
@@ -100,8 +115,9 @@ def score(counts: NDArray[np.int64], records: int, synopsis: SynopsisCounts) -> 
 
 
 def half_width_on_grid(amount: int, scale: int) -> int:
-    """`amount / scale` in units of 2^-40, rounded up, and a unit for the rounding of the answer itself.
+    """Return `amount / scale` in units of 2^-40, rounded up, and a unit for the rounding of the answer itself.
 
-    At most 1: no answer, lying between 0 and 1 like the truth, is further from it.
+    `amount`: of error. `scale`: in the unit of the amount, what makes up all records. The result is at most 1: no
+    answer, lying between 0 and 1 like the truth, is further from it.
     """
     return min(1 << GRID_BITS, math.ceil(Fraction(amount << GRID_BITS, scale)) + 1)

@@ -94,6 +94,14 @@ def choose_noise(setting: PublicParameters, rho: Fraction, chance: float) -> tup
 
     The law that reaches less far for a marginal, unless one is forced: Laplace only where few counts need
     an interval, or a weak one. Predicates decide between equals.
+
+    Args:
+        setting: of the round.
+        rho: of the answer to one statement.
+        chance: of one count to be further off.
+
+    Returns:
+        The noise, and its reach for sensitivities 1 and 2, in units of 2^-40.
     """
 
     def reach(noise: AnswerNoise, l1_sensitivity: int) -> int:

@@ -125,5 +125,10 @@ class Centred:
 
 
 def bases_of(sizes: Sequence[int], ordered: Sequence[bool]) -> list[AxisBasis]:
-    """Return the basis of every axis. Axes of one category have no levels and are never analysed."""
+    """Return the basis of every axis. Axes of one category have no levels and are never analysed.
+
+    Args:
+        sizes: the number of categories of each axis.
+        ordered: whether each axis is ordered.
+    """
     return [Haar(size) if kind else Centred(size) for size, kind in zip(sizes, ordered, strict=True)]

@@ -81,7 +81,12 @@ class SmallDatabase:
 
 
 def all_databases(universe: int, size: int) -> NDArray[np.int64]:
-    """Return every multiset of `size` records, as ascending cells: int64[databases, size]."""
+    """Return every multiset of `size` records, as ascending cells: int64[databases, size].
+
+    Args:
+        universe: how many records can exist.
+        size: of one database, in records.
+    """
     cells = itertools.chain.from_iterable(itertools.combinations_with_replacement(range(universe), size))
     return np.fromiter(cells, dtype=np.int64).reshape(-1, size)
 

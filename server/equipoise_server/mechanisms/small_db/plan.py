@@ -71,12 +71,22 @@ def plan_small_database(name: str, setting: PublicParameters) -> MechanismPlan:
 
 
 def number_of_databases(universe: int, size: int) -> int:
-    """Return the number of multisets of `size` records: `C(|X| + m - 1, m)`."""
+    """Return the number of multisets of `size` records: `C(|X| + m - 1, m)`.
+
+    Args:
+        universe: how many records can exist.
+        size: of one database, in records.
+    """
     return math.comb(universe + size - 1, size)
 
 
 def units_of_score(epsilon: Fraction, size: int) -> int:
-    """Return `epsilon / (2 m)` in units of 2^-48 nats, rounded down; above 2^12, as epsilon is at least 10^-8."""
+    """Return `epsilon / (2 m)` in units of 2^-48 nats, rounded down; above 2^12, as epsilon is at least 10^-8.
+
+    Args:
+        epsilon: of the one draw.
+        size: of one database, in records.
+    """
     return math.floor(epsilon * (1 << UNIT_BITS) / (2 * size))
 
 
@@ -121,7 +131,16 @@ def epsilon_of_draws(setting: PublicParameters) -> tuple[Fraction, PrivacyEvent]
 
 
 def promised(setting: PublicParameters, size: int, epsilon: Fraction) -> float:
-    """Return the theorem's bound for databases of `size` records: the best one's error plus the draw's error."""
+    """Return the theorem's bound for databases of `size` records: the best one's error plus the draw's error.
+
+    Args:
+        setting: of the round.
+        size: of one database, in records.
+        epsilon: of the one draw.
+
+    Returns:
+        A fraction of the records.
+    """
     databases, analysts = number_of_databases(setting.universe_size, size), len(setting.shares)
     # Rounded down to whole units, epsilon is a little less than what is charged.
     rate = units_of_score(epsilon, size) * size / 2**UNIT_BITS

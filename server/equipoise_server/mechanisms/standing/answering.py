@@ -46,7 +46,13 @@ def answers_of(workload: CompiledWorkload, measured: Measured, log: Fraction) ->
 
 
 def measured_answers(estimates: Estimates, records: int, reach: NDArray[np.float64]) -> Answers:
-    """Return the measurement's own answers. `reach`: float64[k], half-widths in standard deviations."""
+    """Return the measurement's own answers. `reach`: float64[k], half-widths in standard deviations.
+
+    Args:
+        estimates: of k counts.
+        records: the public number of records.
+        reach: float64[k], half-widths in standard deviations.
+    """
     deviations = np.sqrt(estimates.variances)
     half_widths = _upwards(deviations * reach + estimates.slack, records, 2)  # two units: of both roundings
     values = np.rint(np.clip(estimates.counts * (UNITS / records), -MAX_ANSWER, MAX_ANSWER)).astype(np.int64)

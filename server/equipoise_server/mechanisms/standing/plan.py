@@ -99,7 +99,13 @@ def plan_standing(name: str, setting: PublicParameters) -> MechanismPlan:
 
 
 def half_width(noise: ResidualNoise, log: Fraction, records: int) -> float:
-    """Return the largest half-width of any answer that the family tells, as a fraction of the records."""
+    """Return the largest half-width of any answer that the family tells, as a fraction of the records.
+
+    Args:
+        noise: of every residual.
+        log: the natural logarithm of 2 / beta, rounded up.
+        records: the public number of records.
+    """
     widest = 0.0
     for axes, bits in most_bits(noise.family).items():
         reach = float(reaches(log, np.array([bits]))[0])

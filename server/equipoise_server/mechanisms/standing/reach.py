@@ -53,6 +53,10 @@ def reaches(log: Fraction, bits: NDArray[np.int64]) -> NDArray[np.float64]:
 
     A sub-Gaussian number of variance v exceeds `sqrt(2 v (log + bits ln 2))` on either side with probability `beta
     2^-bits` at most (Chernoff's bound).
+
+    Args:
+        log: the natural logarithm of 2 / beta, rounded up.
+        bits: int64[k], at least 1.
     """
     return np.asarray(np.sqrt(2 * (float(log) + bits * _LOG_2)) * (1 + 1e-12))
 

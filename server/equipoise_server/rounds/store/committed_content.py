@@ -85,7 +85,21 @@ class CheckedStreams:
 
 
 def checked_chain(connection: Connection, round_id: str, run_id: str, analyst: str) -> list[bytes]:
-    """Return what each message of a stream chains to, the start first. Raises `NotFound`, `DataLoss`."""
+    """Return what each message of a stream chains to, the start first. Raises `NotFound`, `DataLoss`.
+
+    Args:
+        connection: to the store.
+        round_id: the round or session.
+        run_id: the run that is released.
+        analyst: whose stream it is.
+
+    Returns:
+        The digests, 32 bytes each; one more than there are messages.
+
+    Raises:
+        NotFound: the analyst has no stream.
+        DataLoss: what is stored is not what is on record.
+    """
     own = (result_chunks.c.run_id == run_id, result_chunks.c.analyst == analyst)
     query = select(result_chunks.c.sequence, result_chunks.c.chunk).where(*own).order_by(result_chunks.c.sequence)
     chain = [stream_start(round_id)]
@@ -162,6 +176,11 @@ def workload_check(connection: Connection, round_id: str, analyst: str) -> Workl
     """Return the check of an analyst's stored workload: against the record of the sealing, once there is one.
 
     Before, there is no record of workloads, and the workload is compared with the digest that is kept beside it.
+
+    Args:
+        connection: to the store.
+        round_id: the round or session.
+        analyst: whose workload it is.
 
     Raises:
         DataLoss: The record of the sealing is damaged.

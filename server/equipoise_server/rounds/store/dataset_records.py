@@ -32,8 +32,9 @@ def dataset_registered(
 ) -> None:
     """Record a version of a dataset: its public facts, and for auditors the table's digest and who pays for it.
 
-    `people`: the operator's answer to the question of whose people the table holds; of a later version, those of
-    the dataset. Only the first version of new people has given an account its caps.
+    `digest`: of the table, 32 bytes. `people`: the operator's answer to the question of whose people the table
+    holds; of a later version, those of the dataset. Only the first version of new people has given an account its
+    caps.
     """
     schema = json.loads(dataset.schema.to_json())
     created, head = to_microseconds(dataset.create_time), journal_head(connection)
@@ -58,7 +59,13 @@ def dataset_deleted(connection: Connection, dataset: str, now: datetime) -> None
 
 
 def registered_digest(connection: Connection, dataset: str, version: int) -> bytes:
-    """Return the digest of a version of a dataset's table as it was registered. Raises `DataLoss` without one."""
+    """Return the digest of a version of a dataset's table as it was registered. Raises `DataLoss` without one.
+
+    Args:
+        connection: to the store.
+        dataset: its name.
+        version: its number, from 1.
+    """
     digests = registered_digests(connection, records.c.dataset == dataset).get(dataset, [])
     if len(digests) < version:
         raise DataLoss(f"version {version} of the dataset {dataset!a} was registered without a record")

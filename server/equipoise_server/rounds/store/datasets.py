@@ -18,7 +18,13 @@ NO_DATASET = "there is no such dataset"
 
 
 def read_dataset(connection: Connection, name: str, version: int = 0) -> DatasetRecord:
-    """Return one version of a dataset; 0: the newest one. Raises `NotFound`."""
+    """Return one version of a dataset; 0: the newest one. Raises `NotFound`.
+
+    Args:
+        connection: to the store.
+        name: of the dataset.
+        version: its number, from 1; 0: the newest one.
+    """
     query = all_versions().where(datasets.c.name == name)
     wanted = query.where(dataset_versions.c.version == version) if version else query
     row = connection.execute(wanted.order_by(dataset_versions.c.version.desc()).limit(1)).first()

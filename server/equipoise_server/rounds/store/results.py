@@ -148,6 +148,11 @@ def discard(connection: Connection, round_id: str, but: str = "") -> None:
     """Remove what was computed for a round that will not be released; or all runs of one that is, but one.
 
     Two servers may have computed one round at the same time. A run that goes on finds that it is gone.
+
+    Args:
+        connection: in the transaction of the step.
+        round_id: the round.
+        but: the run that is kept; empty: none.
     """
     unwanted = (runs.c.round_id == round_id) & (runs.c.id != but)
     _remove(connection, list(connection.execute(select(runs.c.id).where(unwanted)).scalars()))

@@ -58,7 +58,7 @@ def plan_from_json(text: str) -> MechanismPlan:
 
 
 def read_round(connection: Connection, round_id: str, *, locked: bool = False) -> RoundRecord:
-    """Return one round; `locked` keeps it as it is until the transaction ends. Raises `NotFound`."""
+    """Return the round `round_id`; `locked` keeps it as it is until the transaction ends. Raises `NotFound`."""
     row = _row(connection, round_id, locked=locked)
     of_round = select(shares).where(shares.c.round_id == round_id).order_by(shares.c.position)
     return _round(row, tuple(map(_share, connection.execute(of_round))))
@@ -68,6 +68,12 @@ def read_own_round(connection: Connection, round_id: str, analyst: str, *, locke
     """Return one round with an analyst's share alone, so the time does not depend on the number of other shares.
 
     Raises `NotFound` where the analyst has no share, in the words for a round that does not exist.
+
+    Args:
+        connection: to the store.
+        round_id: the round.
+        analyst: the caller's name.
+        locked: whether the round stays as it is until the transaction ends.
     """
     share = read_share(connection, round_id, analyst)
     return _round(_row(connection, round_id, locked=locked), (share,))
@@ -110,7 +116,13 @@ def round_records(connection: Connection, query: Select[Any], analyst: str | Non
 
 
 def read_share(connection: Connection, round_id: str, analyst: str) -> Share:
-    """Return an analyst's share in a round. Raises `NotFound` in the words for a round that does not exist."""
+    """Return an analyst's share in a round. Raises `NotFound` in the words for a round that does not exist.
+
+    Args:
+        connection: to the store.
+        round_id: the round.
+        analyst: whose share it is.
+    """
     row = connection.execute(
         select(shares).where(shares.c.round_id == round_id, shares.c.analyst == analyst)
     ).first()
@@ -123,6 +135,12 @@ def shared_version(connection: Connection, dataset: str, version: int, analyst: 
     """Return the version of a dataset, 0: the newest, among those of rounds in which an analyst has a share.
 
     Raises `NotFound` where there is none, in the words for a dataset that does not exist.
+
+    Args:
+        connection: to the store.
+        dataset: its name.
+        version: its number, from 1; 0: the newest of those rounds.
+        analyst: the caller's name.
     """
     own = select(rounds.c.dataset_version).join(shares, rounds.c.id == shares.c.round_id)
     query = own.where(shares.c.analyst == analyst, rounds.c.dataset == dataset)
@@ -138,7 +156,13 @@ def _share(row: Row[Any]) -> Share:
 
 
 def check_token(connection: Connection, page_token: str, analyst: str | None = None) -> None:
-    """Raise `InvalidArgument` for a token that no page of this caller ended with."""
+    """Raise `InvalidArgument` for a token that no page of this caller ended with.
+
+    Args:
+        connection: to the store.
+        page_token: what the caller gave; empty: the first page, which is always right.
+        analyst: the caller's name; None: an operator or an auditor, who may see all rounds.
+    """
     if not page_token:
         return
     try:
@@ -151,7 +175,7 @@ def check_token(connection: Connection, page_token: str, analyst: str | None = N
 
 
 def newest_first(page_token: str, limit: int) -> Select[Any]:
-    """The rounds opened before the round `page_token` (all, if empty). A token says nothing of others' rounds."""
+    """The `limit` rounds opened before the round `page_token` (any, if empty). It tells nothing of others."""
     query = select(rounds).order_by(rounds.c.position.desc()).limit(limit)
     if not page_token:
         return query

@@ -130,7 +130,14 @@ def record_step(connection: Connection, moved: RoundRecord, now: datetime) -> No
 
 
 def seed_read(connection: Connection, round_id: str, auditor: str, now: datetime) -> bytes:
-    """Record that an auditor was given a round's sealed seed. Return the record's root, 32 bytes."""
+    """Record that an auditor was given a round's sealed seed. Return the record's root, 32 bytes.
+
+    Args:
+        connection: in the transaction that hands the seed out.
+        round_id: the round.
+        auditor: who reads it.
+        now: the time of reading.
+    """
     items = [make_item(AccessItem(round_id, auditor, to_microseconds(now)), Audience.AUDITOR)]
     return record(connection, Kind.SEED_READ, items, now=now, round_id=round_id).root
 

@@ -22,6 +22,13 @@ def read_record(
     """Return a record of a kind, of a round or a dataset, whose items are those that its leaf commits to.
 
     `place`: which one of a dataset's, from 1. A round has one of each kind. Raises `DataLoss` for any other.
+
+    Args:
+        connection: to the store.
+        kind: of the record.
+        round_id: the round; empty: the record is of a dataset.
+        dataset: its name, where the record is of one.
+        place: which one of a dataset's, from 1.
     """
     of_subject = records.c.round_id == round_id if round_id else records.c.dataset == dataset
     query = select(records.c.leaf, records.c.position).where(of_subject, records.c.kind == kind.value)
@@ -35,7 +42,13 @@ def read_record(
 
 
 def damaged(round_id: str, what: str, *, dataset: str = "") -> NoReturn:
-    """Log and raise `DataLoss`: `what` is stored of a round, or of a dataset, is not what is on record."""
+    """Log and raise `DataLoss`: `what` is stored of a round, or of a dataset, is not what is on record.
+
+    Args:
+        round_id: the round; empty: it is of a dataset.
+        what: is damaged, in the plural.
+        dataset: its name, where it is of one.
+    """
     log.error("damaged", round_id=round_id, dataset=dataset, what=what)
     subject = f"the round {round_id}" if round_id else f"the dataset {dataset!a}"
     raise DataLoss(f"the {what} of {subject}: what is stored is not what is on record")

@@ -28,6 +28,11 @@ def check_answers(connection: Connection, round_id: str, *, is_session: bool) ->
     """Raise `DataLoss` unless a session's stored answers are, in their order, those whose receipts were signed.
 
     While it is open none may be missing. A round that is no session must have none.
+
+    Args:
+        connection: to the store.
+        round_id: the round or session.
+        is_session: whether its terms say that it is a session.
     """
     query = select(sessions.c.answered, rounds.c.state).join(rounds, rounds.c.id == sessions.c.round_id)
     session = connection.execute(query.where(sessions.c.round_id == round_id)).first()

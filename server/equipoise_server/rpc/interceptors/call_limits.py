@@ -53,7 +53,13 @@ class _Account:
 def call_limit(
     limits: CallLimits, policy: Mapping[str, MethodPolicy] = POLICY, clock: Callable[[], float] = time.monotonic
 ) -> Guard:
-    """Return the guard that refuses calls beyond their caller's limits with `TooFast`."""
+    """Return the guard that refuses calls beyond their caller's limits with `TooFast`.
+
+    Args:
+        limits: of the configuration.
+        policy: the row of each method.
+        clock: in seconds, from any start.
+    """
     accounts: dict[str, _Account] = {}
 
     def account(name: str) -> _Account:

@@ -38,6 +38,11 @@ def workload_pieces(views: AnalystViews, analyst: str, round_id: str) -> Iterato
     Nothing stays open between pieces, so a reader that stops reading costs the memory of a few pieces only. The
     last piece is held back until all are known to be what was sealed: no reader gets the whole of anything else.
 
+    Args:
+        views: reads the store for analysts.
+        analyst: the caller's name.
+        round_id: the round or session.
+
     Raises:
         DataLoss: the stored workload is not the one that is on record.
     """
