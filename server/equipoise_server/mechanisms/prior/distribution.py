@@ -42,7 +42,7 @@ class Prior:
 
 
 def laid_out(weights: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Return `count` places along integer weights, as `Prior.records` does. The weights sum to less than 2^52."""
+    """Return `count` places along integer `weights`, as `Prior.records` does. These sum to less than 2^52."""
     ends = np.cumsum(weights)
     step, rest = divmod(int(ends[-1]), count)
     places = np.arange(count, dtype=np.int64)
