@@ -68,7 +68,7 @@ class Guarantees:
     eps_data: EpsData = 1.0
     delta_data: Annotated[
         float | None,
-        typer.Option(help="Delta of the people in the table. [default: 1/n^2 for n records, at least 1e-17]"),
+        typer.Option(help="Delta of the people in the table. [default: 1/n^2 for n persons, at least 1e-17]"),
     ] = None
     eps_analyst: Annotated[
         float, typer.Option(help="Epsilon of the analysts; inf does not protect them from one another.")
@@ -85,6 +85,7 @@ class Guarantees:
         unit: str,
         options: Mapping[str, object],
         ordered: Sequence[int] = (),
+        person_records: int = 1,
     ) -> PublicParameters:
         """Make what mechanisms plan from.
 
@@ -96,12 +97,13 @@ class Guarantees:
             unit: What of an analyst is protected, `query` or `analyst`.
             options: Forced parameters of the mechanism.
             ordered: The places of attributes whose categories have an order.
+            person_records: How many of the records each person has.
 
         Raises:
             InvalidArgument: Naming an option whose value no mechanism would look at.
         """
         self.check(unit)
-        delta = usual_delta(records) if self.delta_data is None else self.delta_data
+        delta = usual_delta(max(1, records // person_records)) if self.delta_data is None else self.delta_data
         return PublicParameters(
             records=records,
             universe_size=universe_size,
@@ -113,6 +115,7 @@ class Guarantees:
             options=options,
             attributes=tuple(attributes),
             ordered=tuple(ordered),
+            person_records=person_records,
         )
 
     def check(self, unit: str) -> None:
@@ -174,9 +177,15 @@ def _from_file(name: str) -> object:
     return parse_json(text, f"--set: {name}")
 
 
-def usual_delta(records: int) -> float:
+def usual_delta(persons: int) -> float:
     """Return the data's delta where none is given: 1/n^2, within what mechanisms can do."""
-    return max(MIN_DELTA, min(0.1, 1 / records**2))
+    return max(MIN_DELTA, min(0.1, 1 / persons**2))
+
+
+def records_in_words(setting: PublicParameters) -> str:
+    """Say how many records there are, and how many of them each person has."""
+    persons = f", {setting.person_records:,} of each person," if setting.person_records > 1 else ""
+    return f"{setting.records:,} records{persons}"
 
 
 def in_words_of_options(

@@ -11,7 +11,8 @@ import typer
 from equipoise.clients.operator import Operator
 from equipoise.commands.dataset_life import delete, list_datasets, retire, show, update
 from equipoise.commands.files import read_text
-from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
+from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, with_fields
+from equipoise.commands.person_options import PersonOptions
 from equipoise.commands.printing import print_json, print_line
 from equipoise.commands.progress import RunProgress, ShownProgress
 from equipoise.commands.rounds import act
@@ -20,7 +21,6 @@ from equipoise.commands.terms_options import Beta, DataDelta, Dataset, ReleaseGr
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.datasets import NEW_PEOPLE, same_people_as
-from equipoise.model.persons import PersonMode, Persons
 from equipoise.model.rounds import MEASUREMENT, RoundDetail, Terms
 from equipoise.queries.schema import Schema
 
@@ -31,6 +31,7 @@ for life in (update, retire, delete, list_datasets, show):
 
 
 @dataset_app.command("register")
+@with_fields
 def register(
     name: Annotated[str, typer.Argument(help="The dataset's name, which rounds and analysts use.")],
     source: Annotated[
@@ -41,6 +42,7 @@ def register(
         ),
     ],
     schema: Annotated[Path, typer.Option(help="The schema file, JSON; try it with: equipoise-server data check.")],
+    whose: PersonOptions,
     people: Annotated[
         str | None,
         typer.Option(
@@ -88,26 +90,6 @@ def register(
             help="Give new people budgets of their own although another dataset has, or may have, the same table.",
         ),
     ] = False,
-    person: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="The column with the id of each row's person, who may have several rows. [default: each row is "
-            "its own person, so that whoever has several rows is protected less]",
-            show_default=False,
-        ),
-    ] = None,
-    mode: Annotated[
-        PersonMode | None,
-        typer.Option(
-            help="What a person's records are: events, at most so many of its rows; average, so many dealt over "
-            "all of its rows; one, the usual category of each attribute. [default: events, with --person]",
-            show_default=False,
-        ),
-    ] = None,
-    records: Annotated[
-        int, typer.Option(help="How many records every person has. Noise on counts grows with it.", min=1)
-    ] = 1,
     request_id: RequestId = None,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
@@ -139,8 +121,8 @@ def register(
                 analyst_order,
                 people=answer,
                 new_budgets=new_budgets,
-                person=person or "",
-                persons=Persons(mode or (PersonMode.EVENTS if person else PersonMode.ROWS), records),
+                person=whose.person or "",
+                persons=whose.persons,
             )
     if as_json:
         print_json(registered)

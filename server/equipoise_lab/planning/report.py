@@ -10,6 +10,7 @@ from rich.console import Console
 
 from equipoise.commands.planners import explained, print_candidates
 from equipoise.queries.universe_size import size_in_words
+from equipoise_lab.options import records_in_words
 from equipoise_lab.planning.acceptance import Acceptance
 from equipoise_lab.planning.request import in_words
 from equipoise_server.mechanisms.choice import Candidate
@@ -27,6 +28,7 @@ def as_json(setting: PublicParameters, comparison: Comparison, accepted: Accepta
     """The object that `--json` prints. Errors are fractions of the records; what is infinite or nothing is null."""
     return {
         "records": setting.records,
+        "person_records": setting.person_records,
         "universe_size": setting.universe_size,
         "attributes": list(setting.attributes),
         "analysts": len(setting.shares),
@@ -99,7 +101,7 @@ def _round(setting: PublicParameters) -> tuple[str, str]:
     return (
         "round",
         f"{setting.queries:,} queries in {setting.statements:,} statements by {len(setting.shares):,} analysts, "
-        f"about {setting.records:,} records of {size_in_words(setting.universe_size)} possible ones; "
+        f"about {records_in_words(setting)} of {size_in_words(setting.universe_size)} possible ones; "
         f"unit {setting.unit}",
     )
 

@@ -11,6 +11,7 @@ import typer
 
 from equipoise.commands.planners import ChooseBy, ChooseByOption
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.persons import MAX_PERSON_RECORDS
 from equipoise.model.rounds import AUTO, AUTO_BY_PROMISE, Share
 from equipoise_lab.options import (
     MAX_SHOWN,
@@ -43,7 +44,14 @@ _NUMBER = re.compile(r"(?P<base>[0-9]{1,13})(?:\^(?P<power>[0-9]{1,2}))?", re.AS
 class PlanRequest:
     """The options as they were typed; those that may be one number or one for each analyst are texts."""
 
-    records: Annotated[str, typer.Option(help="How many records the table has.", metavar="N")]
+    records: Annotated[
+        str,
+        typer.Option(
+            help="How many records the table has: as many as rows or, where persons have several each, those of "
+            "all persons.",
+            metavar="N",
+        ),
+    ]
     universe: Annotated[
         str,
         typer.Option(
@@ -88,6 +96,14 @@ class PlanRequest:
             metavar="C|A,B,C",
         ),
     ] = None
+    person_records: Annotated[
+        str,
+        typer.Option(
+            help="How many of the records each person has, who is protected with all of them; --records of a "
+            "registration.",
+            metavar="M",
+        ),
+    ] = "1"
     unit: Unit = "query"
     guarantees: Guarantees = field(default_factory=Guarantees)
     mechanism: Annotated[
@@ -133,6 +149,10 @@ class PlanRequest:
         sizes = [_number("--universe", part) for part in self.universe.split("x")]
         if records == 0:
             raise InvalidArgument("--records", "must be at least 1")
+        person_records = _number("--person-records", self.person_records)
+        if not 1 <= person_records <= MAX_PERSON_RECORDS or records % person_records:
+            problem = f"must lie between 1 and {MAX_PERSON_RECORDS:,}, and divide the {records:,} records evenly"
+            raise InvalidArgument("--person-records", problem)
         if 0 in sizes:
             raise InvalidArgument("--universe", "must be at least 1, and so must every attribute's size")
         universe = math.prod(sizes)
@@ -145,6 +165,7 @@ class PlanRequest:
             self.shares(universe),
             self.unit,
             options,
+            person_records=person_records,
         )
         if self.session is not None:
             return of_session(setting, self.session.slotted, self.length)

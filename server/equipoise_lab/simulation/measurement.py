@@ -8,6 +8,7 @@ from hashlib import sha256
 from equipoise.queries.schema import Schema
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.persons import record_budget
 from equipoise_server.mechanisms.residuals.measurement import measure
 from equipoise_server.mechanisms.standing.family import planned_noise
 from equipoise_server.mechanisms.standing.released import OPTION, ReleasedMeasurement
@@ -18,7 +19,8 @@ ROUND = "simulated"  # the name of the round that would have measured
 def with_measurement(setting: PublicParameters, schema: Schema, data: Counts, seed: bytes) -> PublicParameters:
     """Return the setting of a dataset of which all pairs of attributes have been measured.
 
-    The measurement has a budget of its own, as large as the setting's. No run is charged for it.
+    The measurement has a budget of its own, as large as the setting's. It costs a person with all of its records no
+    more than that, and no run is charged for it.
 
     Args:
         setting: of the round or session.
@@ -30,7 +32,7 @@ def with_measurement(setting: PublicParameters, schema: Schema, data: Counts, se
         InvalidArgument: the table has no attribute of two categories, or too many.
         BudgetExhausted: the budget is too small to measure anything.
     """
-    noise = planned_noise({}, schema, setting.data_budget)
+    noise = planned_noise({}, schema, record_budget(setting.data_budget, setting.person_records))
     numbers = measure(data, noise, seed, "measurement").to_bytes()
     named = ReleasedMeasurement(ROUND, sha256(numbers).digest(), noise)
     return replace(setting, options={**setting.options, OPTION: named.as_option()}, measured=numbers)

@@ -14,6 +14,7 @@ from rich.table import Table
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.universe_size import size_in_words
+from equipoise_lab.options import records_in_words
 from equipoise_lab.simulation.measure import Errors, Run, mean_errors
 from equipoise_lab.simulation.simulate import Report
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
@@ -27,6 +28,7 @@ def as_json(report: Report) -> dict[str, object]:
     setting, plan, game = report.setting, report.plan, report.game
     return {
         "records": setting.records,
+        "person_records": setting.person_records,
         "universe_size": setting.universe_size,
         "analysts": len(setting.shares),
         "statements": sum(share.statements for share in setting.shares),
@@ -85,7 +87,7 @@ def _finite(number: float) -> float | None:
 def print_report(console: Console, report: Report) -> None:
     """A table of errors, then a line each on what was asked, how it was answered, what it cost and promised."""
     runs = report.runs
-    title = f"Errors, as fractions of {report.setting.records:,} records"
+    title = f"Errors, as fractions of {records_in_words(report.setting)}"
     shown = Table(
         "answers of", box=box.SIMPLE, title=title if len(runs) == 1 else f"{title}: mean of {len(runs)} runs"
     )

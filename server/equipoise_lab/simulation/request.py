@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from equipoise.commands.person_options import PersonOptions
 from equipoise.commands.planners import ChooseBy, ChooseByOption
 from equipoise.errors import InvalidArgument
 from equipoise_lab.options import Forced, FromPrior, Guarantees, Play, Unit, add_option, forced_options, number
@@ -43,6 +44,7 @@ class Request:
     ] = None
     play: Play = None
     prior: FromPrior = None
+    whose: PersonOptions = field(default_factory=PersonOptions)
     unit: Unit = "query"
     analysts: Annotated[
         int | None,
@@ -94,7 +96,14 @@ class Request:
         add_option(options, "game_share", "--budget-split", self._game_share())
         schema = task.schema
         setting = self.guarantees.parameters(
-            task.records, schema.universe_size, schema.sizes, task.shares, self.unit, options, schema.ordered
+            task.records,
+            schema.universe_size,
+            schema.sizes,
+            task.shares,
+            self.unit,
+            options,
+            schema.ordered,
+            self.whose.persons.records,
         )
         if STANDING in (self.mechanism, self.prior):
             return with_measurement(setting, schema, task.data, seed_bytes(self.seed))

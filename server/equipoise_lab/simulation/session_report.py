@@ -12,6 +12,7 @@ from rich.table import Table
 
 from equipoise.accounting import Cost
 from equipoise.queries.universe_size import size_in_words
+from equipoise_lab.options import records_in_words
 from equipoise_lab.simulation.measure import mean_errors
 from equipoise_lab.simulation.report import error_row, mean_counts, pair
 from equipoise_lab.simulation.session_simulate import AFRESH, CERTIFIED, UNCERTIFIED, SessionReport
@@ -24,6 +25,7 @@ def as_json(report: SessionReport) -> dict[str, object]:
     delivered = mean_errors([run.delivered for run in runs])
     return {
         "records": setting.records,
+        "person_records": setting.person_records,
         "universe_size": setting.universe_size,
         "analysts": len(setting.shares),
         "statements": setting.statements,
@@ -57,7 +59,7 @@ def print_session(console: Console, report: SessionReport) -> None:
     """A table of errors, then a line each on what was asked, how it was answered, what it cost and promised."""
     runs, name = report.runs, report.plan.mechanism
     parts = report.plan.errors_are_parts_of
-    title = f"Errors, as fractions of {f'{report.setting.records:,} records' if parts == 'the records' else parts}"
+    title = f"Errors, as fractions of {records_in_words(report.setting) if parts == 'the records' else parts}"
     shown = Table(
         "answers of", box=box.SIMPLE, title=title if len(runs) == 1 else f"{title}: mean of {len(runs)} runs"
     )

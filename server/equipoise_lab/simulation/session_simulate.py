@@ -29,6 +29,7 @@ from equipoise_server.mechanisms.budget_rounding import usable_rho
 from equipoise_server.mechanisms.forecasts import analyst_pair, data_pair
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.online.interface import play
+from equipoise_server.mechanisms.planner import without_choice
 from equipoise_server.mechanisms.registry import session_mechanism
 
 # How statements end: with the interval of the measurement or of a test; afresh with noise; without an interval.
@@ -92,7 +93,7 @@ def simulate_session(task: SessionTask, request: Request, begun: Begun) -> Sessi
     try:
         mechanism = session_mechanism(request.mechanism)
         setting = session_setting(task, request, mechanism.slotted)
-        plan = mechanism.plan(setting)
+        plan = without_choice(mechanism, setting).plan
         asked = task.asked(mechanism.slotted)
         for own in asked.values():
             for statement in own.statements:
@@ -153,14 +154,15 @@ def alone(task: SessionTask, setting: PublicParameters) -> dict[str, Errors | No
 
     Gaussian: deviation `L2 sqrt(N / (2 rho))` for the statement's sensitivity L2 (Bun & Steinke 2016, Proposition
     1.6). Laplace: scale `L1 / e` with the larger epsilon of `epsilon / N` (basic composition) and
-    `sqrt(2 rho / N)` (ibid., Proposition 1.4).
+    `sqrt(2 rho / N)` (ibid., Proposition 1.4). Where a person has M records, both move by M times as much.
     """
     statements = [statement for own in task.statements.values() for statement in own]
     cells = [statement.query_count for statement in statements]
     count, rho = len(statements), usable_rho(setting.data_budget) / RHO_UNIT
     if rho == 0:
         return {"laplace": None, "gaussian": None}
-    first, second = np.array([sensitivities(statement, setting.records) for statement in statements]).T
+    of_record = np.array([sensitivities(statement, setting.records) for statement in statements])
+    first, second = setting.person_records * of_record.T
     epsilon = max(setting.data_budget.epsilon / count, math.sqrt(2 * rho / count))
     deviation = math.sqrt(count / (2 * rho))
     return {

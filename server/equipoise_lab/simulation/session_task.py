@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.commands.person_options import PersonOptions
 from equipoise.errors import InvalidArgument
 from equipoise.model.rounds import Share
 from equipoise.queries.schema import Schema
@@ -16,9 +17,8 @@ from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statements import Statement
 from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledStatement, compile_statement
-from equipoise_lab.simulation.task import in_option, read_statements, read_text
+from equipoise_lab.simulation.task import in_option, read_records, read_schema, read_statements
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.datasets.source import source_at
 from equipoise_server.mechanisms.interface import GRID_BITS
 from equipoise_server.mechanisms.low_sensitivity.database_question import database_of
 
@@ -77,9 +77,11 @@ class SessionTask:
         return self.data.count(statement) / self.records
 
 
-def load_session_task(table: Path, schema_file: Path, workloads: Sequence[str]) -> SessionTask:
+def load_session_task(
+    table: Path, schema_file: Path, workloads: Sequence[str], whose: PersonOptions
+) -> SessionTask:
     """Reads everything; each workload is one analyst's. Raises `InvalidArgument` naming the option."""
-    schema = in_option("--schema", lambda: Schema.from_json(read_text(schema_file)))
+    schema = read_schema(schema_file, whose)
     statements = in_option(
         "--workload",
         lambda: {
@@ -87,8 +89,7 @@ def load_session_task(table: Path, schema_file: Path, workloads: Sequence[str]) 
             for place, each in enumerate(workloads, start=1)
         },
     )
-    data = in_option("--table", lambda: source_at(table).counts(schema))
-    return SessionTask(schema, data, statements)
+    return SessionTask(schema, read_records(table, schema, whose), statements)
 
 
 def compiled(statements: Sequence[Statement], schema: Schema) -> tuple[CompiledStatement, ...]:

@@ -19,7 +19,8 @@ from equipoise_server.mechanisms.equilibrium.cost_model import Size, game_bound
 from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
 from equipoise_server.mechanisms.forecasts import analyst_pair, data_pair
 from equipoise_server.mechanisms.interface import OnStep, PublicParameters
-from equipoise_server.mechanisms.registry import mechanism
+from equipoise_server.mechanisms.planner import without_choice
+from equipoise_server.mechanisms.registry import PLANNERS, mechanism
 from equipoise_server.memory import peak_memory_bytes
 
 Begun = Callable[[int], OnStep]  # is told that a run begins, and gives what follows it
@@ -71,7 +72,7 @@ def simulate(task: Task, request: Request, begun: Begun) -> Report:
     """
     setting = request.setting(task)
     try:
-        plan = mechanism(request.choose_by.mechanism(request.mechanism)).plan(setting)
+        plan = plan_of(request.choose_by.mechanism(request.mechanism), setting)
     except (InvalidArgument, BudgetExhausted) as error:
         raise in_words_of_options(error, request.option_of_field) from None
     run = mechanism(plan.mechanism).run
@@ -90,7 +91,7 @@ def simulate(task: Task, request: Request, begun: Begun) -> Report:
     if uniform is None:
         raise InvalidArgument("--workload", "holds no query")
     l1_sensitivity = sum(share.l1_sensitivity for share in setting.shares)
-    deviation = gaussian_deviation(l1_sensitivity, setting.records, setting.data_budget)
+    deviation = gaussian_deviation(l1_sensitivity, setting.records, setting.data_budget) * setting.person_records
     return Report(
         setting=setting,
         plan=plan,
@@ -103,6 +104,13 @@ def simulate(task: Task, request: Request, begun: Begun) -> Report:
         runs=tuple(runs),
         peak_memory_bytes=peak_memory_bytes(),
     )
+
+
+def plan_of(name: str, setting: PublicParameters) -> MechanismPlan:
+    """Return the plan of the mechanism, or planner, called `name`, as a server makes it. Raises its refusal."""
+    if name in PLANNERS:
+        return PLANNERS[name].compare(setting).plan
+    return without_choice(mechanism(name), setting).plan
 
 
 def game_promise(plan: MechanismPlan, setting: PublicParameters) -> GamePromise | None:

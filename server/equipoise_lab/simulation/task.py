@@ -11,15 +11,18 @@ from typing import TypeVar
 
 import numpy as np
 
+from equipoise.commands.person_options import PersonOptions
 from equipoise.errors import InvalidArgument
 from equipoise.model.rounds import Share
 from equipoise.queries.joined_workloads import concatenate
+from equipoise.queries.padding import padded_schema
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.statements_file import statements_from_json
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_lab.simulation.demand import draw_demand
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.datasets.persons.table import check_persons, records_of
 from equipoise_server.datasets.source import source_at
 
 MARGINALS = "marginals:"
@@ -76,7 +79,7 @@ def seed_bytes(seed: int) -> bytes:
     return hashlib.sha256(f"equipoise simulation {seed}".encode()).digest()
 
 
-def load_task(table: Path, schema_file: Path, workload: str, analysts: Analysts) -> Task:
+def load_task(table: Path, schema_file: Path, workload: str, analysts: Analysts, whose: PersonOptions) -> Task:
     """Read a table, its schema and what is asked of it.
 
     Args:
@@ -84,6 +87,7 @@ def load_task(table: Path, schema_file: Path, workload: str, analysts: Analysts)
         schema_file: the schema, in JSON.
         workload: a statements file, or `marginals:R` for all tables of R different attributes.
         analysts: among how many the statements are dealt, or how many each of them draws.
+        whose: who is a person in the table.
 
     Returns:
         The task, with the counts of the table in memory.
@@ -91,9 +95,9 @@ def load_task(table: Path, schema_file: Path, workload: str, analysts: Analysts)
     Raises:
         InvalidArgument: an option is wrong; the error names it.
     """
-    schema = in_option("--schema", lambda: Schema.from_json(read_text(schema_file)))
+    schema = read_schema(schema_file, whose)
     statements = in_option("--workload", lambda: read_statements(workload, schema))
-    data = in_option("--table", lambda: source_at(table).counts(schema))
+    data = read_records(table, schema, whose)
     if analysts.tables_each is None:
         dealt = deal(statements, analysts.count)
         own = in_option(
@@ -109,6 +113,20 @@ def load_task(table: Path, schema_file: Path, workload: str, analysts: Analysts)
         for analyst, own in enumerate(numbers, start=1)
     }
     return Task(schema, data, drawn, tuple(replace(share, analyst=name) for name in drawn))
+
+
+def read_schema(file: Path, whose: PersonOptions) -> Schema:
+    """Return the schema of a table's records, as it would be registered. Raises `InvalidArgument`: an option."""
+    persons = in_option("--records", lambda: whose.persons)
+    schema = in_option("--schema", lambda: Schema.from_json(read_text(file)))
+    in_option("--person", lambda: check_persons(schema, whose.person or "", persons))
+    return padded_schema(schema) if persons.padded else schema
+
+
+def read_records(table: Path, schema: Schema, whose: PersonOptions) -> Counts:
+    """Return a table's records, as they would be counted. Raises `InvalidArgument` naming the option."""
+    source = records_of(source_at(table), whose.person or "", whose.persons)
+    return in_option("--table", lambda: source.counts(schema))
 
 
 def share_of_each(whole: CompiledWorkload, analysts: Analysts) -> Share:

@@ -60,7 +60,7 @@ def simulate(
     asked = Analysts(request.analysts, request.tables_per_analyst, request.seed)
     try:
         with RunsProgress(request.repeat, ERR) as progress:
-            report = simulate_runs(load_task(table, schema, workload[0], asked), request, progress)
+            report = simulate_runs(load_task(table, schema, workload[0], asked, request.whose), request, progress)
     except BudgetExhausted as error:
         # Options are all that is wrong: here are no accounts, nor an operator whom to ask for more.
         raise InvalidArgument(*error.message.split(": ", 1)) from None
@@ -73,7 +73,7 @@ def simulate(
 def _simulate_session(table: Path, schema: Path, workloads: list[str], request: Request, as_json: bool) -> None:
     try:
         with RunsProgress(request.repeat, ERR) as progress:
-            report = simulate_session(load_session_task(table, schema, workloads), request, progress)
+            report = simulate_session(load_session_task(table, schema, workloads, request.whose), request, progress)
     except BudgetExhausted as error:
         raise InvalidArgument(*error.message.split(": ", 1)) from None
     if as_json:

@@ -15,8 +15,8 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.datasets import same_people_as
 from equipoise.queries.padding import padded_schema
 from equipoise.queries.schema import Schema
+from equipoise_server.datasets.persons.table import check_persons
 from equipoise_server.rounds.datasets import Datasets, insert_version
-from equipoise_server.rounds.new_datasets import check_persons
 from equipoise_server.rounds.people import check_same_people
 from equipoise_server.rounds.records import DatasetRecord, check_active
 from equipoise_server.rounds.store.dataset_records import dataset_registered, registered_digest

@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.datasets import read_people
-from equipoise.model.persons import EACH_ROW, PersonMode, Persons
+from equipoise.model.persons import EACH_ROW, Persons
 from equipoise.queries.schema import Schema
 from equipoise.records.codec import optional
 from equipoise.records.public_facts import BUDGET, PERSONS
+from equipoise_server.datasets.persons.table import check_persons
 from equipoise_server.ledger.caps import Cap, at_order, checked_cap
 from equipoise_server.rounds.store.rounds import canonical
 from equipoise_server.storage.idempotency import Request, make_request
@@ -74,16 +75,6 @@ class NewDataset:
             "persons": PERSONS.encode(self.persons),
         }
         return make_request(caller, request_id, "register_dataset", canonical(content))
-
-
-def check_persons(schema: Schema, person: str, persons: Persons) -> None:
-    """Check that a schema goes with who is a person of the table. Raises `InvalidArgument`."""
-    if (not person) != (persons.mode is PersonMode.ROWS):
-        raise InvalidArgument("person", "must name a column just where rows are not persons of their own")
-    if person in schema.names:
-        raise InvalidArgument("person", f"{person!r} is an attribute: ids are no categories; leave it out")
-    if schema.padded and not persons.padded:
-        raise InvalidArgument("schema", "must have no category for records of nothing: no person lacks rows")
 
 
 def new_caps(new: NewDataset) -> tuple[Cap, Cap] | None:

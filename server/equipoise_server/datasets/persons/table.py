@@ -67,6 +67,16 @@ def records_of(rows: RowSource, person: str, persons: Persons) -> Source:
     return PersonTable(rows, person, persons) if person else rows
 
 
+def check_persons(schema: Schema, person: str, persons: Persons) -> None:
+    """Check that a schema goes with who is a person of the table. Raises `InvalidArgument`."""
+    if (not person) != (persons.mode is PersonMode.ROWS):
+        raise InvalidArgument("person", "must name a column just where rows are not persons of their own")
+    if person in schema.names:
+        raise InvalidArgument("person", f"{person!r} is an attribute: ids are no categories; leave it out")
+    if schema.padded and not persons.padded:
+        raise InvalidArgument("schema", "must have no category for records of nothing: no person lacks rows")
+
+
 @dataclass
 class _Reading:
     """The records of the persons that were read so far.

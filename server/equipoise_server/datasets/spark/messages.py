@@ -1,6 +1,7 @@
 """What the server and the process that runs Spark say to one another, pickled, over the process's pipes.
 
-The server sends one `Request`. The process answers with any number of `Advance`s and one of the rest.
+The server sends one `Request`. The process answers with what was asked for, between any number of `Advance`s, and
+with `Ended` or `Refused` at last.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from equipoise.queries.schema import Schema
 from equipoise_server.datasets.columns import Column
+from equipoise_server.datasets.persons.groups import PersonColumn, RowsAPerson, Settled, Unsettled
 
 
 @dataclass(frozen=True)
@@ -26,11 +28,41 @@ class Place:
 
 
 @dataclass(frozen=True)
+class ByRecords:
+    """Asks for the groups of equal rows: `Groups`."""
+
+    schema: Schema
+
+
+@dataclass(frozen=True)
+class ByPersons:
+    """Asks for the rows by persons: one `Settled`, and any number of `Unsettled`."""
+
+    schema: Schema
+    column: PersonColumn
+
+
+@dataclass(frozen=True)
+class RowNumbers:
+    """Asks how many persons have how many rows: `RowsAPerson`. `column`: of the ids."""
+
+    column: str
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Asks what the columns hold: `Columns`."""
+
+
+Question = ByRecords | ByPersons | RowNumbers | Contents
+
+
+@dataclass(frozen=True)
 class Request:
-    """A question about a table: its groups by a schema's attributes or, without a schema, what its columns hold."""
+    """A question about a table."""
 
     place: Place
-    schema: Schema | None
+    question: Question
 
 
 @dataclass(frozen=True)
@@ -64,4 +96,10 @@ class Refused:
     problem: str
 
 
-Answer = Advance | Groups | Columns | Refused
+@dataclass(frozen=True)
+class Ended:
+    """Everything has been told."""
+
+
+Told = Groups | Settled | Unsettled | RowsAPerson | Columns
+Answer = Advance | Told | Ended | Refused

@@ -1,4 +1,4 @@
-"""The program of the process that runs Spark: one question in, its answer out.
+"""The program of the process that runs Spark: one question in, its answers out.
 
     python -P -m equipoise_server.datasets.spark.reader < request > answers
 
@@ -13,24 +13,48 @@ import pickle
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import BinaryIO
+from itertools import islice
+from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from sqlalchemy import Table
+from sqlalchemy import Select, Table
 
 from equipoise.errors import InvalidArgument
-from equipoise.queries.schema import Schema
-from equipoise_server.datasets.spark.messages import Advance, Answer, Columns, Groups, Refused, Request
+from equipoise_server.datasets.persons.groups import (
+    BLOCK,
+    PersonColumn,
+    RowsAPerson,
+    Settled,
+    Unsettled,
+    whole_persons,
+)
+from equipoise_server.datasets.spark.messages import (
+    Advance,
+    Answer,
+    ByPersons,
+    ByRecords,
+    Columns,
+    Contents,
+    Ended,
+    Groups,
+    Refused,
+    Request,
+    RowNumbers,
+    Told,
+)
 from equipoise_server.datasets.spark.session import asked, open_table, start, told
 from equipoise_server.datasets.sql.columns import columns_of
+from equipoise_server.datasets.sql.persons import PersonStatements, person_statements, rows_a_person_statement
 from equipoise_server.datasets.sql.statement import grouping
 
 REPORT_SECONDS = 0.5
+REPLACED = "\ufffd"  # what Java makes of bytes that are no text
 
 Tell = Callable[[Answer], None]
 
@@ -51,27 +75,53 @@ def main() -> None:
 
     try:
         with told():
-            tell(_answer(request, tell))
+            _answer(request, tell)
+        tell(Ended())
     except InvalidArgument as error:
         tell(Refused(error.field, error.problem))
 
 
-def _answer(request: Request, tell: Tell) -> Answer:
+def _answer(request: Request, tell: Tell) -> None:
     session = start(request.place)
     try:
         threading.Thread(target=_report, args=(session, tell), daemon=True).start()
-        table = open_table(session, request.place)
-        if request.schema is None:
-            return Columns(tuple(columns_of(lambda statement: asked(session, statement).collect(), table)))
-        return _groups(session, request.schema, table)
+        for part in _told(session, request, open_table(session, request.place)):
+            tell(part)
     finally:
         session.stop()
 
 
-def _groups(session: SparkSession, schema: Schema, table: Table) -> Groups:
-    result = asked(session, grouping(table, schema)).toArrow()
-    *words, counts = (np.asarray(column.to_numpy(), dtype=np.int64) for column in result.columns)
-    return Groups(words, counts)
+def _told(session: SparkSession, request: Request, table: Table) -> Iterator[Told]:
+    match request.question:
+        case ByRecords(schema):
+            *words, counts = _numbers(session, grouping(table, schema))
+            yield Groups(words, counts)
+        case ByPersons(schema, column):
+            yield from _persons(session, person_statements(table, schema, column), column)
+        case RowNumbers(column):
+            yield RowsAPerson.of(asked(session, rows_a_person_statement(table, column)).collect())
+        case Contents():
+            yield Columns(tuple(columns_of(lambda statement: asked(session, statement).collect(), table)))
+
+
+def _persons(
+    session: SparkSession, statements: PersonStatements, column: PersonColumn
+) -> Iterator[Settled | Unsettled]:
+    ((count, nameless),) = asked(session, statements.totals).collect()
+    *words, rows, persons = _numbers(session, statements.settled)
+    yield Settled(words, rows, persons, int(count), int(nameless or 0))
+    found = asked(session, statements.unsettled).toLocalIterator()
+    for block in whole_persons(iter(lambda: list(islice(found, BLOCK)), [])):
+        # Two ids that are no text would look alike here, and be one person for some of the statements only.
+        if any(REPLACED in each for each in block.ids):
+            raise InvalidArgument("person", f"column {column.name!r} has an id that is not UTF-8 text")
+        yield block
+
+
+def _numbers(session: SparkSession, statement: Select[Any]) -> list[NDArray[np.int64]]:
+    """Return the columns of a statement of whole numbers, int64 each."""
+    result = asked(session, statement).toArrow()
+    return [np.asarray(column.to_numpy(), dtype=np.int64) for column in result.columns]
 
 
 def _report(session: SparkSession, tell: Tell) -> None:

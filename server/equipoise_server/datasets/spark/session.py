@@ -23,7 +23,7 @@ from sqlalchemy import (
     Table,
     Text,
 )
-from sqlalchemy.types import TypeEngine
+from sqlalchemy.types import TypeEngine, UserDefinedType
 
 from equipoise.errors import InvalidArgument
 from equipoise_server.datasets.spark.description import SNAPSHOTS
@@ -94,9 +94,20 @@ def _frame(session: SparkSession, place: Place) -> DataFrame:
     return reader.load(place.path)
 
 
+class OtherType(UserDefinedType[object]):
+    """A type that SQLAlchemy has no like of, such as an array; its values can be labels, as text, and no ids."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def get_col_spec(self, **_: object) -> str:
+        return self.name
+
+
 def _type(of: types.DataType) -> TypeEngine[Any]:
-    """Return SQLAlchemy's type; what it has no like of is text."""
+    """Return SQLAlchemy's type."""
     kinds: tuple[tuple[type[types.DataType] | tuple[type[types.DataType], ...], TypeEngine[Any]], ...] = (
+        (types.StringType, Text()),
         (types.LongType, BigInteger()),
         ((types.ByteType, types.ShortType, types.IntegerType), Integer()),
         ((types.FloatType, types.DoubleType), Double()),
@@ -105,4 +116,4 @@ def _type(of: types.DataType) -> TypeEngine[Any]:
         (types.DateType, Date()),
         ((types.TimestampType, types.TimestampNTZType), DateTime(timezone=True)),
     )
-    return next((known for kind, known in kinds if isinstance(of, kind)), Text())
+    return next((known for kind, known in kinds if isinstance(of, kind)), OtherType(of.simpleString()))

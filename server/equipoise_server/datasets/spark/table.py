@@ -1,7 +1,7 @@
 """Tables that a Spark counts. Spark and its Java run in a process of their own, which ends with the reading.
 
 The data directory has a file for each, which ends in `.spark.toml` (`datasets.spark.description`). As a database,
-Spark is asked one question: how many rows have which categories of the schema's attributes.
+Spark is asked how many rows have which categories of the schema's attributes; of persons, also by these.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, ClassVar, Self
@@ -27,7 +27,21 @@ from equipoise_server.datasets.packed_codes import counts_of
 from equipoise_server.datasets.persons.groups import PersonColumn, RowsAPerson, Settled, Unsettled
 from equipoise_server.datasets.progress import OnRead, unseen
 from equipoise_server.datasets.spark.description import read_place
-from equipoise_server.datasets.spark.messages import Advance, Answer, Columns, Groups, Refused, Request
+from equipoise_server.datasets.spark.messages import (
+    Advance,
+    Answer,
+    ByPersons,
+    ByRecords,
+    Columns,
+    Contents,
+    Ended,
+    Groups,
+    Question,
+    Refused,
+    Request,
+    RowNumbers,
+    Told,
+)
 
 # -P: no module is taken from the directory where the server happens to run.
 READER = (sys.executable, "-P", "-m", "equipoise_server.datasets.spark.reader")
@@ -52,7 +66,7 @@ class SparkTable:
         return os.path.isfile(self.path)
 
     def counts(self, schema: Schema, progress: OnRead = unseen) -> Counts:
-        answer = self._ask(schema, progress)
+        (answer,) = self._ask(ByRecords(schema), progress)
         assert isinstance(answer, Groups)
         return counts_of(schema, answer.words, answer.counts)
 
@@ -62,18 +76,19 @@ class SparkTable:
             raise InvalidArgument("table", "there is nothing at its path")
 
     def persons(
-        self,
-        schema: Schema,  # noqa: ARG002
-        column: PersonColumn,
-        progress: OnRead = unseen,  # noqa: ARG002
+        self, schema: Schema, column: PersonColumn, progress: OnRead = unseen
     ) -> Iterator[Settled | Unsettled]:
-        raise _no_persons(column.name)
+        for answer in self._ask(ByPersons(schema, column), progress):
+            assert isinstance(answer, Settled | Unsettled)
+            yield answer
 
     def rows_a_person(self, column: str) -> RowsAPerson:
-        raise _no_persons(column)
+        (answer,) = self._ask(RowNumbers(column), unseen)
+        assert isinstance(answer, RowsAPerson)
+        return answer
 
     def columns(self) -> tuple[Column, ...]:
-        answer = self._ask(None, unseen)
+        (answer,) = self._ask(Contents(), unseen)
         assert isinstance(answer, Columns)
         return answer.columns
 
@@ -83,29 +98,37 @@ class SparkTable:
         mine, theirs = read_place(self.path)[0], read_place(other.path)[0]
         return (mine.path, mine.table, mine.snapshot) == (theirs.path, theirs.table, theirs.snapshot)
 
-    def _ask(self, schema: Schema | None, progress: OnRead) -> Answer:
-        """Return the last answer of a process that reads. Raises `InvalidArgument` where it refuses, or ends."""
+    def _ask(self, question: Question, progress: OnRead) -> Iterator[Told]:
+        """Yield what a process that reads tells. Raises `InvalidArgument` where it refuses, or ends early."""
         if importlib.util.find_spec("pyspark") is None:
             raise InvalidArgument("table", "needs PySpark, which is not installed; see docs/tables.md")
         place, properties = read_place(self.path)
-        try:
-            with _reading(properties) as (questions, answers):
-                pickle.dump(Request(place, schema), questions)
-                questions.flush()
-                answer: Answer = pickle.load(answers)
-                while isinstance(answer, Advance):
-                    progress(answer.done, answer.total)
-                    answer = pickle.load(answers)
-        except (EOFError, OSError, pickle.UnpicklingError):
-            raise InvalidArgument("table", "Spark's process has ended while it read") from None
-        if isinstance(answer, Refused):
-            raise InvalidArgument(answer.field, answer.problem)
-        return answer
+        with _reading(properties) as (questions, answers):
+            answer = _first(questions, answers, Request(place, question))
+            while not isinstance(answer, Ended):
+                match answer:
+                    case Refused(field, problem):
+                        raise InvalidArgument(field, problem)
+                    case Advance(done, total):
+                        progress(done, total)
+                    case _:
+                        yield answer
+                answer = _next(answers)
 
 
-def _no_persons(column: str) -> InvalidArgument:
-    problem = "tables that Spark counts cannot be read by persons; register a file, or a table of a database"
-    return InvalidArgument("person", f"{column!r}: {problem}")
+def _first(questions: IO[bytes], answers: IO[bytes], request: Request) -> Answer:
+    with suppress(OSError):  # a process that has ended gives no answer
+        pickle.dump(request, questions)
+        questions.flush()
+    return _next(answers)
+
+
+def _next(answers: IO[bytes]) -> Answer:
+    try:
+        answer: Answer = pickle.load(answers)
+    except (EOFError, OSError, pickle.UnpicklingError):
+        raise InvalidArgument("table", "Spark's process has ended while it read") from None
+    return answer
 
 
 @contextmanager
@@ -132,3 +155,5 @@ def _reading(properties: Path | None) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
             yield process.stdin, process.stdout
         finally:
             process.kill()
+            with suppress(OSError):  # what it has not taken
+                process.stdin.close()

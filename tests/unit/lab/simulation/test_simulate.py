@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from equipoise.commands.person_options import PersonOptions
 from equipoise.model.accounts import Budget
 from equipoise.queries.predicates import attribute
 from equipoise.queries.statements import Marginal
@@ -65,7 +66,8 @@ def test_json_keys_and_budgets_with_the_analysts_protected(place: Path, capsys: 
     game = ("--prior", "none", "--eps-data", "4", "--eps-analyst", "8")
     found = report(capsys, place, *game, workload=str(place / "workload.json"))
     assert found.keys() == {
-        *("records", "universe_size", "analysts", "statements", "queries", "unit", "beta", "mechanism"),
+        *("records", "person_records", "universe_size", "analysts", "statements", "queries", "unit", "beta"),
+        "mechanism",
         *("parameters", "data_cost", "analyst_cost", "predicted", "uniform", "gaussian", "mean_over_runs", "runs"),
         "peak_memory_bytes",
     }
@@ -290,7 +292,7 @@ def test_analysts_draw_tables_within_shares_that_do_not_tell_which(
 ) -> None:
     given = ("--analysts", "40", "--tables-per-analyst", "2", "--unit", "analyst", "--eps-data", "4")
     drawn = [
-        load_task(place / "table.csv", place / "schema.json", "marginals:2", Analysts(40, 2, seed))
+        load_task(place / "table.csv", place / "schema.json", "marginals:2", Analysts(40, 2, seed), PersonOptions())
         for seed in (5, 6)
     ]
     found = report(capsys, place, *given, *FREE, "--seed", "5")
