@@ -48,7 +48,7 @@ ASKED: dict[str, tuple[Statement, ...]] = {
     "bob": (attribute("c5").isin(["a", "b"]), FAR, ~FAR),
 }
 ALL_CERTIFIED = ("laplace", "standing", "projection")
-MECHANISMS = (AUTO, "laplace", "pooled", "standing", "projection", "equilibrium")
+MECHANISMS = (AUTO, "laplace", "pooled", "standing", "projection", "equilibrium", "multiplicative_weights")
 
 
 def rows() -> NDArray[np.int64]:

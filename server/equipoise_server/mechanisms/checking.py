@@ -21,7 +21,8 @@ from equipoise_server.mechanisms.interface import PublicParameters
 
 MIN_BETA = 1e-12
 ANY_WIDTH = (
-    "take projection, pooled, gaussian, laplace, equilibrium with a prior, or a standing measurement, instead"
+    "take projection, pooled, gaussian, laplace, or equilibrium or multiplicative_weights with a prior, "
+    "or a standing measurement, instead"
 )
 
 
