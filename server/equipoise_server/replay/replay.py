@@ -17,7 +17,7 @@ import numpy as np
 from equipoise.errors import DataLoss, VerificationFailed, WrongState
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import MEASUREMENT, RoundState
-from equipoise.model.synopsis import CELL_BYTES
+from equipoise.model.synopsis import record_bytes
 from equipoise.records.codec import list_of, optional
 from equipoise.records.item_parts import STREAM, SYNOPSIS, RecordedStream, RecordedSynopsis
 from equipoise.records.public_facts import PERSONS, PLAN, SHARE, TERMS
@@ -208,13 +208,16 @@ class Replay:
             raise Differs(Difference(error.message)) from None
         computed = self.outcome.synopsis.to_bytes()
         same("the synopsis's length in bytes", len(stored), len(computed))
-        cells, again = (np.frombuffer(each, dtype="<u4") for each in (stored, computed))
-        for record in np.flatnonzero(cells != again).tolist():
-            same(f"the cell of the synopsis's record {record}", int(cells[record]), int(again[record]))
-        expected = RecordedSynopsis(synopsis_digest(stored), len(stored) // CELL_BYTES) if stored else None
+        each = record_bytes(self.stored.dataset.schema.sizes)
+        kept, again = (np.frombuffer(own, dtype=np.uint8) for own in (stored, computed))
+        for byte in np.flatnonzero(kept != again).tolist():
+            start = byte - byte % each
+            here, there = (own[start : start + each].hex() for own in (stored, computed))
+            same(f"the bytes of the synopsis's record {start // each}", here, there)
+        expected = RecordedSynopsis(synopsis_digest(stored), len(stored) // each) if stored else None
         recorded = optional(SYNOPSIS).encode(self.stored.committed.release.synopsis)
         same("the synopsis", optional(SYNOPSIS).encode(expected), recorded)
-        return f"{len(stored) // CELL_BYTES:,} records agree one by one"
+        return f"{len(stored) // each:,} records agree one by one"
 
     @cached_property
     def seed(self) -> bytes:
