@@ -68,6 +68,7 @@ def test_new_people_of_a_table_that_is_registered_already_are_refused(on_sqlite:
     [
         ("INSERT INTO orders VALUES ('red', 's')", "has 401 records, but had 400 when it was registered"),
         ("UPDATE orders SET size = 's'", "the table's records are not those that were registered"),
+        ("DELETE FROM orders", "table: has no records"),
     ],
 )
 def test_a_table_that_has_changed_fails_the_run_which_can_be_repeated(

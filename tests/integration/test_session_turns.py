@@ -147,12 +147,13 @@ def test_the_last_turn_is_answered_before_a_session_is_sealed_by_itself(on_sqlit
     assert last.result(PATIENCE).slot == 10
     with pytest.raises(WrongState, match="no longer answers"):
         too_late.result(PATIENCE)
-    told = {"ann": ann.stored(0, 10), "bob": bob.stored(0, 10)}
+    again = {name: attached(bench, name, session_id) for name in ("ann", "bob")}
+    told = {name: stream.stored(0, 10) for name, stream in again.items()}
     for state in (RoundState.SEALED, RoundState.RUNNING):
         bench.rounds.schedule.keep()
         assert bench.state(session_id) is state
     bench.sessions.loops.look_after()
-    assert ann.ended.result(PATIENCE) is None
+    assert again["ann"].ended.result(PATIENCE) is None
     assert bench.wait(session_id).complete
     bench.rounds.schedule.keep()
     bench.clock.move(60)

@@ -276,6 +276,32 @@ def test_a_changed_answer_is_data_loss_while_it_is_open_and_when_it_is_run(on_sq
     assert "does not reproduce the answers" in bench.wait(session_id).phase
 
 
+def test_an_answer_that_is_missing_from_the_store_is_data_loss_and_is_not_given_anew(on_sqlite: Bench) -> None:
+    bench = on_sqlite
+    session_id = bench.sessions.open(ONLINE, "open").id
+    ask_all(bench, session_id)
+    bench.stop()
+    bench.start()
+    with bench.store.write() as connection:
+        allow_changes(connection, "asked")
+        connection.execute(asked.delete().where(asked.c.slot == 4))  # the last: what is left goes together
+    with pytest.raises(DataLoss):  # at the latest by the answer; a quick worker has found it before
+        ask(attached(bench, "bob", session_id), 2, COLOUR == "green")
+    assert len(answered(bench)) == 4
+
+
+def test_what_is_answered_after_a_stream_was_attached_is_not_told_twice(on_sqlite: Bench) -> None:
+    """Its caller asks again what it was not told to be answered, and takes each answer once."""
+    session_id = on_sqlite.sessions.open(ONLINE, "open").id
+    ask(attached(on_sqlite, "ann", session_id), 1, COLOUR == "red")
+    stream = attached(on_sqlite, "ann", session_id)
+    assert stream.answered == 1
+    second = ask(stream, 2, COLOUR == "green")
+    assert [each.sequence for each in stream.stored(0, 10)] == [1]
+    assert stream.stored(1, 10) == []
+    assert attached(on_sqlite, "ann", session_id).stored(1, 10) == [second]
+
+
 def test_an_older_copy_of_the_store_is_not_asked_once_more(on_sqlite: Bench) -> None:
     bench = on_sqlite
     session_id = bench.sessions.open(ONLINE, "open").id

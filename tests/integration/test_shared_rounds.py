@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 from harness.rounds_bench import COLOUR, DEPLOYMENT, KEY, SALT, SEED, Bench, log_of
-from harness.session_terms import ONLINE, ask, attached
-from harness.stores import Cluster
+from harness.session_terms import BY_TURNS, ONLINE, PATIENCE, answered, ask, attached, until
+from harness.stores import Cluster, change_directly
 from sqlalchemy import select
 
 from equipoise.errors import NotFound, Unavailable, WrongState
 from equipoise.model.rounds import RoundState
+from equipoise.wire.statements import statement_to_bytes
 from equipoise_server.ledger import journal
 from equipoise_server.rounds.services import RoundServices, round_services
 from equipoise_server.rounds.store.results import RunDiscarded, Runs
@@ -23,6 +24,11 @@ from equipoise_server.sessions.service import Sessions
 from equipoise_server.storage.store import Store, open_store
 from equipoise_server.storage.tables.round import result_chunks, runs
 
+# What holds a server's claims; its other connections go on.
+CUT_CLAIMS = """
+    SELECT pg_terminate_backend(pid, 10000) FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database
+    WHERE locktype = 'advisory' AND datname = current_database()
+"""
 ELSEWHERE = f"the round is run by another server, process {os.getpid()} on "
 
 
@@ -193,4 +199,30 @@ def test_one_server_answers_a_session_and_another_goes_on_with_it(pair: Pair) ->
     stream = other.attach("ann", session_id, 0, SALT, accept_unprotected=True)
     assert stream.stored(0, 10) == [first]
     assert ask(stream, 2, COLOUR == "green").slot == 1
+    other.loops.stop()
+
+
+def test_a_server_that_another_took_for_dead_answers_nothing_more_in_its_session(pair: Pair) -> None:
+    """It has lost its claim without a word: what it would answer takes no account of what the other answered."""
+    bench, other = (
+        pair.bench,
+        Sessions(pair.other.context, pair.other.opening, pair.other.lifecycle, pair.bench.guard),
+    )
+    session_id = bench.sessions.open(BY_TURNS, "open").id
+    stream = attached(bench, "ann", session_id)
+    first = stream.ask(1, statement_to_bytes(COLOUR == "red"))
+    bench.clock.move(10)
+    until(lambda: len(answered(bench)) == 1)
+    bench.clock.move(10)
+    assert first.result(PATIENCE).slot == 0
+    change_directly(bench.url, CUT_CLAIMS)
+    bobs = other.attach("bob", session_id, 0, SALT, accept_unprotected=True)
+    bobs.ask(1, statement_to_bytes(COLOUR == "red"))
+    bench.clock.move(10)
+    until(lambda: len(answered(bench)) == 2)
+    late = stream.ask(2, statement_to_bytes(COLOUR == "green"))
+    bench.clock.move(10)
+    with pytest.raises(Unavailable):
+        late.result(PATIENCE)
+    assert [analyst for analyst, *_ in answered(bench)] == ["ann", "bob"]
     other.loops.stop()

@@ -10,13 +10,12 @@ import typer
 
 from equipoise.clients.operator import Operator
 from equipoise.commands.dataset_columns import ACCOUNTS, CHARGES, DATASETS, VERSIONS
-from equipoise.commands.files import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
 from equipoise.commands.printing import print_facts, print_json, print_line, print_list, print_rows
 from equipoise.commands.progress import ShownProgress
 from equipoise.commands.terminal import printable
 from equipoise.errors import InvalidArgument
-from equipoise.queries.schema import Schema
+from equipoise.queries.schema_file import read_schema_file
 
 Name = Annotated[str, typer.Argument(help="The dataset's name.")]
 
@@ -45,7 +44,7 @@ def update(
     older table where it is until its rounds have ended. A table of other people is registered under another name.
     """
     with Operator.from_profile(profile) as operator:
-        read_by = None if schema is None else Schema.from_json(read_text(schema))
+        read_by = None if schema is None else read_schema_file(schema)
         with ShownProgress("reading the table"):
             version = operator.update_dataset(name, source, read_by, request_id)
     if as_json:

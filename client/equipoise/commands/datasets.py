@@ -10,7 +10,6 @@ import typer
 
 from equipoise.clients.operator import Operator
 from equipoise.commands.dataset_life import delete, list_datasets, retire, show, update
-from equipoise.commands.files import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, with_fields
 from equipoise.commands.person_options import PersonOptions
 from equipoise.commands.printing import print_json, print_line
@@ -22,7 +21,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.datasets import NEW_PEOPLE, same_people_as
 from equipoise.model.rounds import MEASUREMENT, RoundDetail, Terms
-from equipoise.queries.schema import Schema
+from equipoise.queries.schema_file import read_schema_file
 
 FAMILIES = ("pairs", "triples")  # that have a name; other tables are named one by one
 dataset_app = typer.Typer(help="Tables that rounds may be run on.", no_args_is_help=True)
@@ -113,7 +112,7 @@ def register(
             registered = operator.register_dataset(
                 name,
                 source,
-                Schema.from_json(read_text(schema)),
+                read_schema_file(schema),
                 _cap("--data", data_epsilon, data_delta),
                 None if analyst_epsilon is None else Budget(analyst_epsilon, analyst_delta),
                 request_id,

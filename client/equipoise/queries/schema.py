@@ -13,7 +13,7 @@ rule says otherwise: `missing` names the category for missing values, `unknown` 
 listed and values outside the bins, `clamp` sends such values to the nearest bin. Both categories are added at the
 end if they are not listed. Edges are numbers, or dates in ISO 8601. `"ordered": true` says that the order of the
 categories means something, so that ranges may get less noise; it is the default with edges. `{"age": 10}` is short
-for a column coded 0, 1, 2, ...
+for a column coded 0, 1, 2, ... `schema_file` reads further short forms, of labels and of edges.
 
 Where persons with few rows are filled up (`equipoise.model.persons`), every attribute has one more category, the
 last one, which `none` names: that of records of nothing. No value falls into it, and no predicate counts them.

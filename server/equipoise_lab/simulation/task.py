@@ -17,6 +17,7 @@ from equipoise.model.rounds import Share
 from equipoise.queries.joined_workloads import concatenate
 from equipoise.queries.padding import padded_schema
 from equipoise.queries.schema import Schema
+from equipoise.queries.schema_file import read_schema_file
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.statements_file import statements_from_json
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
@@ -118,7 +119,7 @@ def load_task(table: Path, schema_file: Path, workload: str, analysts: Analysts,
 def read_schema(file: Path, whose: PersonOptions) -> Schema:
     """Return the schema of a table's records, as it would be registered. Raises `InvalidArgument`: an option."""
     persons = in_option("--records", lambda: whose.persons)
-    schema = in_option("--schema", lambda: Schema.from_json(read_text(file)))
+    schema = in_option("--schema", lambda: read_schema_file(file))
     in_option("--person", lambda: check_persons(schema, whose.person or "", persons))
     return padded_schema(schema) if persons.padded else schema
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlalchemy import Connection, func, select
 
 from equipoise.errors import InvalidArgument, WrongState
-from equipoise.queries.schema import Schema
+from equipoise.queries.schema_file import read_schema_file
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.clock import Clock, system_clock
 from equipoise_server.datasets.progress import OnRead, unseen
@@ -90,13 +90,7 @@ def check_content(connection: Connection, signer: Signer, storage_key: bytes) ->
 
 def count_table(table: Path, schema_file: Path, progress: OnRead = unseen) -> TableCounts:
     """Reads a table as its registration would. Raises `InvalidArgument` with the counts of refused records."""
-    try:
-        text = schema_file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InvalidArgument(str(schema_file), f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InvalidArgument(str(schema_file), "is not UTF-8 text") from None
-    schema = Schema.from_json(text)
+    schema = read_schema_file(schema_file)
     source = source_at(table)
     if not source.exists():
         raise InvalidArgument(str(table), "there is no such file")

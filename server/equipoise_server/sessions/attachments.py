@@ -49,7 +49,13 @@ class Attachment:
             self.ended = loop.attach(analyst)
 
     def stored(self, after: int, limit: int) -> list[StoredAnswer]:
-        """Return at most `limit` of the analyst's due answers after a sequence number, in order."""
+        """Return at most `limit` of the answers after a sequence number, in order, of the `answered` ones alone.
+
+        Whoever attaches asks all others again, so one that became due since then would be told twice.
+        """
+        limit = min(limit, self.answered - after)
+        if limit < 1:
+            return []
         with self._context.store.read() as connection:
             due = due_until(self._record, self._context.clock())
             return answer_store.due_after(connection, self._record.id, self._analyst, after, limit, due)

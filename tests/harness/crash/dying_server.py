@@ -59,16 +59,22 @@ class DyingServer:
     faults: list[int] = field(default_factory=list)
     stopping: bool = False
     born: float = field(default_factory=time.monotonic)
+    _asking: threading.Lock = field(default_factory=threading.Lock)
 
     def live(self, seconds: float | None = None) -> bool:
-        """One life, of so many seconds at most; whether it ended by a kill."""
+        """One life, of so many seconds at most; whether it ended by a kill. None begins after `stop`."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(seconds) + "\n")
-        self.process.stdin.flush()
+        with self._asking:  # else `stop` closes what is written to
+            if self.stopping:
+                return False
+            self.process.stdin.write(json.dumps(seconds) + "\n")
+            self.process.stdin.flush()
         self.born = time.monotonic()
         told = self.process.stdout.readline()
-        assert told, f"the process that all lives are forked from has ended: {self.log()}"
+        if not told:
+            ended = self.process.wait(SECONDS)
+            raise AssertionError(f"what all lives are forked from has ended with code {ended}: {self.log()}")
         code = int(told)
         self.deaths += code == KILLED
         if code != KILLED and not self.stopping:
@@ -77,14 +83,15 @@ class DyingServer:
 
     def keep_alive(self) -> None:
         """A life after every kill, until `stop`."""
-        while not self.stopping and self.live():
+        while self.live():
             pass
 
     def stop(self) -> None:
         """End it, as an operator would, and every life to come."""
-        self.stopping = True
         assert self.process.stdin is not None
-        self.process.stdin.close()
+        with self._asking:
+            self.stopping = True
+            self.process.stdin.close()
 
     def patient(self, since: float) -> bool:
         """Whether what has been waited for since then may still come in this life."""

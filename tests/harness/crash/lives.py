@@ -41,6 +41,7 @@ def main() -> None:
 
 def live(state: Path, points: Path, seconds: float | None, seeds: SeedSource) -> None:
     """A server, as it is, until it is killed or told to stop."""
+    os.dup2(2, 1)  # what it prints is no word of how it ended
     fork_workers()
     threading.Thread(target=_stop_with_tests, daemon=True).start()
     if seconds is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import subprocess
+import sys
 import tracemalloc
 from contextlib import suppress
 from pathlib import Path
@@ -311,3 +313,14 @@ def test_a_table_of_any_width_is_counted(tmp_path: Path) -> None:
     ((_, counts),) = data.marginals([(0, 99)])
     assert {(3, 7): counts[3, 7], (0, 0): counts[0, 0]} == {(3, 7): 2, (0, 0): 1}
     assert counts.sum() == 3
+
+
+def test_no_progress_is_printed_where_the_program_is_no_file() -> None:
+    """As in a worker: DuckDB takes it for a terminal, and printed a bar as soon as anything took two seconds."""
+    asked = "SELECT current_setting('enable_progress_bar'), current_setting('enable_progress_bar_print')"
+    script = f"""
+from equipoise_server.datasets.files.grouping import connect
+print(*connect([]).execute({asked!r}).fetchone())
+"""
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert told.stdout == "True False\n"

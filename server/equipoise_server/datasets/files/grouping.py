@@ -63,11 +63,12 @@ def connect(paths: Sequence[Path]) -> duckdb.DuckDBPyConnection:
             "preserve_insertion_order": "false",
         },
     )
+    # DuckDB counts its progress only for a bar. It prints one from the start where the program is no file, as in a
+    # worker, and a worker has no terminal: so before any other statement, as each may take long on a busy machine.
+    connection.execute("SET enable_progress_bar_print = false")
+    connection.execute("SET enable_progress_bar = true")
     connection.execute("SET allowed_paths = ?", [[str(path) for path in paths]])
     connection.execute("SET enable_external_access = false")
-    # DuckDB counts its progress only for a bar, which is not printed: a worker has no terminal of its own.
-    connection.execute("SET enable_progress_bar = true")
-    connection.execute("SET enable_progress_bar_print = false")
     connection.execute("SET lock_configuration = true")
     return connection
 

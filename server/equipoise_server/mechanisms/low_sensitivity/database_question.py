@@ -35,7 +35,10 @@ def scale_for(declared: Fraction) -> Scale:
 
 
 def rounding(scale: Scale) -> int:
-    """By how many units of 2^-40 a value and what stands for it on the scale differ, at most, both rounded."""
+    """By how many units of 2^-40 a value and what stands for it on the scale differ, at most.
+
+    The value is rounded down to the grid, which takes less than one unit, and from there to the scale.
+    """
     return math.ceil(Fraction(1 << GRID_BITS, scale.units)) + 1
 
 

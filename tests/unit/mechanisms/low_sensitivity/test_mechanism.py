@@ -288,6 +288,17 @@ def test_bounds_cover_what_a_scale_rounds_away() -> None:
         assert 0 <= int(statistic.values(data)[0]) - shown <= rounding(scale)
 
 
+def test_a_scale_s_rounding_covers_what_the_grid_of_values_rounds_away_before_it() -> None:
+    records, held = 1_000_003, 6_399  # a fraction that lies right below a step of the grid and one of the scale
+    histogram = np.zeros(SCHEMA.universe_size, dtype=np.int64)
+    predicate = statistic_of(compiled(attribute("c") == "a"))
+    histogram[0], histogram[-1] = held, records - held
+    scale = scale_for(Fraction(1, records))
+    question = DatabaseQuestion(predicate, read_candidates(setting()), database(histogram), scale)
+    away = Fraction(held << 40, records) - Fraction(int(question.truth()[0]) << 40, scale.units)
+    assert rounding(scale) - 1 < away <= rounding(scale)
+
+
 def test_every_way_to_ask_is_taken_together() -> None:
     kinds = {type(each) for each in STATEMENTS}
     assert {Quantile, Variance, CountDistinct, CappedSum} < kinds

@@ -1,0 +1,135 @@
+"""Schema files as people write them: labels from a lookup file, and edges at every day, month or year.
+
+    {"version": 1, "attributes": [
+      {"name": "origin", "categories": {"file": "airports.csv", "column": "iata"}},
+      {"name": "departure", "edges": {"from": "2013-01-01", "to": "2014-01-01", "by": "month"}}
+    ]}
+
+Such labels and edges are written out where the file is read, on the user's machine. So a schema that is registered,
+hashed or shown holds all of its labels and edges, and does not depend on another file.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import date, timedelta
+from itertools import pairwise
+from json import dumps
+from pathlib import Path
+
+from equipoise.errors import InvalidArgument
+from equipoise.queries.schema import Schema
+from equipoise.queries.schema_checks import MAX_CATEGORIES, check_keys, check_text
+from equipoise.queries.strict_json import parse_json
+
+LAST_DAY = 28  # of a month, that every month has
+MONTHS = {"month": 1, "year": 12}
+
+
+def read_schema_file(path: Path) -> Schema:
+    """Return the schema of a file.
+
+    Args:
+        path: the file; the lookup files that it names are relative to it.
+
+    Raises:
+        InvalidArgument: a file cannot be read; or a value is wrong, whose place the message names, such as
+            `schema.attributes[2].edges`.
+    """
+    text = _read(path)
+    document = parse_json(text, "schema")
+    attributes = document.get("attributes") if isinstance(document, dict) else None
+    if not isinstance(attributes, list):
+        return Schema.from_json(text)
+    written = [_written_out(f"schema.attributes[{i}]", each, path.parent) for i, each in enumerate(attributes)]
+    return Schema.from_json(dumps({**document, "attributes": written}))
+
+
+def _written_out(field: str, document: object, directory: Path) -> object:
+    """Return an attribute with all of its labels and edges; whatever else is wrong with it is found later."""
+    if not isinstance(document, dict):
+        return document
+    if isinstance(categories := document.get("categories"), dict):
+        document = {**document, "categories": _labels(f"{field}.categories", categories, directory)}
+    if isinstance(edges := document.get("edges"), dict):
+        days = _days(f"{field}.edges", edges)
+        shown = _SHOWN[edges["by"]]
+        labels = {"categories": [shown(low) for low, _ in pairwise(days)]} if shown(days[0]) else {}
+        document = {**labels, **document, "edges": [day.isoformat() for day in days]}
+    return document
+
+
+def _labels(field: str, said: Mapping[str, object], directory: Path) -> list[str]:
+    """Return the values of a column of a lookup file, in the order of the file."""
+    file, column = _texts(field, said, ("file", "column"))
+    text = _read(directory / file)
+    rows = csv.reader(text.splitlines(), delimiter="\t" if file.lower().endswith(".tsv") else ",", strict=True)
+    try:
+        header = next(rows, [])
+        if header.count(column) != 1:
+            many = f"{header.count(column)} columns" if column in header else "no column"
+            raise InvalidArgument(f"{field}.column", f"{file} has {many} named {column!r}")
+        place = header.index(column)
+        labels = [row[place] if place < len(row) else "" for row in rows if row]
+    except csv.Error:
+        raise InvalidArgument(f"{field}.file", f"{file} is damaged, or no CSV") from None
+    for number, label in enumerate(labels, start=2):
+        check_text(f"{field}: row {number} of {file}", label)
+    return labels
+
+
+def _days(field: str, said: Mapping[str, object]) -> list[date]:
+    """Return the days from the first to the last, by days, months or years."""
+    texts = _texts(field, said, ("from", "to", "by"))
+    if texts[2] not in _SHOWN:
+        raise InvalidArgument(f"{field}.by", f"must be one of {', '.join(_SHOWN)}")
+    first, last = (_day(f"{field}.{key}", text) for key, text in zip(("from", "to"), texts, strict=False))
+    if texts[2] != "day" and first.day > LAST_DAY:
+        raise InvalidArgument(f"{field}.from", f"must be one of the first {LAST_DAY} days of a month")
+    days = [first]
+    with suppress(ValueError, OverflowError):  # beyond the last year that there is
+        while days[-1] < last:
+            if len(days) > MAX_CATEGORIES:
+                raise InvalidArgument(field, f"are more than {MAX_CATEGORIES:,}")
+            days.append(_after(first, len(days), texts[2]))
+    if days[-1] != last or first == last:
+        raise InvalidArgument(f"{field}.to", f"must be a whole number of {texts[2]}s after from, at least one")
+    return days
+
+
+def _after(first: date, steps: int, by: str) -> date:
+    if by == "day":
+        return first + timedelta(days=steps)
+    months = first.year * 12 + first.month - 1 + steps * MONTHS[by]
+    return first.replace(year=months // 12, month=months % 12 + 1)
+
+
+def _day(field: str, text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise InvalidArgument(field, f"is {text!r}, no date such as 2013-01-31") from None
+
+
+def _texts(field: str, said: Mapping[str, object], keys: tuple[str, ...]) -> list[str]:
+    check_keys(field, said, set(keys))
+    return [check_text(f"{field}.{key}", said.get(key, "")) for key in keys]
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InvalidArgument(str(path), f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidArgument(str(path), "is not UTF-8 text") from None
+
+
+# What bins are called that are whole days, months or years; empty where they are called by their ends.
+_SHOWN: Mapping[str, Callable[[date], str]] = {
+    "day": date.isoformat,
+    "month": lambda day: day.isoformat()[:7] if day.day == 1 else "",
+    "year": lambda day: day.isoformat()[:4] if (day.month, day.day) == (1, 1) else "",
+}
