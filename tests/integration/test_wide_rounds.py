@@ -30,7 +30,7 @@ from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.cli import main as run_server_command
 from equipoise_server.datasets.source import source_at
 
-ATTRIBUTES, RECORDS = 9, 400
+ATTRIBUTES, RECORDS = 9, 4_000
 LETTERS = tuple("abcdefgh")
 EDGES = tuple(float(edge) for edge in range(9))
 SCHEMA = Schema(
@@ -129,12 +129,12 @@ def test_results_have_intervals_that_hold(released: Released, mechanism: str) ->
         assert (results.methods[~certified] == AnswerMethod.UNCERTIFIED).all()
         if name == "ann" or mechanism in ALL_CERTIFIED:
             assert certified.all()
+        elif mechanism in ("equilibrium", "multiplicative_weights"):
+            assert certified[0]
         elif mechanism == "pooled":
             # What no table of up to three attributes tells has a value, and no interval.
-            assert certified.tolist() == [True, False, False]
+            assert not certified[1:].any()
             assert results.answers.values[1] < results.answers.values[2]
-        else:
-            assert certified[0]
     assert int(truths[0]) == int(np.isin(records[:, 5], [0, 1]).sum())
 
 
@@ -168,7 +168,7 @@ def test_the_synthetic_table_is_the_one_that_is_committed_to_and_resembles_the_t
         answered(capsys, profile, "verify", path)
     asked = compile_workload((Marginal(("c1",)),), SCHEMA)
     truths = np.bincount(rows()[:, 1], minlength=8) / RECORDS
-    # A uniform table errs by 0.19 in a cell.
+    # A uniform table errs by 0.14 in a cell. Of 400 records, `pooled` would tell no more than its noise.
     assert np.abs(synopsis.counts(asked) / len(synopsis) - truths).max() < 0.1
 
 

@@ -20,7 +20,7 @@ from equipoise.model.rounds import Share
 from equipoise.queries.fixed_point import ONE
 from equipoise.queries.predicates import AllOf, Among
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.queries.statements import Marginal
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -174,7 +174,8 @@ def test_somebody_who_asks_nothing_gets_nothing() -> None:
 
 def test_turns_learn_over_a_support_where_the_universe_cannot_be_listed() -> None:
     """Turns move what the pairs do not tell; without a prior there is nothing to start from."""
-    data, asked = wide_table(RECORDS), [Marginal(("x0", "x2", "x4")), Among("x15", ("0", "1")), Marginal(("x9",))]
+    data = wide_table(RECORDS)
+    asked: list[Statement] = [Marginal(("x0", "x2", "x4")), Among("x15", ("0", "1")), Marginal(("x9",))]
     workload = compile_workload(asked, WIDE)
     public = replace(
         setting(prior="own"),
