@@ -193,10 +193,7 @@ class Replay:
         for name, result in self.stored.committed.results.items():
             digest, stored = self.stored.stream(name)
             same("messages", stored, self.messages[name], name)
-            expected = None
-            if stored:
-                queries = len(self.outcome.answers[name].values)
-                expected = RecordedStream(digest, stored, queries)
+            expected = RecordedStream(digest, stored, len(self.outcome.answers[name].values)) if stored else None
             same("stream", optional(STREAM).encode(result.stream), optional(STREAM).encode(expected), name)
         return f"{len(self.messages):,} have the digests on record, and nobody has another"
 
@@ -209,11 +206,10 @@ class Replay:
         computed = self.outcome.synopsis.to_bytes()
         same("the synopsis's length in bytes", len(stored), len(computed))
         each = record_bytes(self.stored.dataset.schema.sizes)
-        kept, again = (np.frombuffer(own, dtype=np.uint8) for own in (stored, computed))
-        for byte in np.flatnonzero(kept != again).tolist():
-            start = byte - byte % each
-            here, there = (own[start : start + each].hex() for own in (stored, computed))
-            same(f"the bytes of the synopsis's record {start // each}", here, there)
+        kept, again = (np.frombuffer(data, dtype=f"V{each}") for data in (stored, computed))
+        for record in np.flatnonzero(kept != again).tolist():
+            here, there = (bytes(data[record]).hex() for data in (kept, again))
+            same(f"the bytes of the synopsis's record {record}", here, there)
         expected = RecordedSynopsis(synopsis_digest(stored), len(stored) // each) if stored else None
         recorded = optional(SYNOPSIS).encode(self.stored.committed.release.synopsis)
         same("the synopsis", optional(SYNOPSIS).encode(expected), recorded)
