@@ -1,9 +1,8 @@
-"""Small rounds and sessions of every mechanism, with the truth, that are held against their intervals."""
+"""What is told in small rounds and sessions, with the truth, to be held against intervals."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from equipoise.model.accounts import Budget
 from equipoise.model.results import Answers
 from equipoise.model.rounds import MechanismPlan, Share
-from equipoise.queries.predicates import Among, attribute
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statements import Marginal, Statement
@@ -36,20 +35,6 @@ ASKED = {
 }
 ALONE: list[Statement] = [Marginal(("a", "b")), attribute("b") == "0", attribute("a") == "1", Marginal(("a",))]
 NONE: dict[str, object] = {}
-GAME: dict[str, object] = {"rounds": 8, "batch": 4, "draws": 2, "density": 1, "data_rate": 0.01, "query_rate": 0.1}
-
-
-# A table whose counts are far from 0 and from all records, and many questions about it: nothing is cut.
-WIDE_SCHEMA = Schema.from_json('{"a": 8, "b": 8}')
-EVEN = np.arange(64, dtype=np.int64) * 37 % 64 + 200
-WIDE: list[Statement] = [
-    *(
-        Among("a", (str(i), str((i + 1 + j) % 8))) & attribute("b").isin(list("01234567"[: 4 + j]))
-        for i in range(8)
-        for j in range(5)
-    ),
-    Marginal(("a", "b")),
-]
 
 
 @dataclass(frozen=True)
@@ -83,64 +68,6 @@ def case(
     return Case(mechanism, setting, whole, asked)
 
 
-def wide(mechanism: str, options: Mapping[str, object] = NONE, epsilon: float = 2.0, delta: float = 1e-6) -> Case:
-    """One analyst who asks 41 statements of 104 queries."""
-    asked = {"one": compile_workload(WIDE, WIDE_SCHEMA)}
-    made = case(mechanism, options, asked=asked, histogram=EVEN)
-    return replace(made, setting=replace(made.setting, data_budget=Budget(epsilon, delta)))
-
-
-def session(mechanism: str, length: int, analysts: float, options: Mapping[str, object] = NONE) -> Case:
-    """Two analysts who ask everything in turn; `analysts`: the epsilon of their budget."""
-    made = case(mechanism, {"length": length, **options})
-    shares, budget = tuple(Share(name, 4, 8) for name in ASKED), Budget(analysts, 1e-3)
-    return replace(made, setting=replace(made.setting, shares=shares, analyst_budget=budget))
-
-
-REPAIR: dict[str, object] = {"ways": 1, "least": 0, "repair_share": 0.5, "synopsis": 200}
-ROUNDS = {
-    "equilibrium": case("equilibrium", GAME | {"threshold": 0.02}, size=10),
-    "equilibrium, analysts": case(
-        "equilibrium", GAME | {"threshold": 0.05, "repair_rounds": 2}, "analyst", epsilon=0.1
-    ),
-    "equilibrium, prior": case("equilibrium", {"prior": "own"}),
-    "pooled": case("pooled", REPAIR),
-    "pooled, residuals": case("pooled", {"ways": 1, "residuals": 1}),
-    "pooled, analysts": case("pooled", REPAIR | {"repair_rounds": 2}, "analyst"),
-    "laplace": case("laplace"),
-    "gaussian": case("gaussian"),
-    "histogram": case("histogram"),
-    "small_db": case("small_db", {"database_size": 6}, epsilon=8.0),
-    "projection": case("projection"),
-    "multiplicative_weights": case("multiplicative_weights", {"rounds": 2}),
-    "multiplicative_weights, prior": case("multiplicative_weights", {"prior": "own", "rounds": 2}),
-    "multiplicative_weights, proven": case("multiplicative_weights", {"rounds": 2}, size=25),
-}
-# Their half-widths are nearly what the noise's law needs: a third less is too little.
-TIGHT = {
-    "laplace, wide": wide("laplace"),
-    "gaussian, wide": wide("gaussian"),
-    "projection, wide": wide("projection"),
-    "histogram, wide": wide("histogram", delta=0.3),  # with which it takes Gaussian noise
-    "pooled, wide": wide("pooled", {"ways": 2, "summed": 16}),
-    "pooled, residuals, wide": wide("pooled", {"ways": 2, "summed": 16, "residuals": 1}),
-    "equilibrium, wide": wide("equilibrium", GAME | {"threshold": 0.0, "cut_off": 41}, epsilon=8.0),
-    "equilibrium, prior, wide": wide("equilibrium", {"prior": "own"}),
-    "multiplicative_weights, wide": wide("multiplicative_weights", {"rounds": 2}),
-}
-# Counts that are smaller than the noise: nearly every interval is cut.
-SPARSE = {
-    f"{name}, sparse": case(name, asked={"one": compile_workload(WIDE, WIDE_SCHEMA)}, histogram=EVEN % 8)
-    for name in ("laplace", "gaussian", "projection", "histogram")
-}
-SESSIONS = {
-    "online": session("online", 8, math.inf, {"updates": 3}),
-    "online, prior": session("online", 8, math.inf, {"prior": "own"}),
-    "online_private": session("online_private", 4, 16.0),
-    "online_private, prior": session("online_private", 4, 16.0, {"prior": "own"}),
-}
-
-
 @dataclass(frozen=True)
 class Told:
     """What analysts were told in one round, and the truth in units of 2^-40, rounded; of all queries together."""
@@ -151,10 +78,14 @@ class Told:
 
 @dataclass(frozen=True)
 class Play:
-    """A plan, and what is told in the rounds of it, by number."""
+    """A plan, and what is told in the rounds of it, by number.
+
+    `records`: of the table; 0 where what is asked for are not counts, so that nothing but the truth refutes.
+    """
 
     plan: MechanismPlan
     told: Callable[[int], Told]
+    records: int = 0
 
 
 def together(answers: Mapping[str, Answers], truth: Mapping[str, NDArray[np.float64]]) -> Told:
@@ -181,7 +112,7 @@ def rounds_of(given: Case, beta: float = BETA) -> Play:
         )
         return together(outcome.answers, truth)
 
-    return Play(plan, told)
+    return Play(plan, told, made.setting.records)
 
 
 def counted(asked: Mapping[str, CompiledWorkload], made: Case) -> dict[str, NDArray[np.float64]]:
@@ -189,13 +120,31 @@ def counted(asked: Mapping[str, CompiledWorkload], made: Case) -> dict[str, NDAr
     return {name: each.counts(made.histogram) / made.setting.records for name, each in asked.items()}
 
 
-def sessions_of(given: Case, beta: float = BETA) -> Play:
-    """Sessions by number."""
+def session(
+    mechanism: str,
+    length: int,
+    analysts: float,
+    options: Mapping[str, object] = NONE,
+    asked: tuple[Schema, Sequence[Statement]] = (SCHEMA, ALONE),
+    histogram: NDArray[np.int64] = HISTOGRAM,
+) -> Callable[[float], Play]:
+    """Two analysts who ask everything that is asked, in turn; `analysts`: the epsilon of their budget."""
+    schema, alone = asked
+    whole = compile_workload(alone, schema)
+    made = case(mechanism, {"length": length, **options}, asked=dict.fromkeys(ASKED, whole), histogram=histogram)
+    shares = tuple(Share(name, whole.statement_count, whole.query_count) for name in ASKED)
+    setting = replace(made.setting, shares=shares, analyst_budget=Budget(analysts, 1e-3))
+    some = tuple(compile_single(each, schema) for each in alone)
+    return partial(sessions_of, replace(made, setting=setting), some)
+
+
+def sessions_of(given: Case, some: tuple[CompiledWorkload, ...], beta: float = BETA) -> Play:
+    """Sessions by number, in which each analyst asks for `some` statements."""
     made = replace(given, setting=replace(given.setting, beta=beta))
     mechanism = SESSION_MECHANISMS[made.mechanism]
     plan = mechanism.plan(made.setting)
-    some = tuple(compile_single(each, SCHEMA) for each in ALONE)
-    asked = {name: SessionWorkload(np.arange(4) * 2 + place, some) for place, name in enumerate(ASKED)}
+    slots = np.arange(len(some)) * len(ASKED)
+    asked = {name: SessionWorkload(slots + place, some) for place, name in enumerate(ASKED)}
     whole = np.concatenate([each.counts(made.histogram) for each in some]) / made.setting.records
 
     def told(number: int) -> Told:
@@ -204,7 +153,7 @@ def sessions_of(given: Case, beta: float = BETA) -> Play:
         outcome = play(mechanism, made.setting, plan, counts, asked, seed, lambda *_: None)
         return together(outcome.answers, dict.fromkeys(ASKED, whole))
 
-    return Play(plan, told)
+    return Play(plan, told, made.setting.records)
 
 
 def statistics_of(prior: str, beta: float = BETA) -> Play:
@@ -230,11 +179,3 @@ def statistics_of(prior: str, beta: float = BETA) -> Play:
         return together(outcome.answers, truth)
 
     return Play(plan, told)
-
-
-PLAYS: dict[str, Callable[[float], Play]] = {
-    **{name: partial(rounds_of, made) for name, made in (ROUNDS | TIGHT | SPARSE).items()},
-    **{name: partial(sessions_of, made) for name, made in SESSIONS.items()},
-    "low_sensitivity": partial(statistics_of, "none"),
-    "low_sensitivity, prior": partial(statistics_of, "own"),
-}

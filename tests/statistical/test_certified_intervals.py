@@ -19,7 +19,8 @@ from harness.answers import half_widths, misses_shortened
 from harness.audit_size import AuditSize
 from numpy.typing import NDArray
 from scipy.stats import binom
-from statistical.played_intervals import BETA, ONE, PLAYS, ROUNDS, SESSIONS, SPARSE, TIGHT, Play, Told
+from statistical.interval_cases import PLAYS, SPARSE, TIGHT
+from statistical.played_intervals import BETA, ONE, Play, Told
 
 from equipoise.model.results import AnswerMethod, Answers
 from equipoise_server.mechanisms import answers as answers_module
@@ -48,15 +49,17 @@ class Seen:
     uncertified: int = 0
 
 
-def seen(played: Play, rounds: int, records: int) -> Seen:
-    """Plays rounds. `records`: 0 where what is asked for are not counts, so that nothing but the truth refutes."""
+def seen(played: Play, rounds: int) -> Seen:
+    """Play rounds."""
     found = Seen()
     for number in range(rounds):
         each = played.told(number)
         certified = each.answers.certified
         found.broken += bool(each.answers.misses(each.truth).any())
-        if records:
-            lows, highs = (ends[certified] * (records / ONE) for ends in (each.answers.lows, each.answers.highs))
+        if played.records:
+            lows, highs = (
+                ends[certified] * (played.records / ONE) for ends in (each.answers.lows, each.answers.highs)
+            )
             found.refuted += bool((np.ceil(lows) > np.floor(highs)).any())
         uncertified = int(np.count_nonzero(~certified))
         found.surplus += uncertified > played.plan.max_uncertified
@@ -66,16 +69,10 @@ def seen(played: Play, rounds: int, records: int) -> Seen:
     return found
 
 
-def records_of(name: str) -> int:
-    """Of the table, where counts of it are asked for."""
-    made = (ROUNDS | TIGHT | SPARSE | SESSIONS).get(name)
-    return 0 if made is None else made.setting.records
-
-
 @pytest.mark.thin(4)
 @pytest.mark.parametrize("name", PLAYS)
 def test_truths_lie_in_their_intervals_and_no_interval_is_refuted(name: str, audit_size: AuditSize) -> None:
-    found = seen(PLAYS[name](BETA), audit_size.rounds, records_of(name))
+    found = seen(PLAYS[name](BETA), audit_size.rounds)
     allowed = int(binom.isf(FALSE_ALARM, audit_size.rounds, BETA))
     print(f"\n{name}: {found} of {audit_size.rounds:,} rounds; {allowed:,} may fail at beta {BETA}")
     assert found.broken + found.surplus <= allowed
@@ -97,7 +94,7 @@ def test_intervals_of_tests_that_have_failed_are_caught(name: str, monkeypatch: 
 
     for module in ("multiplicative_weights.mechanism", "repair.analyst_repair"):
         monkeypatch.setattr(f"equipoise_server.mechanisms.{module}.tested_half_width", told)
-    assert seen(PLAYS[name](BETA), CATCHING, records_of(name)).refuted > 0
+    assert seen(PLAYS[name](BETA), CATCHING).refuted > 0
 
 
 def missed(told: Sequence[Told], part: float = 1.0) -> int:
@@ -122,7 +119,7 @@ def test_the_share_of_rounds_with_a_truth_outside_is_at_most_beta(name: str, bet
 @pytest.mark.parametrize("beta", [0.05, 0.2])
 @pytest.mark.parametrize("name", TIGHT)
 def test_intervals_a_third_shorter_fail(name: str, beta: float) -> None:
-    """Where the half-width is the quantile of a known law. Others are made for a worst case that no round is."""
+    """Where the noise's law decides, and where the table is the worst case for which an interval is made."""
     told = covered(name, beta)
     assert missed(told) <= binom.isf(ALARM, COVERED, beta) < missed(told, 2 / 3)
 
