@@ -87,9 +87,9 @@ class Group:
 
 GROUPS = (
     Group(expected_error, ("FIT", "TABLES_POWER", "CELLS_POWER"), "projection", {}, MARGINALS),
-    Group(expected_error, ("PREDICATES_POWER",), "projection", {}, CONDITIONS, True),
+    Group(expected_error, ("PREDICATE_FIT", "PREDICATES_POWER", "NOISE_POWER"), "projection", {}, CONDITIONS, True),
     Group(expected_error, ("RESIDUAL_FIT",), "pooled", {"residuals": 1}, MARGINALS),
-    Group(tables_plan, ("CELL_PART", "CELLS_POWER"), "pooled", {"residuals": 0}, MARGINALS),
+    Group(tables_plan, ("CELL_PART", "CELLS_POWER", "NOISE_POWER"), "pooled", {"residuals": 0}, MARGINALS),
     Group(
         forecast, ("CELL_PART", "UNMEASURED_OF_CELL"), "equilibrium", {"prior": "own"}, MARGINALS, False, of_prior
     ),

@@ -4,10 +4,10 @@ Exact for noise. For fits and hypotheses a formula whose constants were measured
 on it. `benchmarks/expectations.py` prints each expectation beside what was measured on tables that judge no choice,
 and `docs/regimes.md` says how well they predict. `benchmarks/regret.py` does so on those that judge.
 
-The constants of `fitted_part` were fitted to 19 rounds: one to 560 tables of two or three attributes, on seven
-attributes of Adult (n = 48,842) and on 16 dependent binary attributes (n = 21,574), with epsilon 0.1, 1 and 10.
-There the formula is within a factor of 1.75 of every measured mean error, and on the tables that judge no choice
-within 2.5.
+The constants of fits here and in `pooled.tables_plan` and `prior.forecast` are those that `benchmarks/constants.py`
+fits to 30 to 90 rounds each, on tables that judge no choice: five attributes of Adult that are not among the seven,
+and made-up ones, at 2,000, 50,000 and 2,000,000 records. The mean distance of the logarithms of what was measured
+and expected is least. `docs/regimes.md` says by what factor they are off.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from equipoise_server.mechanisms.noise_calibration import NoiseDistribution
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
 # Of a fit to `m` tables of `c` cells each, with noise of deviation s: FIT m^TABLES_POWER (c s)^CELLS_POWER.
-FIT = 0.34
-TABLES_POWER = -0.15
-CELLS_POWER = -0.29
-RESIDUAL_FIT = 0.3  # of a fit to residuals, on the tables of Adult and of the binary attributes
-# Of a fit to k predicates: (k / FEW)^PREDICATES_POWER, from 200 to 100,000 predicates on Adult. More are not
-# expected to help: nothing was measured there, and the noise on each grows.
-FEW = 60.0
-MANY = 100_000
-PREDICATES_POWER = -0.35
+FIT = 0.681
+TABLES_POWER = -0.117
+CELLS_POWER = -0.105
+# Of a fit to residuals: RESIDUAL_FIT (c s)^RESIDUAL_POWER. Powers from -0.29 to -0.42 fit equally well.
+RESIDUAL_FIT, RESIDUAL_POWER = 0.328, -0.29
+# Of a fit to k predicates: PREDICATE_FIT k^PREDICATES_POWER d^NOISE_POWER, where noise has the mean error d, and no
+# more than STOPPED, as a fit stops before it reaches noise that is so small.
+PREDICATE_FIT, PREDICATES_POWER, NOISE_POWER = 1.51, -0.374, -0.254
+STOPPED = 1.25
 FIT_ERROR = 7e-5  # of predicates, by a fit to tables, however small their noise
 UNIFORM = 0.15  # what the uniform distribution errs by, of predicates on Adult
 # A predicate is taken to cover a quarter of what it is asked of: a half of the categories of two attributes.
@@ -126,26 +126,36 @@ def fitted_error(deviation: float, share: Share) -> float:
 
     `deviation`: the standard deviation of each answer's noise, as a fraction of the records.
     """
-    noise = min(1.0, gaussian_mean(deviation**2))
-    predicate = fitted_part(deviation, share.queries, share.queries)
+    noise = gaussian_mean(deviation**2)
+    predicate = min(UNIFORM, noise * predicates_part(noise, share.queries))
     if only_predicates(share):
-        return noise * predicate
+        return predicate
     tables = share.queries / cells_of_a_table(share)
-    return noise * mixed_error(share, predicate, fitted_part(deviation, tables, share.queries))
+    return mixed_error(share, predicate, min(1.0, noise) * fitted_part(deviation, tables, share.queries))
 
 
-def fitted_part(deviation: float, statements: float, queries: float) -> float:
-    """Return the part of the noise that a fit leaves; above 1 where the fit stops before it reaches the noise.
+def predicates_part(noise: float, predicates: int) -> float:
+    """Return the part of the noise that a fit to so many predicates leaves.
 
     Args:
-        deviation: of the noise on one answer, as a fraction of the records.
-        statements: how many are measured.
-        queries: how many cells they have together.
+        noise: its mean error, as a fraction of the records.
+        predicates: how many are measured.
     """
-    if queries <= statements:
-        return min(1.0, math.pow(min(queries, MANY) / FEW, PREDICATES_POWER))
-    cells = queries / statements
-    return FIT * math.pow(statements, TABLES_POWER) * math.pow(cells * deviation, CELLS_POWER)
+    if not noise:
+        return STOPPED
+    part = PREDICATE_FIT * math.pow(predicates, PREDICATES_POWER) * math.pow(noise, NOISE_POWER)
+    return min(STOPPED, part)
+
+
+def fitted_part(deviation: float, tables: float, cells: float) -> float:
+    """Return the part of the noise that a fit to tables leaves; above 1 where it stops before it reaches the noise.
+
+    Args:
+        deviation: of the noise on one cell, as a fraction of the records.
+        tables: how many are measured.
+        cells: how many they have together.
+    """
+    return FIT * math.pow(tables, TABLES_POWER) * math.pow(cells / tables * deviation, CELLS_POWER)
 
 
 def residual_fit_part(deviation: float, cells: float) -> float:
@@ -157,7 +167,7 @@ def residual_fit_part(deviation: float, cells: float) -> float:
         deviation: of the noise on one cell, as a fraction of the records.
         cells: how many a table has.
     """
-    return min(1.0, RESIDUAL_FIT * math.pow(cells * deviation, CELLS_POWER)) if deviation else 1.0
+    return min(1.0, RESIDUAL_FIT * math.pow(cells * deviation, RESIDUAL_POWER)) if deviation else 1.0
 
 
 def part_of_dense(share: Share, universe: int) -> float:

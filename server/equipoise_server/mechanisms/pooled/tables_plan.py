@@ -14,7 +14,6 @@ from equipoise_server.mechanisms.expected_error import (
     FIT_ERROR,
     UNIFORM,
     at_most,
-    fitted_part,
     gaussian_mean,
     mean_over_queries,
     mixed_error,
@@ -25,8 +24,9 @@ from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, GaussianNoi
 from equipoise_server.mechanisms.pooled.family import Family, asked_sets, table_cells
 from equipoise_server.mechanisms.pooled.measured import estimated_variance, reach
 
-# Of what `fitted_part` says, of tables of c cells: CELL_PART c^CELLS_POWER.
-CELL_PART, CELLS_POWER = 1.2, -0.075
+# Of the error of a cell's estimate, of deviation s, what the fit leaves of tables of c cells:
+# CELL_PART c^CELLS_POWER s^NOISE_POWER. What tables share is averaged before, so their number has no part in it.
+CELL_PART, CELLS_POWER, NOISE_POWER = 1.06, -0.535, -0.217
 # Of the error of a predicate's estimate, what the fit to all tables leaves; less in the largest tables, of which a
 # fit reads more than the estimate does.
 PREDICATE_PART, LARGEST_PART = 0.52, 0.29
@@ -77,9 +77,9 @@ def _cell_error(
     """
     variances = [estimated_variance(family.sizes, axes, measured) for axes in sets]
     deviation = math.sqrt(math.fsum(variances) / len(variances)) / records
-    cells = sum(table_cells(family.sizes, axes) for axes in sets)
-    fitted = fitted_part(deviation, len(sets), cells)
-    return CELL_PART * math.pow(cells / len(sets), CELLS_POWER) * gaussian_mean(deviation**2) * fitted
+    cells = sum(table_cells(family.sizes, axes) for axes in sets) / len(sets)
+    left = CELL_PART * math.pow(cells, CELLS_POWER) * math.pow(deviation, NOISE_POWER)
+    return left * gaussian_mean(deviation**2)
 
 
 def tables_half_width(family: Family, least_rho: Fraction, chance: float, summed: float) -> float:

@@ -35,13 +35,13 @@ from equipoise_server.mechanisms.residuals.variances import product_variances
 
 FITTED_PART = 1.0  # of the noise that a predicate has in the measured tables, which the fit leaves
 INDEPENDENT = 0.018  # of predicates on Adult, where the measurement holds single attributes alone
-UNMEASURED = 6e-4  # of predicates, by what tables of pairs do not hold
+UNMEASURED = 3.19e-4  # of predicates, by what tables of pairs do not hold
 COVERED = 0.25  # of the universe: a dense predicate on two attributes
 # What the floor under every record's weight adds, where most records that can exist do not: of predicates, and of
 # tables in mean cells.
 FLOORED, FLOORED_OF_CELL = MIN_PART / 6, 0.7 * MIN_PART
 PAIR = 2  # attributes
-CELL_PART, UNMEASURED_OF_CELL, UNIFORM_OF_CELL = 1.1, 0.04, 1.4  # of tables, the last two in mean cells
+CELL_PART, UNMEASURED_OF_CELL, UNIFORM_OF_CELL = 1.29, 0.0178, 1.4  # of tables, the last two in mean cells
 MAX_ERROR_FACTOR = 1.25  # times `sqrt(2 log 2k)` mean errors: the largest of k
 
 
