@@ -71,7 +71,7 @@ def test_padded_tables_count_no_records_that_stand_for_nothing() -> None:
     padded = Schema((Attribute("origin", ("EWR", "JFK", "padding"), none="padding"),))
     whole, each = questions_from_sql("SELECT COUNT(*) FROM t; SELECT origin, COUNT(*) FROM t GROUP BY 1", padded)
     assert whole.statements == (attribute("origin").isin(["EWR", "JFK"]),)
-    answers = Counted(np.array([0.25, 0.5, 0.25]), *(np.zeros(3) for _ in "ab"), np.ones(3, np.uint8))
+    answers = Counted(np.array([0.25, 0.5, 0.25]), np.zeros(3), np.ones(3), np.ones(3, np.uint8))
     frame = each.answer(answers, {Marginal(("origin",)): 0}, 8)
     assert (frame["origin"], list(frame["count"])) == (["EWR", "JFK"], [2.0, 4.0])
 
@@ -98,7 +98,7 @@ def test_intervals_of_computed_numbers_hold_whatever_the_counts_are_within_their
     values, lows, highs = (np.array(each) / 64 for each in zip(*found, strict=True))
     answers = Counted(values, lows, highs, np.full(len(starts), AnswerMethod.LAPLACE, np.uint8))
     frame = question.answer(answers, starts, 64)
-    np.testing.assert_allclose([frame["x_low"][0], frame["x_high"][0]], [low, high])
+    np.testing.assert_allclose(np.array([frame["x_low"], frame["x_high"]]), np.array([[low], [high]]))
 
 
 def test_rows_without_a_number_satisfy_neither_a_filter_nor_its_negation() -> None:
@@ -111,9 +111,7 @@ def test_rows_without_a_number_satisfy_neither_a_filter_nor_its_negation() -> No
 
 
 def test_what_two_questions_share_is_asked_once() -> None:
-    text = (
-        "SELECT COUNT(kind) FROM t; SELECT origin, COUNT(*) FROM t GROUP BY 1; SELECT COUNT(kind) AS again FROM t"
-    )
+    text = "SELECT COUNT(kind) FROM t; SELECT origin, COUNT(*) FROM t GROUP BY 1; SELECT COUNT(kind) AS n FROM t"
     questions = Questions(questions_from_sql(text, SCHEMA))
     assert questions.statements == (counted("kind IS NOT NULL"), Marginal(("origin",)))
     half = np.full(4, ONE // 2)
