@@ -87,7 +87,7 @@ SPARSE = {
     f"{name}, sparse": case(name, asked={"one": compile_workload(WIDE, WIDE_SCHEMA)}, histogram=EVEN % 8)
     for name in ("laplace", "gaussian", "projection", "histogram")
 }
-SESSIONS = {
+SESSIONS: dict[str, Callable[[float], Play]] = {
     "online": session("online", 8, math.inf, {"updates": 3}),
     "online, prior": session("online", 8, math.inf, {"prior": "own"}),
     "online_private": session("online_private", 4, 16.0),
@@ -105,7 +105,7 @@ CELLS: list[Statement] = [
     (attribute("a") == "0") & (attribute("b") == "0") & (attribute("c") == each) for each in "01"
 ]
 STATISTICS: dict[str, object] = {"sensitivity": "1/20000", "prior": "own", "threshold": 0.13}
-WORST = {
+WORST: dict[str, Callable[[float], Play]] = {
     "small_db, halves": partial(rounds_of, halves()),
     "online, unnoticed": session("online", 8, math.inf, UNNOTICED, histogram=SKEWED),
     "online, prior, unnoticed": session(
