@@ -13,8 +13,8 @@ compile() {
     --no-annotate --no-emit-index-url "$@" >/dev/null
 }
 
-base=(pyproject.toml --extra server --extra arrow --extra postgres --group build)
-engines=(--extra spark --extra snowflake --extra bigquery --extra databricks --extra trino --group engines)
+base=(pyproject.toml --extra server --extra arrow --extra sql --extra postgres --group build)
+engines=(--extra spark --extra snowflake --extra bigquery --extra databricks --extra trino)
 groups=(test lint protos hooks)
 
 cat requirements/{base,test,lint,protos,hooks,engines}.txt 2>/dev/null | sed '/^ /d; s/ *\\$//' | sort -u > "$all" || true

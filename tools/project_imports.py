@@ -22,6 +22,7 @@ from equipoise.accounting import Cost
 from equipoise.errors import EquipoiseError
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan, SessionTerms, Share, Terms
+from equipoise.model.synopsis import Synopsis, record_bytes
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.schema_checks import bin_labels
@@ -97,6 +98,7 @@ __all__ = [
     "Share",
     "Statement",
     "Statistic",
+    "Synopsis",
     "Terms",
     "Variance",
     "VerifierInputs",
@@ -114,6 +116,7 @@ __all__ = [
     "mechanism",
     "play",
     "read_synopsis",
+    "record_bytes",
     "release_sessions",
     "serve_job",
     "serve_session",

@@ -10,7 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 from mechanism_values import plan_values, result_rows, synopsis_values
 from project_imports import (
     SALT,
@@ -27,6 +26,7 @@ from project_imports import (
     SessionTerms,
     Share,
     Statement,
+    Synopsis,
     Terms,
     VerifierInputs,
     VerifierKey,
@@ -34,6 +34,7 @@ from project_imports import (
     attached,
     chunk_from_bytes,
     read_synopsis,
+    record_bytes,
     release_sessions,
     serve_job,
     serve_session,
@@ -196,7 +197,9 @@ def held_values(
     }
     found["plan"].pop("numbers among its parameters")
     synopsis = released_synopsis(bench, round_id)
-    found["synopsis"] = None if synopsis is None else synopsis_values(np.frombuffer(synopsis, "<u4").tolist())
+    found["synopsis"] = (
+        None if synopsis is None else synopsis_values(Synopsis.from_bytes(synopsis, SCHEMA.sizes).cells.tolist())
+    )
     for analyst in analysts:
         chunks = [chunk_from_bytes(each) for each in bench.rounds.analyst_views.results(analyst, round_id, 0, 100)]
         labels = Labels(SCHEMA, tuple(asked[analyst]))
@@ -206,7 +209,7 @@ def held_values(
 
 
 def released_synopsis(bench: Bench, round_id: str) -> bytes | None:
-    """The synopsis as a bundle holds it, four bytes a record; None where the round has none."""
+    """The synopsis as a bundle holds it; None where the round has none."""
     with bench.store.read() as connection:
         return read_synopsis(connection, round_id) or None
 
@@ -230,7 +233,7 @@ def bundle_values(bench: Bench, round_id: str, analyst: str, asked: Sequence[Sta
         "to who asked something else": (bundle, replace(papers, statements=[SOLD == "no"])),
         "without its stream": (replace(bundle, stream=()), papers),
         "with another workload": (replace(bundle, workload=workload_to_bytes([SOLD == "no"])), papers),
-        "with a synopsis of one record": (replace(bundle, synopsis=bytes(4)), papers),
+        "with a synopsis of one record": (replace(bundle, synopsis=bytes(record_bytes(SCHEMA.sizes))), papers),
         "without its last record": (replace(bundle, evidence=cut), papers),
         "with its records exchanged": (replace(bundle, evidence=turned), papers),
     }

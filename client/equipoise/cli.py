@@ -65,6 +65,10 @@ app = lazy_app(
             "equipoise.commands.results:synopsis",
             "Download the synopsis of a released round: a table of synthetic records, for further questions.",
         ),
+        "sql": LazyCommand(
+            "equipoise.commands.sql:sql",
+            "Ask in SQL: submit to an open round, read the answers of a released one, or ask in a session.",
+        ),
         "sessions": LazyCommand(
             "equipoise.commands.asking:sessions",
             "List the online sessions in which you have a share, newest first.",

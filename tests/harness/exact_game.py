@@ -69,7 +69,7 @@ def released_law(game: Game, universe: int) -> Law:
     """The probability of every synopsis."""
     law: Law = {}
     start = {(0,) * universe: 1.0}
-    _play(game, universe, (), np.zeros(game.workload.query_count, np.int64), start, law)
+    _play(game, universe, (), np.zeros(game.queries.query_count, np.int64), start, law)
     return law
 
 
@@ -95,7 +95,7 @@ def _play(
             continue
         seen = payoffs + game.payoff(np.array(cells, dtype=np.int64))
         if parameters.play == "mixed":
-            response = game.workload.transpose(query_player(game, seen).mixed_action())
+            response = game.queries.transpose(query_player(game, seen).mixed_action())
             moved = {tuple((np.array(p) + response).tolist()): chance for p, chance in after.items()}
         else:
             moved = _after_draws(game, universe, seen, after)
@@ -135,7 +135,7 @@ def actions_law(game: Game, universe: int, payoffs: NDArray[np.int64]) -> dict[t
         inside = action_weights(weights, game.units, np.array([unit]))
         size = len(inside) // 2
         for action, part in enumerate((inside / inside.sum()).tolist()):
-            added = game.workload.transpose_sparse(
+            added = game.queries.transpose_sparse(
                 np.array([start + action % size]), np.array([1 if action < size else -1])
             )
             law[tuple(added.tolist())] += weight * part

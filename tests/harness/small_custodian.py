@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from equipoise.accounting import Cost, PrivacyEvent, PureDpEvent, ZcdpEvent, charge_of, events_to_json
 from equipoise.model.results import AnswerMethod
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
@@ -213,7 +214,7 @@ class Told:
     def _delivered(self) -> tuple[tuple[bytes, ...], bytes | None]:
         if self.end != "released":
             return (), None
-        synopsis = SYNOPSIS.astype("<u4").tobytes() if self.synopsis else None
+        synopsis = Synopsis.of_cells(SYNOPSIS, SCHEMA.sizes).to_bytes() if self.synopsis else None
         if self.statements is None:
             return (), synopsis
         compiled = compile_workload(self.statements, SCHEMA)

@@ -56,9 +56,9 @@ CHANGES: dict[str, tuple[Change, str, str]] = {
         "analyst ann, messages: 2 is there, but it must be 1",
     ),
     "the synopsis": (
-        sql(f"UPDATE synopses SET cells = CAST(x'07000000' || substr(cells, 5) AS BLOB) WHERE run_id = {RUN}"),
+        sql(f"UPDATE synopses SET cells = CAST(x'0103' || substr(cells, 3) AS BLOB) WHERE run_id = {RUN}"),
         "synopsis",
-        "the cell of the synopsis's record 0: 7 is there",
+        "the bytes of the synopsis's record 0: 0103 is there",
     ),
     "the synopsis dropped": (
         sql(f"DELETE FROM synopses WHERE run_id = {RUN}"),

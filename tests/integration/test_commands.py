@@ -221,3 +221,21 @@ def test_people_see_what_auto_chose(run: Run, place: Path, capsys: pytest.Captur
             assert f"{told['expected_error']:.2g}" in line
             assert (f"{told['max_half_width']:.4f}" if told["max_half_width"] < 1 else " 1 ") in line
             assert line.startswith(" > ") is (each["mechanism"] == chosen["mechanism"])
+
+
+def test_sql_from_submission_to_answers(run: Run, refused: Callable[..., str], place: Path) -> None:
+    register(run, place)
+    round_id = open_round(run)
+    text = "SELECT colour, COUNT(*) AS n FROM shop GROUP BY colour"
+    assert run("ann", "sql", round_id, f"EXPLAIN {text}")["dry_run"]["statements"] == 1
+    asked = run("ann", "sql", round_id, text)
+    assert asked["understood"] == [text.replace("colour,", "colour AS colour,", 1)]
+    assert asked["receipt"]["statements"] == 1
+    for step in ("seal", "run", "release"):
+        run("operator", "operator", "round", step, round_id)
+    run("ann", "wait", round_id)
+    ((first, *_),) = run("ann", "sql", round_id, text)["answers"]
+    assert list(first) == ["colour", "n", "n_low", "n_high", "n_method"]
+    assert first["n_low"] <= first["n_high"]
+    other = "SELECT size, COUNT(*) FROM shop GROUP BY size"
+    assert "not the questions that were submitted" in refused("ann", "sql", round_id, other)

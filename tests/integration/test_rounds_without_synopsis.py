@@ -13,6 +13,7 @@ from equipoise.accounting import Cost
 from equipoise.errors import OutOfRange, WrongState
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import RoundState
+from equipoise.model.synopsis import Synopsis
 from equipoise.wire.results import chunk_from_bytes
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.ledger.replay import check_accounts
@@ -81,7 +82,7 @@ def test_a_long_synopsis_is_read_in_pages_from_anywhere(bench: Bench, monkeypatc
             """'{"a": 300, "b": 2, "c": 2}', records, person, person_mode, person_records, create_time """
             "FROM dataset_versions WHERE version = 1"
         )
-        connection.execute(longer.values(cells=cells.astype("<u4").tobytes()))
+        connection.execute(longer.values(cells=Synopsis.of_cells(cells, (2, 4)).to_bytes()))
     shared = Synopses(bench.rounds.analyst_views, bench.store)
     expected = np.stack(np.unravel_index(cells, (2, 4)), axis=1)
     for after in (0, 1, 65_536, 149_999, 150_000):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from harness.rounds_bench import ANN, COLOUR, SALT, SCHEMA, SIZE, TERMS, Bench
 from harness.session_terms import ONLINE, ask_all, release
+from harness.standing_rounds import MEASURE, STANDING, measured
 from harness.stores import allow_changes
 from sqlalchemy import text
 
@@ -18,7 +19,6 @@ from equipoise.accounting import Cost, events_from_json
 from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.results import AnswerMethod, Answers
-from equipoise.model.rounds import RoundState, Terms
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
@@ -30,28 +30,12 @@ from equipoise_server.rounds.store.committed_content import check_all
 from equipoise_server.rounds.store.results import read_measured
 from equipoise_server.rounds.store.rounds import read_round
 
-MEASURE = Terms("shop", (), Budget(8.0, 1e-4), None, mechanism="measurement", options={"family": "pairs"})
-STANDING = replace(TERMS, mechanism="standing", options={})
-
 
 @pytest.fixture
 def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
     bench = Bench(tmp_path, store_url, distinct_seeds=True)
     yield bench
     bench.stop()
-
-
-def measured(bench: Bench, terms: Terms = MEASURE) -> str:
-    """The id of a released measurement, to which the schedule alone has brought it."""
-    round_id = bench.opened(terms)
-    for _ in range(2):
-        bench.rounds.schedule.keep()
-    assert bench.wait(round_id).complete
-    bench.rounds.schedule.keep()
-    assert bench.state(round_id) is RoundState.RELEASED
-    bench.clock.move(60)
-    bench.rounds.schedule.keep()
-    return round_id
 
 
 def replayed(bench: Bench, round_id: str, seed: bytes) -> list[str]:
@@ -143,45 +127,6 @@ def test_numbers_that_were_changed_are_not_answered_from(bench: Bench) -> None:
         check_all(connection)
 
 
-def test_measurements_that_cannot_be_answered_from_are_refused_before_anything_is_charged(bench: Bench) -> None:
-    opening = bench.rounds.opening
-    with pytest.raises(InvalidArgument, match=r"^options.standing: version 1 of .shop. has no released measure"):
-        opening.plan(STANDING)
-    waiting = bench.opened(MEASURE)
-    measurement_of_others = "names a measurement of 'shop'"
-    with pytest.raises(
-        InvalidArgument, match=r"^options.standing: names the measurement .*, which is not released"
-    ):
-        opening.plan(replace(STANDING, options={"standing": waiting}))
-    with pytest.raises(InvalidArgument, match=r"^options.standing: names 'nowhere', and there is no such round"):
-        opening.plan(replace(STANDING, options={"standing": "nowhere"}))
-    with pytest.raises(InvalidArgument, match=r"^options.standing: must be the id"):
-        opening.plan(replace(STANDING, options={"standing": 3}))
-    with pytest.raises(InvalidArgument, match=r"^options.standings: unknown"):
-        opening.plan(replace(STANDING, options={"standing": measured(bench), "standings": 3}))
-    usual = bench.opened()
-    with pytest.raises(InvalidArgument, match=r"^options.standing: names the round .*, which is no measurement"):
-        opening.plan(replace(STANDING, options={"standing": usual}))
-    register = bench.rounds.datasets.register
-    register("newer", "shop.csv", SCHEMA, None, None, "newer", people="same-as:shop")
-    with pytest.raises(InvalidArgument, match=rf"^options.standing: {measurement_of_others} \(an older or newer"):
-        opening.plan(replace(STANDING, dataset="newer", options={"standing": waiting}))
-
-
-@pytest.mark.full
-def test_budgets_that_are_not_there_refuse_a_measurement(bench: Bench) -> None:
-    for number in range(2):
-        measured(bench, replace(MEASURE, data_budget=Budget(8.0 + number, 1e-4)))
-    before = bench.charged()
-    with pytest.raises(BudgetExhausted, match="data/shop"):
-        bench.opened(replace(MEASURE, data_budget=Budget(19.0, 1e-4)))
-    assert bench.charged() == before
-    with pytest.raises(InvalidArgument, match=r"^shares: must be empty"):
-        bench.opened(replace(MEASURE, shares=TERMS.shares))
-    with pytest.raises(InvalidArgument, match=r"^analyst_budget: must not be set"):
-        bench.opened(replace(MEASURE, analyst_budget=TERMS.analyst_budget))
-
-
 @pytest.mark.thin(2)
 @pytest.mark.parametrize("prior", [{"prior": "standing"}, {}])
 def test_a_round_that_starts_from_it_is_charged_its_tests_alone(bench: Bench, prior: dict[str, object]) -> None:
@@ -241,29 +186,6 @@ def test_a_session_that_starts_from_it_tells_what_was_measured(bench: Bench) -> 
     assert {int(method) for each in answered for method in each.answers.methods} == {AnswerMethod.MEASURED}
     release(bench, [session.id])
     assert "answers" in replayed(bench, session.id, sha256(bench.seed + bytes([2])).digest())
-
-
-@pytest.mark.full
-def test_a_prior_that_is_not_there_is_refused_before_anything_is_charged(bench: Bench) -> None:
-    before = bench.charged()
-    wanted = replace(TERMS, options={"prior": "standing"})
-    for terms in (wanted, replace(ONLINE, options={"prior": "standing"})):
-        with pytest.raises(
-            InvalidArgument, match=r"^options.standing: version 1 of .shop. has no released measure"
-        ):
-            bench.rounds.opening.open(terms, "request")
-    measurement = measured(bench)
-    bench.rounds.datasets.register("newer", "shop.csv", SCHEMA, None, None, "newer", people="same-as:shop")
-    named = {"prior": "standing", "standing": measurement}
-    with pytest.raises(InvalidArgument, match=r"^options.standing: .*an older or newer table of the same people"):
-        bench.rounds.opening.open(replace(TERMS, dataset="newer", options=named), "request")
-    with pytest.raises(
-        InvalidArgument, match=r"^options.standing: version 1 of 'newer' has no released measurement"
-    ):
-        bench.rounds.opening.open(replace(wanted, dataset="newer"), "request")
-    with pytest.raises(InvalidArgument, match=r"^options.standing: belongs to prior standing"):
-        bench.rounds.opening.open(replace(TERMS, options={**named, "prior": "own"}), "request")
-    assert bench.charged() == {**before, "data/shop": bench.charged()["data/shop"]}
 
 
 @pytest.mark.full

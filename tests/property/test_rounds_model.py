@@ -223,7 +223,7 @@ class Life(RuleBasedStateMachine):
             runs.keep(run_id, "ann", sequence, [CHUNKS[sequence - 1]])
         if parts == 2:
             streams = {"ann": StreamDigest(stream_digest(name, CHUNKS), len(CHUNKS), 1)}
-            runs.complete(run_id, Synopsis(np.arange(3)), streams, 1)
+            runs.complete(run_id, Synopsis.of_cells(np.arange(3), (2, 4)), streams, 1)
             held.complete = True
 
     def release(self, name: str, crash: str | None) -> None:

@@ -98,7 +98,7 @@ def repair_law(
     repair = parameters.repair
     assert isinstance(repair, AnalystRepairParameters)
     synopsis = SynopsisCounts(concatenate(list(workloads.values())).record_counts(records), len(records))
-    start = starting_weights(Synopsis(records), setting.universe_size)
+    start = starting_weights(Synopsis.of_cells(records, setting.axes), setting.universe_size)
     afresh, begin = dict[str, Law](), 0
     for name, workload in workloads.items():
         own = slice(begin, begin := begin + workload.query_count)

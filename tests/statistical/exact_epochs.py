@@ -27,6 +27,7 @@ from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
 FAR = 1 << 40  # noise that decides a comparison for certain
 LOST = 1e-60  # outcomes that are rarer are left out
+BEYOND = 5  # records below 0 and above all of them, from which on all answers with noise are one outcome
 
 
 class Remembered:
@@ -60,9 +61,9 @@ class Branches:
         self._sizes: list[int] = []
         self._at, self.chance = 0, 1.0
 
-    def choose(self, chances: Sequence[float]) -> int:
-        """One of the outcomes with a chance; impossible ones are never chosen."""
-        possible = [place for place, chance in enumerate(chances) if chance > LOST]
+    def choose(self, chances: Sequence[float], lost: float = LOST) -> int:
+        """One of the outcomes with a chance above `lost`."""
+        possible = [place for place, chance in enumerate(chances) if chance > lost]
         if self._at == len(self._path):
             self._path.append(0)
             self._sizes.append(len(possible))
@@ -102,7 +103,7 @@ class EnumeratedEpochs(Epochs):
         noise = np.zeros(cells, dtype=np.int64)
         for cell, count in enumerate(self.truth.tolist()):
             told = told_law(law, count, self._parameters.scale.units)
-            noise[cell] = list(told)[self._branches.choose(list(told.values()))]
+            noise[cell] = list(told)[self._branches.choose(list(told.values()), lost=0.0)]
         return noise
 
     def _drawn_records(self) -> NDArray[np.int64]:
@@ -146,13 +147,18 @@ def records_law(exponents: bytes) -> list[float]:
 
 @cache
 def told_law(law: DiscreteGaussian, count: int, units: int) -> dict[int, float]:
-    """The law of the noise that is told: a count stays between 0 and `units`, so noise beyond is one outcome."""
-    reach = math.ceil(16 * math.sqrt(float(law.variance))) + 1
+    """The law of the noise that is told with a count between 0 and `units`.
+
+    Sessions do not cut answers at 0 and `units`. Only those of more than `BEYOND` records beyond either are one
+    outcome here, so that neighbouring counts have the same outcomes.
+    """
+    least, most = -BEYOND, units + BEYOND
+    reach = math.ceil(16 * math.sqrt(float(law.variance))) + most - least
     weights = {z: math.exp(-z * z / (2 * float(law.variance))) for z in range(-reach, reach + 1)}
     total = math.fsum(weights.values())
     told: dict[int, float] = defaultdict(float)
     for z, weight in weights.items():
-        told[min(max(count + z, 0), units) - count] += weight / total
+        told[min(max(count + z, least), most) - count] += weight / total
     return told
 
 

@@ -61,7 +61,7 @@ def started_law(
     for measured in range(-MAX_DIFFERENCE, MAX_DIFFERENCE + 1):
         chance = differences()[measured - truth]
         played = game_with(game, workloads, histogram, measured - truth)
-        for records, probability in released_law(played, UNIVERSE).items():
+        for records, probability in released_law(played, played.queries.size).items():
             law[(measured, *records)] = chance * probability
     return law
 
@@ -73,7 +73,8 @@ def told_law(
     measured: int,
 ) -> Law:
     """The law of the drawn records after a standing measurement told this noisy difference, which is even."""
-    return released_law(game_with(game, workloads, histogram, 0, np.array([measured, 0])), UNIVERSE)
+    played = game_with(game, workloads, histogram, 0, np.array([measured, 0]))
+    return released_law(played, played.queries.size)
 
 
 def game_with(

@@ -5,6 +5,7 @@ Mutants are put in from here; each must exceed what the shipped one is charged.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from fractions import Fraction
 from unittest.mock import patch
@@ -27,11 +28,11 @@ from statistical.epochs_cases import (
     DataCase,
     parameters,
 )
-from statistical.exact_epochs import EnumeratedEpochs
+from statistical.exact_epochs import BEYOND, EnumeratedEpochs
 
 from equipoise.accounting import ThresholdTests, repair_places_delta
 from equipoise.model.results import Answers
-from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.fixed_point import ONE, on_grid
 from equipoise_server.conversion import delta_of_rho
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters, pulls
 from equipoise_server.mechanisms.epochs.question import LinearQuestion, Question, Scale
@@ -55,6 +56,14 @@ def test_a_record_costs_at_most_its_charge(case: DataCase, fraction: float) -> N
         assert sum(near.values()) == pytest.approx(1, abs=1e-6)
         for more in (0.1, 0.5, 2.0):
             assert hockey_stick(near, far, epsilon + more) <= delta_of_rho(rho, more) + delta + 1e-7
+
+
+def test_answers_below_0_and_above_all_records_are_outcomes_of_their_own() -> None:
+    for law in itertools.chain.from_iterable(ANSWERS.laws()):
+        told = {shown[0] for shown in law}
+        assert (
+            len([value for value in told if value < 0]) == len([value for value in told if value > ONE]) == BEYOND
+        )
 
 
 def test_which_way_tests_are_counted() -> None:

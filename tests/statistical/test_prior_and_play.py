@@ -18,6 +18,7 @@ from statistical.exact_prior import NOISE, PRIOR, UNIVERSE, started_law, told_la
 from statistical.extreme_games import EPSILONS, ORDERS, ROUNDING, both_ways, parameters, size_of
 
 from equipoise.accounting import charge_of
+from equipoise.queries.record_list import RecordList
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.conversion import delta_of_rho, mixture_delta
 from equipoise_server.datasets.counts import Counts
@@ -28,6 +29,7 @@ from equipoise_server.mechanisms.equilibrium.cost_model import analyst_mixture, 
 from equipoise_server.mechanisms.equilibrium.parameters import PriorStart
 from equipoise_server.mechanisms.interface import OnStep, PublicParameters
 from equipoise_server.mechanisms.prior.plan import PriorParameters
+from equipoise_server.mechanisms.prior.support import ListedSupport
 from equipoise_server.mechanisms.residuals.measurement import Measured, measure
 
 MIXED = parameters("mixed", 3, 1, 1, 1.5, 1.0, 0.6, 3)
@@ -51,6 +53,15 @@ def data_part(game: GameParameters, rho: float) -> float:
         law, near = (started_law(game, asked(MASKS[0][0]), each) for each in (data, other))
         worst = max(worst, *(both_ways(law, near, order) / (order * rho) for order in ORDERS))
     return worst
+
+
+SUPPORTS = [[1, 1], [0, 1, 1]]  # records of which the universe has more, and some several times
+
+
+def over_support(monkeypatch: pytest.MonkeyPatch, records: list[int]) -> None:
+    """Make every round keep its weights over these records instead of the universe."""
+    listed = ListedSupport(RecordList((UNIVERSE,), np.array([records], dtype=np.uint8)))
+    monkeypatch.setattr(start_module, "support_of", lambda _: listed)
 
 
 def charged(game: GameParameters) -> float:
@@ -82,6 +93,18 @@ def workloads_leak_less(game: GameParameters) -> bool:
 @pytest.mark.thin(2)
 @pytest.mark.parametrize("game", GAMES)
 def test_neighbouring_workloads_leak_at_most_the_games_charge(game: GameParameters) -> None:
+    assert workloads_leak_less(game)
+
+
+@pytest.mark.thin(2)
+@pytest.mark.parametrize("records", SUPPORTS)
+@pytest.mark.parametrize("game", GAMES)
+def test_over_a_support_both_leak_at_most_what_they_are_charged(
+    game: GameParameters, records: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over_support(monkeypatch, records)
+    assert started_law(game, asked(MASKS[0][0]), TABLES[0][0])
+    assert 0.5 < data_part(game, charged(game)) <= 1 + FAR
     assert workloads_leak_less(game)
 
 

@@ -122,7 +122,7 @@ def test_few_rounds_with_the_planned_guard_learn_small_tables() -> None:
 
 
 def test_the_start_is_half_the_synopsis_and_half_uniform() -> None:
-    start = starting_weights(Synopsis(np.array([1, 1, 3])), 4)
+    start = starting_weights(Synopsis.of_cells(np.array([1, 1, 3]), (4,)), 4)
     assert start.tolist() == [3, 11, 3, 7]
     assert start.sum() == 2 * 3 * 4
 

@@ -22,13 +22,14 @@ from equipoise.model.accounts import Budget
 from equipoise.model.results import Answers
 from equipoise.model.rounds import Share
 from equipoise.queries.predicates import AllOf, Among
+from equipoise.queries.record_list import RecordList
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.multiplicative_weights import mechanism, turns
-from equipoise_server.mechanisms.multiplicative_weights.mechanism import MultiplicativeWeights
+from equipoise_server.mechanisms.multiplicative_weights.mechanism import Known, MultiplicativeWeights
 from equipoise_server.mechanisms.multiplicative_weights.prior_plan import (
     PriorWeightsParameters,
     plan_from_prior,
@@ -37,9 +38,9 @@ from equipoise_server.mechanisms.multiplicative_weights.prior_plan import (
 from equipoise_server.mechanisms.multiplicative_weights.turns import learn_in_turns
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.prior.choice import OWN
-from equipoise_server.mechanisms.prior.distribution import Prior
 from equipoise_server.mechanisms.prior.measure import fitted_prior
 from equipoise_server.mechanisms.prior.plan import PriorParameters
+from equipoise_server.mechanisms.prior.support import ListedSupport, Support, Universe
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
@@ -84,7 +85,15 @@ def gaussian(variance: Fraction) -> dict[int, float]:
     return {z: weight / sum(weights.values()) for z, weight in weights.items()}
 
 
-def selection(numbers: NDArray[np.int64], histogram: NDArray[np.int64]) -> list[float]:
+def support(places: tuple[int, ...]) -> Support:
+    """The universe, or a list of some of its records, maybe several times."""
+    if not places:
+        return Universe(SCHEMA.sizes)
+    codes = np.stack(np.unravel_index(places, SCHEMA.sizes)).astype(np.uint8)
+    return ListedSupport(RecordList(SCHEMA.sizes, codes))
+
+
+def selection(numbers: NDArray[np.int64], histogram: NDArray[np.int64], places: tuple[int, ...]) -> list[float]:
     """The law of the shipped turn's selection, from the prior that is fitted to these numbers."""
     measured, seen = Measured(parameters().prior.noise, 3, {(0,): numbers}), list[NDArray[np.int64]]()
 
@@ -94,14 +103,14 @@ def selection(numbers: NDArray[np.int64], histogram: NDArray[np.int64]) -> list[
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(turns, "draw_exponential", draw)
-        prior = fitted_prior(parameters().prior, measured)
-        stream = KeyedStream.derive(bytes(32), "test")
-        learn_in_turns(parameters(), WORKLOAD, WORKLOAD.counts(histogram), 3, prior.potential, stream)
+        prior = fitted_prior(parameters().prior, measured, support(places))
+        stream, queries = KeyedStream.derive(bytes(32), "test"), support(places).queries(WORKLOAD)
+        learn_in_turns(parameters(), queries, WORKLOAD.counts(histogram), 3, prior.potential, stream)
     return [float(chance) for chance in exponential_law(seen[0])]
 
 
 @cache
-def law(table: tuple[int, ...]) -> Law:
+def law(table: tuple[int, ...], places: tuple[int, ...]) -> Law:
     """Of what was measured, which statement was selected, and its noisy count; the residual is `2 x - n`."""
     histogram, found = np.array(table, dtype=np.int64), dict[tuple[int, ...], float]()
     exact = 2 * histogram.reshape(2, 2).sum(axis=1) - 3
@@ -109,17 +118,17 @@ def law(table: tuple[int, ...]) -> Law:
     for drawn in itertools.product(range(-MAX_INTEGER, MAX_INTEGER + 1), repeat=2):
         numbers = np.array(drawn)
         chance = math.prod(masses[z] for z in (numbers - exact).tolist())
-        for statement, chosen in enumerate(selection(numbers, histogram)):
+        for statement, chosen in enumerate(selection(numbers, histogram, places)):
             count = int(WORKLOAD.counts(histogram)[statement])
             for noisy in range(-MAX_INTEGER, MAX_INTEGER + 3):
                 found[(*drawn, statement, noisy)] = chance * chosen * answers[noisy - count]
     return found
 
 
-def used(events: list[PrivacyEvent]) -> float:
-    """The part of what is charged that the laws show, at the order that shows most."""
-    worst = 0.0
-    for one, other in ((law(NEAR), law(FAR)), (law(FAR), law(NEAR))):
+def used(events: list[PrivacyEvent], places: tuple[int, ...] = ()) -> float:
+    """The part of what is charged that the laws show, at the order that shows most; `places`: of a support."""
+    worst, (near, far) = 0.0, (law(each, places) for each in (NEAR, FAR))
+    for one, other in ((near, far), (far, near)):
         assert math.fsum(one.values()) == pytest.approx(1, abs=LEFT_OUT)
         for order in ORDERS:
             logs = [order * math.log(one[key]) + (1 - order) * math.log(other[key]) for key in one]
@@ -134,9 +143,11 @@ def charged_parts() -> list[PrivacyEvent]:
     return [event for event in prior_events(SETTING, parameters()) if event.name not in ("final tests", "samplers")]
 
 
-def test_a_record_shows_no_more_than_measurement_selection_and_answer_are_charged() -> None:
+@pytest.mark.parametrize("places", [(), (0, 3, 3), (1,)])
+def test_a_record_shows_no_more_than_measurement_selection_and_answer_are_charged(places: tuple[int, ...]) -> None:
+    """Over the universe, and over supports that lack records of the table."""
     assert {event.name for event in charged_parts()} == {"prior", "selections", "answers"}
-    assert 0.6 <= used(charged_parts()) <= 1
+    assert 0.6 <= used(charged_parts(), places) <= 1
 
 
 @pytest.mark.full
@@ -182,14 +193,13 @@ def test_an_analyst_shows_another_nothing_and_a_prior_that_was_moved_is_caught(
 
     def in_place(
         parameters: PriorWeightsParameters,
-        prior: Prior,
-        measured: Measured,
+        known: Known,
         workload: CompiledWorkload,
         data: DenseCounts,
         stream: KeyedStream,
     ) -> Answers:
-        answers = learn(parameters, prior, measured, workload, data, stream)
-        prior.potential[::2] -= 1 << 50  # by 4 nats, as much as one tilt may
+        answers = learn(parameters, known, workload, data, stream)
+        known.prior.potential[::2] -= 1 << 50  # by 4 nats, as much as one tilt may
         return answers
 
     assert len({what_ben_gets(asked) for asked in ANA}) == 1

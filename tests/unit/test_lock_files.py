@@ -20,14 +20,14 @@ GROUPS = PROJECT["dependency-groups"]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 BASE = [
     *PROJECT["project"]["dependencies"],
-    *(each for extra in ("server", "arrow", "postgres") for each in EXTRAS[extra]),
+    *(each for extra in ("server", "arrow", "sql", "postgres") for each in EXTRAS[extra]),
     *GROUPS["build"],
     *PROJECT["build-system"]["requires"],
 ]
 WANTED = {"base": BASE} | {name: group for name, group in GROUPS.items() if name != "build"}
-# With the group of engines come the extras for what counts tables elsewhere.
+# The extras for what counts tables elsewhere.
 ENGINES = ("spark", "snowflake", "bigquery", "databricks", "trino")
-WANTED["engines"] = [*GROUPS["engines"], *(each for extra in ENGINES for each in EXTRAS[extra])]
+WANTED["engines"] = [each for extra in ENGINES for each in EXTRAS[extra]]
 
 
 def entries(lock: Path) -> list[str]:

@@ -1,11 +1,4 @@
-"""What an analyst does: look, submit, wait, read results.
-
-with Client.from_profile("profiles/AA") as client:
-    receipt = client.submit(round_id, statements)
-    client.wait(round_id)
-    for answer in client.results(round_id, statements):
-        print(answer.value, answer.low, answer.high)
-"""
+"""What an analyst does: look, submit, wait, read results."""
 
 from __future__ import annotations
 
@@ -15,13 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
+from equipoise.clients.asked_questions import answered, translated
 from equipoise.clients.connection import Connection
 from equipoise.clients.results import ResultsClient
 from equipoise.clients.session_stream import SessionStream, StatementAnswer
+from equipoise.frames import Frame
 from equipoise.model.rounds import Round
 from equipoise.model.submissions import DryRun, Receipt, Withdrawal
 from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore, check_accepted, check_withdrawn
 from equipoise.queries.statements import Statement
+from equipoise.questions.questions import Questions
 from equipoise.records.receipts import RECEIPT_TYPE
 from equipoise.records.record import SALT_BYTES
 from equipoise.v1 import analyst_pb2
@@ -138,6 +134,31 @@ class Client(ResultsClient):
 
         response = self._connection.upload(self._service.DryRunWorkload, requests)
         return dry_run_from_message(response)
+
+    def sql(self, round_id: str, text: str) -> Questions:
+        """Translates SQL about the table of a round or session. Nothing is sent but a look at the schema.
+
+        Args:
+            round_id: the round or session.
+            text: one SELECT or several, parted by `;`.
+
+        Raises:
+            InvalidArgument: naming line and column, what cannot be asked, and what to do instead.
+        """
+        return translated(self, round_id, text)
+
+    def frames(self, round_id: str, questions: Questions, *, fractions: bool = False) -> tuple[Frame, ...]:
+        """Returns a table for each question: of a released round, or by asking them in a session, after all others.
+
+        Args:
+            round_id: the round or session.
+            questions: those whose statements were submitted to the round.
+            fractions: whether counts are shown as fractions of the records.
+
+        Raises:
+            VerificationFailed: other statements were submitted to the round. Other errors: as `results` and `ask`.
+        """
+        return answered(self, round_id, questions, fractions=fractions)
 
     def sessions(self) -> Iterator[Round]:
         """Yields the online sessions in which the caller has a share, newest first."""

@@ -169,7 +169,8 @@ class ResultsClient(ServerClient):
 
     def synopsis(self, round_id: str) -> Synopsis:
         """Returns the released synopsis. Raises as `stream_synopsis`."""
-        return Synopsis(np.concatenate([part.synopsis.cells for part in self.stream_synopsis(round_id)]))
+        parts = [part.synopsis for part in self.stream_synopsis(round_id)]
+        return Synopsis(parts[0].sizes, np.concatenate([part.codes for part in parts], axis=1))
 
     def evidence(self, round_id: str, since_size: int = 0) -> tuple[Evidence, bytes | None]:
         """Returns the evidence for a round that has ended, and the workload that the custodian used.

@@ -22,7 +22,7 @@ from equipoise.commands.printing import (
 from equipoise.commands.progress import ShownProgress
 from equipoise.errors import InvalidArgument
 from equipoise.results import Results
-from equipoise.synopsis import write_csv
+from equipoise.synopsis import write_synopsis
 
 SHOWN_ROWS = 20
 
@@ -72,18 +72,18 @@ def results(
 
 def synopsis(
     round_id: RoundId,
-    to: Annotated[Path, typer.Option("--out", help="The CSV file to write.")],
+    to: Annotated[Path, typer.Option("--out", help="The file to write: .parquet, or CSV.")],
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
     """Download the synopsis of a released round: a table of synthetic records, for further questions.
 
-    A CSV file with the labels of the schema. It is a private output already, so whatever is computed from it costs
-    nothing; no interval is promised for it. Mechanisms that answer each analyst alone make none.
+    A CSV or Parquet file with the labels of the schema. It is a private output already, so whatever is computed
+    from it costs nothing; no interval is promised for it. Mechanisms that answer each analyst alone make none.
     """
     with Client.from_profile(profile) as client, ShownProgress("records") as progress:
         schema = client.schema_of(client.round(round_id))
-        records = write_csv(client.stream_synopsis(round_id), schema, to, progress)
+        records = write_synopsis(client.stream_synopsis(round_id), schema, to, progress)
     if as_json:
         print_json({"round_id": round_id, "records": records, "file": to})
     else:

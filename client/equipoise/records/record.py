@@ -205,6 +205,6 @@ def stream_step(digest: bytes, chunk: bytes) -> bytes:
     return hashlib.sha256(digest + hashlib.sha256(chunk).digest()).digest()
 
 
-def synopsis_digest(cells: bytes) -> bytes:
-    """Returns what commits to a synopsis: over its universe cell numbers, each 4 bytes, little endian."""
-    return hashlib.sha256(b"equipoise synopsis v1\n" + cells).digest()
+def synopsis_digest(categories: bytes) -> bytes:
+    """Returns what commits to a synopsis: over its records' category numbers, as `Synopsis.to_bytes` has them."""
+    return hashlib.sha256(b"equipoise synopsis v1\n" + categories).digest()

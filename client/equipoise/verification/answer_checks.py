@@ -9,7 +9,7 @@ import numpy as np
 from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, charge_at, charge_of, events_from_json
 from equipoise.errors import VerificationFailed
 from equipoise.model.results import AnswerMethod
-from equipoise.model.synopsis import CELL_BYTES, Synopsis
+from equipoise.model.synopsis import Synopsis, record_bytes
 from equipoise.queries.fixed_point import GRID_BITS, ONE
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.item_parts import NOTHING_CHARGED
@@ -109,9 +109,10 @@ def read_synopsis(synopsis: bytes | None, proven: ProvenRound) -> Synopsis | Non
         return None
     if synopsis is None:
         raise VerificationFailed("a synopsis is committed to, but it is not there")
-    if synopsis_digest(synopsis) != committed.digest or len(synopsis) != CELL_BYTES * committed.records:
+    length = record_bytes(proven.schema.sizes) * committed.records
+    if synopsis_digest(synopsis) != committed.digest or len(synopsis) != length:
         raise VerificationFailed("the synopsis is not the one that is committed to")
-    return Synopsis.from_bytes(synopsis, proven.schema.universe_size)
+    return Synopsis.from_bytes(synopsis, proven.schema.sizes)
 
 
 def check_recomputed(results: Results, workload: CompiledWorkload | None, synopsis: Synopsis | None) -> str:

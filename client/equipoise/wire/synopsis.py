@@ -9,9 +9,9 @@ from equipoise.model.synopsis import Synopsis, SynopsisPart
 from equipoise.v1 import analyst_pb2
 
 
-def synopsis_part_to_message(part: SynopsisPart, sizes: tuple[int, ...]) -> analyst_pb2.DownloadSynopsisResponse:
-    """Returns the message; `sizes`: how many categories each attribute has."""
-    cells = part.synopsis.categories(sizes).ravel().tolist()
+def synopsis_part_to_message(part: SynopsisPart) -> analyst_pb2.DownloadSynopsisResponse:
+    """Returns the message."""
+    cells = part.synopsis.categories.ravel().tolist()
     return analyst_pb2.DownloadSynopsisResponse(cells=cells, records=part.total)
 
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from equipoise.commands.files import read_text
 from equipoise.commands.person_options import PersonOptions
 from equipoise.errors import InvalidArgument
 from equipoise.model.rounds import Share
@@ -210,13 +211,3 @@ def in_option(option: str, read: Callable[[], T]) -> T:
         # What is wrong with the table as a whole need not be said to be wrong with the table twice.
         own = error.field == option.removeprefix("--")
         raise InvalidArgument(option, error.problem if own else error.message) from None
-
-
-def read_text(path: Path) -> str:
-    """Return a file's text. Raises `InvalidArgument` naming it."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InvalidArgument(str(path), f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InvalidArgument(str(path), "is not UTF-8 text") from None

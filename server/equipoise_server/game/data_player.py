@@ -1,20 +1,18 @@
-"""The data player: multiplicative weights over the universe, drawn from exactly and without touching all of it.
+"""The data player: multiplicative weights over a list of records, drawn from exactly and without touching all.
 
 HRU Algorithm 1 (MW; Freund & Schapire 1997). In sampled play only a few queries are added to the potential in a
 round. They are kept aside, and records are proposed from a table of some rounds ago: a draw then costs what the
-proposed records cost, not |X|. Every few rounds, by a rule on public numbers, all that was kept aside is added
-at once and the table made anew.
+proposed records cost, however long the list is. Every few rounds, by a rule on public numbers, all that was kept
+aside is added at once and the table made anew.
 """
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.queries.combination import Combination
-from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.queries.weighed_queries import WeighedQueries
 from equipoise_server.game.parameters import EXPONENT_BITS
 from equipoise_server.randomness.exponential import exponentials
 from equipoise_server.randomness.stream import KeyedStream
@@ -26,11 +24,11 @@ VALUE_COST = 0.25  # of one kept action at one proposed record
 
 
 class MultiplicativeWeights:
-    """MW over the records of a workload's universe: `start(x) exp(eta * (sum of gains of x so far))` weighs x.
+    """MW over the records of a list X: `start(x) exp(eta * (sum of gains of x so far))` weighs x.
 
     Gains are integers, in whatever unit; the log-weights are `start + (potential >> drop_bits) * step` in units of
     2^-48, so that eta is `step 2^-48` for each `2^drop_bits` of gains. `start` is 0 for the uniform distribution.
-    Gains come for the whole universe (`gain`) or as a sum of a few queries (`gain_queries`), which is what may be
+    Gains come for the whole list (`gain`) or as a sum of a few queries (`gain_queries`), which is what may be
     kept aside.
 
     Regret. Let the gains g_t of round t differ by at most 1 between records, p_t be the law that `draw` draws
@@ -52,7 +50,7 @@ class MultiplicativeWeights:
 
     def __init__(
         self,
-        workload: CompiledWorkload,
+        queries: WeighedQueries,
         step: int,
         drop_bits: int = 0,
         lifetime: int = 1,
@@ -61,19 +59,19 @@ class MultiplicativeWeights:
         """Start before any gain.
 
         Args:
-            workload: the queries, over the universe.
+            queries: over the list, which is the whole universe or a support.
             step: of the log-weights, for each `2^drop_bits` of gains.
             drop_bits: of the gains, which are rounded off.
             lifetime: rounds of `gain_queries` for which a table of proposals is used.
             start: the first log-weights, int64[|X|] in units of 2^-48; None: uniform.
         """
         self._start = start
-        self._workload = workload
+        self._over_list = queries
         self._step = step
         self._drop_bits = drop_bits
         self._lifetime = lifetime
-        self._potential = np.zeros(math.prod(workload.schema_sizes), dtype=np.int64)
-        self._pending = Combination(workload)
+        self._potential = np.zeros(queries.size, dtype=np.int64)
+        self._pending = Combination(queries)
         self._queries: list[NDArray[np.int64]] = []
         self._coefficients: list[NDArray[np.int64]] = []
         self._growth = 0  # the most that what is kept aside can add to any record's potential
@@ -105,10 +103,10 @@ class MultiplicativeWeights:
             self._proposal = None
 
     def draw(self, count: int, stream: KeyedStream) -> NDArray[np.int64]:
-        """`count` independent records, int64[count] cells, x with probability exactly proportional to its weight.
+        """`count` independent records, int64[count] places, x with probability exactly proportional to its weight.
 
         Proof that the law is the one of a table made anew: `Proposal.draw` needs the exponents as they are now at
-        the proposed cells, and a bound on how far any exponent has grown since the table was made. How old
+        the proposed records, and a bound on how far any exponent has grown since the table was made. How old
         the table is decides how many proposals are refused, nothing else.
         """
         proposal, growth = self.proposal()
@@ -129,22 +127,22 @@ class MultiplicativeWeights:
         # Rounded up, where the exponents are rounded down.
         return self._proposal, -(-self._growth >> self._drop_bits) * self._step
 
-    def exponents_at(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    def exponents_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the present log-weights of some records, in units of 2^-48: exact, as gains are integers."""
         if self._proposal is None:
             self._add_pending()
-        gained = self._gained(self._potential[cells] + self._pending.at(cells))
-        return gained if self._start is None else gained + self._start[cells]
+        gained = self._gained(self._potential[places] + self._pending.at(places))
+        return gained if self._start is None else gained + self._start[places]
 
     def _add_pending(self) -> None:
         if self._queries:
             queries, coefficients = np.concatenate(self._queries), np.concatenate(self._coefficients)
-            self._potential += self._workload.transpose_sparse(queries, coefficients)
+            self._potential += self._over_list.transpose_sparse(queries, coefficients)
         self._queries, self._coefficients, self._growth = [], [], 0
         self._pending.clear()
 
 
-def table_lifetime(universe: int, batch: int, draws: int, step: int) -> int:
+def table_lifetime(size: int, batch: int, draws: int, step: int) -> int:
     """For how many rounds of sampled play a table of proposals is used: the number that costs least a round.
 
     All arguments are public. A round of age a makes at most `batch exp(draws step a)` proposals or so, whatever
@@ -156,13 +154,13 @@ def table_lifetime(universe: int, batch: int, draws: int, step: int) -> int:
     the law of what is drawn).
 
     Args:
-        universe: records that can exist.
+        size: records of the list.
         batch: records drawn in each round.
         draws: actions added in each round.
         step: of one action, in nats 2^-48.
     """
     slower = float(exponentials(np.array([min(draws * step, 64 << EXPONENT_BITS)]))[0])
-    proposals, rounds, total = float(batch), 0, float(universe)
+    proposals, rounds, total = float(batch), 0, float(size)
     while True:
         cost = proposals * (PROPOSAL_COST + VALUE_COST * (draws * rounds))
         if rounds and cost * rounds >= total:

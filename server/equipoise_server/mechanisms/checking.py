@@ -20,7 +20,10 @@ from equipoise_server.mechanisms.budget_rounding import usable_delta
 from equipoise_server.mechanisms.interface import PublicParameters
 
 MIN_BETA = 1e-12
-ANY_WIDTH = "take projection, pooled, gaussian or laplace, or a standing measurement, instead"
+ANY_WIDTH = (
+    "take projection, pooled, gaussian, laplace, or equilibrium or multiplicative_weights with a prior, "
+    "or a standing measurement, instead"
+)
 
 
 def check_setting(setting: PublicParameters) -> None:

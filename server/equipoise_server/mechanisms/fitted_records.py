@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.model.results import AnswerMethod, Answers
+from equipoise.model.synopsis import Synopsis
 from equipoise.queries.fixed_point import ONE
 from equipoise.queries.listed_workload import ListedWorkload
 from equipoise.queries.record_list import RecordList
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.answers import moved_into
 from equipoise_server.mechanisms.fitting import fit
+from equipoise_server.mechanisms.prior.distribution import laid_out
 from equipoise_server.mechanisms.prior.measure import drawn_support
 from equipoise_server.mechanisms.repair.weights_hypothesis import rounded_weights
 from equipoise_server.mechanisms.residuals.measurement import Measured
@@ -40,6 +42,16 @@ class FittedRecords:
         numbers, variances = queries.measured(measured), queries.variances(measured)
         fitted = fit(queries, numbers / records, variances / records**2)
         return cls(support, rounded_weights(fitted.distribution)[0])
+
+    def synopsis(self, count: int) -> Synopsis:
+        """Return `count` records, as many of each as its weight deserves, up to less than one.
+
+        They are laid out in the order of their categories, the first attribute counting most. So any run of
+        neighbours in that order holds its share, too.
+        """
+        order = np.lexsort(self.support.codes[::-1])
+        chosen = order[laid_out(self.weights[order], count)]
+        return Synopsis(self.support.sizes, np.take(self.support.codes, chosen, axis=1))
 
     def answers(self, workload: CompiledWorkload) -> NDArray[np.int64]:
         """Return what the distribution says about every query: int64[k], in units of 2^-40."""

@@ -1,4 +1,4 @@
-"""A distribution over the universe that learns from noisy counts: each tilt brings it nearer to the data.
+"""A distribution over a list of records that learns from noisy counts: each tilt brings it nearer to the data.
 
 The distribution is `exp(potential)`, normalised. Let a statement's cells be measured as `y`, within `reach` of the
 truth `t`, and be held as `h`. Adding `l_c` to the potential of every record in cell `c` lowers the divergence
@@ -8,9 +8,10 @@ KL(data || distribution) by `sum_c l_c t_c - log sum_c h_c exp(l_c)`, which is a
 
 a function of what was measured. The best of several `l` is taken if its G is positive. One of them moves a single
 cell, the one whose distance `d = |y_c - h_c| - reach` is largest, by `4 d`: by Hoeffding's lemma its G is at least
-`2 d^2`. As the divergence starts at `log|X|` at most if the distribution starts uniform, all gains together never
-exceed that. (Ascent in the dual of the largest entropy within `reach` of all that was measured: Dudik, Phillips &
-Schapire 2007.) What it starts from may be any function of what was published: `prior`.
+`2 d^2`. If the list is the universe X and the distribution starts uniform, the divergence starts at `log|X|` at
+most, and all gains together never exceed that. (Ascent in the dual of the largest entropy within `reach` of all
+that was measured: Dudik, Phillips & Schapire 2007.) What it starts from may be any function of what was published:
+`prior`.
 
 Later selections depend on the distribution, so it must be the same on every machine: exponents and weights are
 integers, sums are exact or rounded once, and logarithms are decimal.
@@ -25,7 +26,7 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.queries.weighed_queries import WeighedQueries
 from equipoise_server.mechanisms.repair.weights_hypothesis import MAX_GAP, rounded_weights
 from equipoise_server.randomness.exponential import UNIT_BITS, exponentials, precise
 
@@ -36,15 +37,15 @@ AGAIN = 24  # measurements used in each round
 SINGLE = 4.0  # of one cell's distance: what the proof needs
 _CONTEXT = precise(30)
 
-# Workload, statement's index, its cells' fractions, and how far these may be from the truth.
-Measured = tuple[CompiledWorkload, int, NDArray[np.float64], float]
+# Queries, statement's index, its cells' fractions, and how far these may be from the truth.
+Measured = tuple[WeighedQueries, int, NDArray[np.float64], float]
 
 
 class Hypothesis:
-    """The distribution over the possible records.
+    """The distribution over the records of a list: the universe, or a support.
 
-    `potential`: the log-weights that it starts from, int64[|X|] in units of 2^-48 nats, the largest of them 0; all
-    0 for the uniform distribution. `slack`: the nats by which rounding may reduce a gain (`gain_slack`); a tilt
+    `potential`: the log-weights that it starts from, int64[records] in units of 2^-48 nats, the largest of them 0;
+    all 0 for the uniform distribution. `slack`: the nats by which rounding may reduce a gain (`gain_slack`); a tilt
     that does not gain more is skipped.
     """
 
@@ -54,13 +55,13 @@ class Hypothesis:
         self._potential = potential.copy()
         self._weights, self._unit = rounded_weights(exponentials(potential))
 
-    def answers(self, workload: CompiledWorkload) -> NDArray[np.int64]:
+    def answers(self, workload: WeighedQueries) -> NDArray[np.int64]:
         """Return the distribution's answer to every query: int64[k] in units of 2^-40."""
         answers: NDArray[np.int64] = np.rint(workload.counts(self._weights) * self._unit).astype(np.int64)
         return answers
 
     def measured(
-        self, workload: CompiledWorkload, statement: int, fractions: NDArray[np.float64], reach: float
+        self, workload: WeighedQueries, statement: int, fractions: NDArray[np.float64], reach: float
     ) -> None:
         """Learn from the noisy fractions of one statement's cells, then again from the latest earlier measurements.
 
@@ -74,9 +75,7 @@ class Hypothesis:
         for earlier in reversed(self._measured):
             self._tilt(*earlier)
 
-    def _tilt(
-        self, workload: CompiledWorkload, statement: int, measured: NDArray[np.float64], reach: float
-    ) -> None:
+    def _tilt(self, workload: WeighedQueries, statement: int, measured: NDArray[np.float64], reach: float) -> None:
         first = int(workload.statement_offsets[statement])
         queries = np.arange(first, first + len(measured), dtype=np.int64)
         # The cell of each record, from 1 on; 0 for records that a predicate leaves out.

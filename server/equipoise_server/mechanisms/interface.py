@@ -67,6 +67,11 @@ class PublicParameters:
         return math.isfinite(self.analyst_budget.epsilon)
 
     @property
+    def axes(self) -> tuple[int, ...]:
+        """The sizes of all axes of the universe: of its attributes, or of one axis where these are not known."""
+        return self.attributes or (self.universe_size,)
+
+    @property
     def enumerable(self) -> bool:
         """Whether a list of all possible records can be held."""
         return is_enumerable(self.attributes, self.universe_size)

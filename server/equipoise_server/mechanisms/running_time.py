@@ -11,7 +11,7 @@ import math
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import NoiseDistribution
 from equipoise_server.mechanisms.prior.listed_tables import MAX_KEPT
-from equipoise_server.mechanisms.prior.support import RECORDS
+from equipoise_server.mechanisms.prior.support import RECORDS, support_size
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
@@ -34,6 +34,7 @@ LISTED_START_SECONDS = 1.0  # of planning what is measured, and of drawing a sup
 LISTED_STEPS = 60  # of a fit over a support
 LISTED_SECONDS = 1e-8  # of one step, for each table and each record of the support
 LISTED_TABLE_SECONDS = 3e-4  # of one step, for each table
+LISTED_STATEMENT_SECONDS = 2e-3  # of summing a support down to one table, and of spreading it back
 LISTED_BYTES = 120  # for each record of the support
 TILT_SECONDS = 4e-8  # of one tilt of a hypothesis, for each cell of the universe
 TILTS_A_ROUND = 24  # `hypothesis.AGAIN`, of which about half move anything
@@ -84,13 +85,15 @@ def counting_bytes(setting: PublicParameters) -> int:
 
 
 def fitting_seconds(setting: PublicParameters, deviation: float) -> float:
-    """Return the seconds of one fit for each analyst.
+    """Return the seconds of one fit for each analyst, over the universe or a support.
 
     `deviation`: the standard deviation of the answers' noise, as a fraction of the records.
     """
     steps = fitting_steps(deviation, setting.queries / len(setting.shares))
-    cells = FITTING_STEP_SECONDS + FITTING_SECONDS * setting.universe_size
-    return steps * (len(setting.shares) * cells + FITTING_QUERY_SECONDS * setting.queries)
+    passes = len(setting.shares) * (FITTING_STEP_SECONDS + FITTING_SECONDS * setting.universe_size)
+    if not setting.enumerable:
+        passes = setting.statements * LISTED_STATEMENT_SECONDS
+    return steps * (passes + FITTING_QUERY_SECONDS * setting.queries)
 
 
 def fitting_steps(deviation: float, queries: float) -> float:
@@ -113,8 +116,10 @@ def weights_seconds(setting: PublicParameters, rounds: int) -> float:
     `rounds`: the rounds of each analyst. Every round uses earlier measurements again.
     """
     tilts = sum(min(done, TILTS_A_ROUND) for done in range(1, rounds + 1)) / 2
-    tilted = tilts * (TILT_STEP_SECONDS + TILT_SECONDS * setting.universe_size)
+    tilted = tilts * (TILT_STEP_SECONDS + TILT_SECONDS * support_size(setting.axes))
     counted = rounds * (CELL_SECONDS * setting.universe_size + QUERY_SECONDS * setting.largest_share)
+    if not setting.enumerable:
+        counted = rounds * setting.statements / len(setting.shares) * LISTED_STATEMENT_SECONDS
     return len(setting.shares) * (tilted + counted) + fitting_seconds(setting, 1e-3)
 
 
@@ -142,5 +147,5 @@ def listed_bytes(tables: int, attributes: int) -> int:
 
 
 def fitting_bytes(setting: PublicParameters) -> int:
-    """Return the peak bytes of a fit besides the histogram. One analyst is fitted at a time."""
-    return FITTING_BYTES * setting.universe_size + QUERY_BYTES * setting.largest_share
+    """Return the peak bytes of a fit besides the table. One analyst is fitted at a time."""
+    return FITTING_BYTES * support_size(setting.axes) + QUERY_BYTES * setting.largest_share

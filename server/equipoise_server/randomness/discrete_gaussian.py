@@ -9,6 +9,7 @@ it. As `width`^2 >= 2 v log 2, the ratio 2^k exp(-z^2 / 2v) never exceeds 1, and
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
@@ -26,6 +27,7 @@ MAX_VARIANCE = Fraction(2**80)
 _TWICE_LOG_2 = Fraction(1_386_294_361_120, 10**12)  # above 2 log 2 = 1.38629436111989...
 _PI = Decimal("3.14159265358979323846")  # cut, so below pi
 _DIGITS = 60
+_DOUBLE_DIGITS = 20  # more than a double holds
 _UP = Decimal("1e-40")  # far above what any computation with 60 digits here errs
 _SURE = 2.0**-40
 _MAX_LAW = 1 << 16
@@ -144,13 +146,10 @@ class DiscreteGaussian:
         wanted = context.multiply(wanted, context.subtract(Decimal(1), _UP))
         if wanted >= Decimal("0.5"):
             return 0  # P(Z > 0) = (1 - P(Z = 0)) / 2
-        low, high = -1, self.width
-        while self._beyond(high + 1) > wanted:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._beyond(middle + 1) <= wanted else (middle, high)
-        return high
+        # Doubles only say where to look first: what is returned is decided in decimals.
+        logarithm = float(precise(_DOUBLE_DIGITS).ln(wanted))
+        nearly = _least(lambda size: self._nearly_beyond(size + 1) <= logarithm, self.width)
+        return _least(lambda size: self._beyond(size + 1) <= wanted, nearly)
 
     def _beyond(self, size: int) -> Decimal:
         """At least P(Z >= size), for size >= 1; it falls as `size` grows.
@@ -173,6 +172,12 @@ class DiscreteGaussian:
         bound = context.divide(falling(size * size), context.multiply(rest, whole))
         return context.multiply(bound, context.add(Decimal(1), _UP))
 
+    def _nearly_beyond(self, size: int) -> float:
+        """Return the logarithm of `_beyond`, as doubles have it."""
+        twice = float(2 * self.variance)
+        rest = -math.expm1(-(2 * size + 1) / twice)
+        return -size * size / twice - math.log(rest) - 0.5 * math.log(max(1.0, math.pi * twice))
+
     def law(self, bits: int = 192) -> dict[int, Fraction]:
         """The probability of each integer to a total variation of 2^(20 - bits): what enumerations start from.
 
@@ -185,6 +190,19 @@ class DiscreteGaussian:
         masses = [self._density(size, bits) for size in range(reach + 1)]
         total = masses[0] + 2 * sum(masses[1:])
         return {z: Fraction(masses[abs(z)], total) for z in range(-reach, reach + 1)}
+
+
+def _least(holds: Callable[[int], bool], start: int) -> int:
+    """Return the least z >= 0 for which `holds(z)`, which holds from there on. Looks near `start` first."""
+    low, high, step = start - 1, start, 1
+    while low >= 0 and holds(low):
+        low, high, step = max(-1, low - step), low, 2 * step
+    while not holds(high):
+        low, high, step = high, high + step, 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 def _trailing_zeros(words: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -27,6 +27,7 @@ _CUT_NATS = 89  # above 128 log 2 = 88.72: what lies beyond the last digit has p
 _MAX_NATS = Decimal(1000)
 _HALF_MASK = (1 << 64) - 1
 _DIGITS = 120
+_MIN_DOUBLE = 1e-300  # from which on doubles lose no digits
 _WORDS_AT_ONCE = 1 << 17
 
 
@@ -131,6 +132,12 @@ class DiscreteLaplace:
         remaining = allowed - self.truncation_delta()
         if remaining <= 0:
             return largest
+        # Doubles decide where no rounding of theirs could change it: their error is far below a part of 10^-12.
+        if remaining > _MIN_DOUBLE and self.rate < _CUT_NATS:
+            rate = float(self.rate)
+            near = -(math.log(remaining) + math.log1p(math.exp(-rate))) / rate
+            if abs(near - round(near)) > (abs(near) + 1 / rate) * 1e-12:
+                return min(largest, max(0, math.ceil(near) - 1))
         context = precise(_DIGITS)
         wanted = context.divide(Decimal(remaining.numerator), Decimal(remaining.denominator))
         gain = context.ln(context.multiply(wanted, context.add(Decimal(1), self._power(1))))

@@ -17,7 +17,7 @@ import numpy as np
 from equipoise.errors import DataLoss, VerificationFailed, WrongState
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import MEASUREMENT, RoundState
-from equipoise.model.synopsis import CELL_BYTES
+from equipoise.model.synopsis import record_bytes
 from equipoise.records.codec import list_of, optional
 from equipoise.records.item_parts import STREAM, SYNOPSIS, RecordedStream, RecordedSynopsis
 from equipoise.records.public_facts import PERSONS, PLAN, SHARE, TERMS
@@ -193,10 +193,7 @@ class Replay:
         for name, result in self.stored.committed.results.items():
             digest, stored = self.stored.stream(name)
             same("messages", stored, self.messages[name], name)
-            expected = None
-            if stored:
-                queries = len(self.outcome.answers[name].values)
-                expected = RecordedStream(digest, stored, queries)
+            expected = RecordedStream(digest, stored, len(self.outcome.answers[name].values)) if stored else None
             same("stream", optional(STREAM).encode(result.stream), optional(STREAM).encode(expected), name)
         return f"{len(self.messages):,} have the digests on record, and nobody has another"
 
@@ -208,13 +205,15 @@ class Replay:
             raise Differs(Difference(error.message)) from None
         computed = self.outcome.synopsis.to_bytes()
         same("the synopsis's length in bytes", len(stored), len(computed))
-        cells, again = (np.frombuffer(each, dtype="<u4") for each in (stored, computed))
-        for record in np.flatnonzero(cells != again).tolist():
-            same(f"the cell of the synopsis's record {record}", int(cells[record]), int(again[record]))
-        expected = RecordedSynopsis(synopsis_digest(stored), len(stored) // CELL_BYTES) if stored else None
+        each = record_bytes(self.stored.dataset.schema.sizes)
+        kept, again = (np.frombuffer(data, dtype=f"V{each}") for data in (stored, computed))
+        for record in np.flatnonzero(kept != again).tolist():
+            here, there = (bytes(data[record]).hex() for data in (kept, again))
+            same(f"the bytes of the synopsis's record {record}", here, there)
+        expected = RecordedSynopsis(synopsis_digest(stored), len(stored) // each) if stored else None
         recorded = optional(SYNOPSIS).encode(self.stored.committed.release.synopsis)
         same("the synopsis", optional(SYNOPSIS).encode(expected), recorded)
-        return f"{len(stored) // CELL_BYTES:,} records agree one by one"
+        return f"{len(stored) // each:,} records agree one by one"
 
     @cached_property
     def seed(self) -> bytes:

@@ -89,7 +89,7 @@ class Inspection:
                 }
                 assert _chunks(connection, row.run_id) == expected
                 kept = connection.execute(select(synopses.c.cells).where(synopses.c.run_id == row.run_id))
-                assert kept.scalar_one() == outcome.synopsis.cells.astype("<u4").tobytes()
+                assert kept.scalar_one() == outcome.synopsis.to_bytes()
         return len(rows)
 
     def _check_state(self, record: RoundRecord, told: set[Shown], may_abort: bool) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import grpc
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from harness.answers import some_answers
 from harness.fake_server import connected
@@ -29,7 +30,7 @@ from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.records.receipts import ReceiptPayload
 from equipoise.records.record import workload_commitment
-from equipoise.synopsis import write_csv
+from equipoise.synopsis import write_synopsis
 from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise.wire.results import results_to_chunks
 from equipoise.wire.workloads import schema_to_message
@@ -176,9 +177,9 @@ def test_a_broken_synopsis_is_resumed_where_it_broke(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     with connected(synopsis_server(pages)) as connection:
         client = Client(connection)
-        assert client.synopsis(ROUND).categories(SCHEMA.sizes).tolist() == RECORDS.tolist()
+        assert client.synopsis(ROUND).categories.tolist() == RECORDS.tolist()
         parts = client.stream_synopsis(ROUND)
-        written = write_csv(parts, SCHEMA, tmp_path / "t.csv", lambda *how_far: told.append(how_far))
+        written = write_synopsis(parts, SCHEMA, tmp_path / "t.csv", lambda *how_far: told.append(how_far))
     assert asked == [0, 4, 8] * 2
     assert (written, told) == (10, [(done, 10) for done in (2, 4, 6, 8, 10)])
     with (tmp_path / "t.csv").open(newline="") as file:
@@ -197,10 +198,32 @@ def test_a_synopsis_that_ends_early_is_refused_and_leaves_no_file(tmp_path: Path
     with connected(synopsis_server(pages)) as connection:
         client = Client(connection)
         with pytest.raises(DataLoss):
-            write_csv(client.stream_synopsis(ROUND), SCHEMA, tmp_path / "t.csv", lambda *_: None)
+            write_synopsis(client.stream_synopsis(ROUND), SCHEMA, tmp_path / "t.csv", lambda *_: None)
         with pytest.raises(InvalidArgument, match="cannot be written"):
-            write_csv(client.stream_synopsis(ROUND), SCHEMA, tmp_path / "no" / "t.csv", lambda *_: None)
+            write_synopsis(client.stream_synopsis(ROUND), SCHEMA, tmp_path / "no" / "t.csv", lambda *_: None)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_synopsis_is_written_as_parquet(tmp_path: Path) -> None:
+    def pages(request: Any, _: Any) -> Iterator[Any]:
+        for start in range(request.after_records, 10, 4):
+            yield analyst_pb2.DownloadSynopsisResponse(
+                cells=RECORDS[start : start + 4].ravel().tolist(), records=10
+            )
+
+    path = tmp_path / "t.parquet"
+    with connected(synopsis_server(pages)) as connection:
+        assert write_synopsis(Client(connection).stream_synopsis(ROUND), SCHEMA, path, lambda *_: None) == 10
+    told = pq.read_table(path).to_pydict()
+    assert told == {
+        each.name: [each.categories[code] for code in RECORDS[:, axis].tolist()]
+        for axis, each in enumerate(SCHEMA.attributes)
+    }
+    assert [own.name for own in tmp_path.iterdir()] == ["t.parquet"]
+    with connected(synopsis_server(pages)) as connection, pytest.raises(InvalidArgument, match="cannot be written"):
+        write_synopsis(
+            Client(connection).stream_synopsis(ROUND), SCHEMA, tmp_path / "no" / "t.parquet", lambda *_: None
+        )
 
 
 def test_all_pages_are_listed() -> None:

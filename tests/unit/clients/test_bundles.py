@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-import numpy as np
 import pytest
 from harness.fake_server import connected
 from harness.shown_rounds import shown_round
@@ -17,9 +16,11 @@ from harness.verifying import KEY, found, log_of, papers
 from equipoise.clients.analyst import Client
 from equipoise.commands.verification import bundle
 from equipoise.model.rounds import RoundState
+from equipoise.model.synopsis import Synopsis, SynopsisPart
 from equipoise.profile.receipt_store import ReceiptStore
 from equipoise.records.bundle import Bundle
 from equipoise.v1 import analyst_pb2, types_pb2
+from equipoise.wire.synopsis import synopsis_part_to_message
 from equipoise.wire.workloads import schema_to_message
 
 
@@ -42,9 +43,8 @@ def test_a_bundle_is_downloaded_whole_over_broken_streams() -> None:
             yield analyst_pb2.StreamResultsResponse(chunk=chunk)
 
     def synopsis(_: Any, __: Any) -> Iterator[Any]:
-        cells = np.frombuffer(told.synopsis or b"", dtype="<u4")
-        numbers = np.stack(np.unravel_index(cells, SCHEMA.sizes), axis=1)
-        yield analyst_pb2.DownloadSynopsisResponse(cells=numbers.ravel().tolist(), records=len(cells))
+        synopsis = Synopsis.from_bytes(told.synopsis or b"", SCHEMA.sizes)
+        yield synopsis_part_to_message(SynopsisPart(synopsis, len(synopsis)))
 
     def shown(_: Any, __: Any) -> Any:
         return analyst_pb2.GetAnalystRoundResponse(round=shown_round(ROUND, RoundState.RELEASED))

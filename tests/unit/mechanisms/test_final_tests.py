@@ -210,7 +210,7 @@ def test_pooled_tells_no_interval_that_the_noise_refutes(side: int) -> None:
     records, queries = CASES["a table"].setting.records, together.query_count
     reach = np.full(queries, 40.0)
     told = DirectAnswers(np.full(queries, -50.0 if side < 0 else records + 50.0), reach, reach / 5)
-    synopsis = Synopsis(np.arange(12))
+    synopsis = Synopsis.of_cells(np.arange(12), together.schema_sizes)
     answers = FittedSynopsis(synopsis).answered(together, told, records, ONE)
     end = 0 if side < 0 else ONE
     assert ((answers.lows == 0) | (answers.highs == ONE)).all()

@@ -8,6 +8,7 @@ import numpy as np
 from harness.wide_tables import SCHEMA, SIZES, small_supports, wide_table
 
 from equipoise.model.results import AnswerMethod
+from equipoise.queries.record_list import RecordList
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.mechanisms.answers import answers_within
@@ -33,6 +34,21 @@ def test_a_fit_is_nearer_to_the_table_than_what_it_is_fitted_to() -> None:
     assert float(np.abs(values - truth).mean()) < 0.85 * measured_error
     for marginal in np.split(values, workload.statement_offsets[1:-1]):
         assert abs(float(marginal.sum()) - 1) < 1e-6
+
+
+def test_synthetic_records_hold_every_run_of_neighbours_to_a_record() -> None:
+    """Whatever the order of the support is: records are laid out by their categories, the first counting most."""
+    choose = np.random.default_rng(5)
+    support = RecordList(SIZES, np.stack([choose.integers(0, size, 300, dtype=np.uint8) for size in SIZES]))
+    weights = choose.integers(1, 1 << 20, 300)
+    synopsis = FittedRecords(support, weights).synopsis(1_000)
+    assert synopsis.sizes == SIZES
+    rows = [tuple(row) for row in synopsis.categories.tolist()]
+    assert (rows, len(rows)) == (sorted(rows), 1_000)
+    own = [tuple(row) for row in support.codes.T.tolist()]
+    for bound in (tuple(size // part for size in SIZES) for part in (2, 3, 4)):
+        share = sum(weight for row, weight in zip(own, weights.tolist(), strict=True) if row < bound)
+        assert abs(sum(row < bound for row in rows) - 1_000 * share / int(weights.sum())) < 1
 
 
 def test_a_fit_may_move_an_answer_by_two_standard_errors_within_its_interval() -> None:

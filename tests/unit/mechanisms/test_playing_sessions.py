@@ -58,7 +58,7 @@ class SlotsSeen:
         return some_answers(self.data.count(linear(statement)), AnswerMethod.SYNOPSIS, slot)
 
     def finish(self) -> Synopsis:
-        return Synopsis(np.array(self.slots, dtype=np.int64))
+        return Synopsis.of_cells(np.array(self.slots, dtype=np.int64), (100,))
 
 
 @dataclass(frozen=True)

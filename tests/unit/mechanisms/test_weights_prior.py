@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from harness.answers import half_widths
+from harness.wide_tables import SCHEMA as WIDE
+from harness.wide_tables import small_supports, wide_table
 from numpy.typing import NDArray
 
 from equipoise.accounting import ZcdpEvent, charge_of, events_from_json
@@ -18,7 +20,7 @@ from equipoise.model.rounds import Share
 from equipoise.queries.fixed_point import ONE
 from equipoise.queries.predicates import AllOf, Among
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.queries.statements import Marginal
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -168,3 +170,28 @@ def test_somebody_who_asks_nothing_gets_nothing() -> None:
     data = DenseCounts(table(), SCHEMA.sizes)
     outcome = MECHANISM.run(public, MECHANISM.plan(public), data, asked, SEED, lambda *_: None)
     assert len(outcome.answers["a0"]) == 0
+
+
+def test_turns_learn_over_a_support_where_the_universe_cannot_be_listed() -> None:
+    """Turns move what the pairs do not tell; without a prior there is nothing to start from."""
+    data = wide_table(RECORDS)
+    asked: list[Statement] = [Marginal(("x0", "x2", "x4")), Among("x15", ("0", "1")), Marginal(("x9",))]
+    workload = compile_workload(asked, WIDE)
+    public = replace(
+        setting(prior="own"),
+        universe_size=WIDE.universe_size,
+        attributes=WIDE.sizes,
+        shares=(Share("a0", 3, workload.query_count),),
+    )
+    plan = MECHANISM.plan(public)
+    assert (plan.seconds, plan.memory_bytes) < (60, 2**30)
+    with small_supports(4_000):
+        runs = [MECHANISM.run(public, plan, data, {"a0": workload}, SEED, lambda *_: None) for _ in range(2)]
+    answers, again = (run.answers["a0"] for run in runs)
+    truth = data.count(workload) / RECORDS
+    assert answers.certified.all()
+    assert not answers.misses(truth).any()
+    assert float(np.abs(answers.values / ONE - truth).mean()) < 0.003
+    assert (answers.values == again.values).all()
+    with pytest.raises(InvalidArgument, match="multiplicative_weights without a prior needs a list"):
+        MECHANISM.plan(replace(public, options={"prior": "none"}))

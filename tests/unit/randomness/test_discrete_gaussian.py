@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
+from decimal import Context, Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 from harness.random_references import ScriptedStream, exponential
 from scipy.stats import norm
 
-from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian, _further_zeros
+from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian, _further_zeros, _least
 from equipoise_server.randomness.stream import KeyedStream
 
 SMALL = [Fraction(1, 100), Fraction(1, 4), Fraction(10, 17), Fraction(1), Fraction(9), Fraction(355, 7)]
@@ -115,6 +117,22 @@ def test_quantile_is_proven_and_near_the_smallest(variance: Fraction, chance: fl
         smallest -= 1
     slack = 1 + math.ceil(0.2 * math.sqrt(variance)) if chance <= 0.05 else 2 * math.ceil(math.sqrt(variance))
     assert smallest <= quantile <= smallest + slack
+
+
+@pytest.mark.parametrize("variance", [*SMALL, *LARGE])
+@pytest.mark.parametrize("chance", [0.499, 0.2, 0.01, 1e-9, 1e-300])
+def test_quantile_is_the_smallest_by_its_bound_wherever_the_search_starts(
+    variance: Fraction, chance: float
+) -> None:
+    law = DiscreteGaussian(variance)
+    quantile = law.quantile(chance)
+    digits = Context(prec=60)
+    allowed = digits.multiply(Decimal(chance), digits.subtract(Decimal(1), Decimal("1e-40")))
+    assert law._beyond(quantile + 1) <= allowed
+    assert quantile == 0 or law._beyond(quantile) > allowed
+    beyond = functools.cache(lambda size: law._beyond(size + 1) <= allowed)
+    for start in (0, 1, quantile // 3, quantile, quantile + 1, 5 * quantile + 7):
+        assert _least(beyond, start) == quantile
 
 
 @pytest.mark.parametrize("variance", LARGE)

@@ -7,10 +7,11 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
-from harness.small_custodian import PARTS, SALT, STATEMENTS, SYNOPSIS, Custodian, Told
+from harness.small_custodian import PARTS, SALT, SCHEMA, STATEMENTS, SYNOPSIS, Custodian, Told
 from harness.verifying import found, log_of, with_evidence
 
 from equipoise.accounting import charge_of
+from equipoise.model.synopsis import Synopsis
 from equipoise.records.bundle import Bundle
 from equipoise.verification.checks import Check
 
@@ -47,7 +48,7 @@ def test_as_many_answers_as_were_asked_for(told: Told, check: Check, asked: int,
 def test_no_synopsis_where_none_is_committed_to() -> None:
     bundle = Told(synopsis=False).bundle(log_of())
     assert found(bundle) is None
-    assert found(replace(bundle, synopsis=SYNOPSIS.astype("<u4").tobytes())) is Check.SYNOPSIS
+    assert found(replace(bundle, synopsis=Synopsis.of_cells(SYNOPSIS, SCHEMA.sizes).to_bytes())) is Check.SYNOPSIS
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.model.results import AnswerMethod, Answers
-from equipoise.model.synopsis import Synopsis
 from equipoise.queries.fixed_point import ONE
 from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, codec_of, key, list_of
 from equipoise_server.mechanisms.answers import (
@@ -131,12 +130,12 @@ class Epochs:
         self.pass_to(slot + 1)
         return answers
 
-    def finish(self) -> Synopsis:
+    def finish(self) -> NDArray[np.int64]:
         """Passes what is left; the elements of the last hypothesis, none where it is still the uniform one."""
         self.pass_to(self._slots)
         if self._epoch == 1 or self._parameters.epochs == 1:
-            return Synopsis()
-        return Synopsis(np.repeat(np.arange(len(self._multiset)), self._multiset))
+            return np.zeros(0, dtype=np.int64)
+        return np.repeat(np.arange(len(self._multiset)), self._multiset)
 
     def _tested(self, slot: int, question: Question, expected: NDArray[np.int64]) -> Answers:
         parameters, units, truth = self._parameters, self._parameters.scale.units, question.truth()

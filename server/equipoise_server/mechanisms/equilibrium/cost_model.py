@@ -20,6 +20,7 @@ from equipoise_server.conversion import mixture_delta
 from equipoise_server.game.parameters import EXPONENT_BITS, GameParameters
 from equipoise_server.mechanisms.budget_rounding import usable_delta, usable_rho
 from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.prior.support import support_size
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Size:
     """The public numbers of a setting on which the game depends."""
 
     records: int
-    universe: int
+    universe: int  # records over which weights are kept: all that can exist, or those of a support
     units: int
     queries: int
     largest_unit: int  # queries of the largest unit, at most
@@ -44,7 +45,7 @@ class Size:
             units = setting.statements
         return Size(
             records=setting.records,
-            universe=setting.universe_size,
+            universe=support_size(setting.axes),
             units=units,
             queries=setting.queries,
             largest_unit=largest,

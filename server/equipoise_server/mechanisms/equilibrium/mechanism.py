@@ -45,6 +45,7 @@ from equipoise_server.mechanisms.equilibrium.plan import planned_starts
 from equipoise_server.mechanisms.equilibrium.start import begin, certify_all
 from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.prior.choice import Start
+from equipoise_server.mechanisms.prior.support import Support, Universe
 from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters, Served, repair_analysts
 from equipoise_server.mechanisms.repair.statement_repair import SynopsisCounts, repair
 from equipoise_server.mechanisms.repair.weights_hypothesis import starting_weights
@@ -79,28 +80,30 @@ class Equilibrium:
         parameters = EquilibriumParameters.from_json(plan.parameters)
         together = joined(setting, list(present.values()))
         begun = None if parameters.start is None else begin(parameters.start, setting, data, seed, progress)
+        support: Support = Universe(together.schema_sizes) if begun is None else begun.support
+        queries = support.queries(together)
         progress("counting", 0, 1)
         counts = data.count(together)
         progress("counting", 1, 1)
-        cells = np.zeros(0, dtype=np.int64)
+        places = np.zeros(0, dtype=np.int64)
         if parameters.game is not None:
             game = Game(
                 parameters=parameters.game,
-                workload=together,
+                queries=queries,
                 units=units_of(setting, together, list(present.values())),
                 counts=counts,
                 records=setting.records,
                 start=None if begun is None else begun.prior.potential,
             )
-            cells = game.play(
+            places = game.play(
                 KeyedStream.derive(seed, "game/records"),
                 KeyedStream.derive(seed, "game/actions"),
                 lambda done, total: progress("playing", done, total),
             )
         if begun is not None:
-            cells = np.concatenate([cells, begun.prior_records])
-        synopsis = Synopsis(cells)
-        synopsis_counts = SynopsisCounts(synopsis.counts(together), len(synopsis))
+            places = np.concatenate([places, begun.prior_records])
+        synopsis = Synopsis.from_categories(support.records(places), support.sizes)
+        synopsis_counts = SynopsisCounts(queries.record_counts(places), len(places))
         if begun is not None:
             return Outcome(certify_all(begun, present, counts, synopsis_counts, seed, progress), synopsis)
         start = starting_weights(synopsis, setting.universe_size)
@@ -109,13 +112,11 @@ class Equilibrium:
 
 
 def joined(setting: PublicParameters, present: Sequence[CompiledWorkload]) -> CompiledWorkload:
-    """Return all workloads, one after another. Where nobody is present: no query, over a universe of one attribute.
+    """Return all workloads, one after another. Where nobody is present: no query.
 
-    Then every unit of the game is padding, and the synopsis is drawn from the uniform distribution.
+    Then every unit of the game is padding, and the synopsis is drawn from what the game starts from.
     """
-    if present:
-        return concatenate(present)
-    return WorkloadBuilder((setting.universe_size,)).build()
+    return concatenate(present) if present else WorkloadBuilder(setting.axes).build()
 
 
 def unrepaired(workloads: Mapping[str, CompiledWorkload], synopsis: SynopsisCounts) -> dict[str, Answers]:

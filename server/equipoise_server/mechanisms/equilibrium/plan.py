@@ -43,7 +43,6 @@ def planned_starts(name: str, setting: PublicParameters) -> list[Start]:
         BudgetExhausted: a budget would be exceeded.
     """
     check_setting(setting)
-    check_enumerable(name, setting)
     check_options(setting)
     printed = forces_a_game(setting) and PRIOR not in setting.options
     ways: dict[str, Callable[[], MechanismPlan]] = {NONE: lambda: plan_printed(name, setting)}
@@ -54,6 +53,7 @@ def planned_starts(name: str, setting: PublicParameters) -> list[Start]:
 
 def plan_printed(name: str, setting: PublicParameters) -> MechanismPlan:
     """Plan the game from the uniform distribution, and repair, by `selection`, or as the options force them."""
+    check_enumerable(f"{name} without a prior", setting)
     check_units(setting)
     size, places = Size.of(setting), None
     if setting.unit == "analyst" and cost_model.forced_share(setting) != 1:

@@ -15,7 +15,8 @@ from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.equilibrium.parameters import PriorStart
 from equipoise_server.mechanisms.interface import OnStep, PublicParameters
 from equipoise_server.mechanisms.prior.distribution import Prior
-from equipoise_server.mechanisms.prior.measure import fitted_prior, measured_for
+from equipoise_server.mechanisms.prior.measure import fitted_prior, measured_for, support_of
+from equipoise_server.mechanisms.prior.support import Support
 from equipoise_server.mechanisms.repair.final_tests import certify
 from equipoise_server.mechanisms.repair.statement_repair import SynopsisCounts
 from equipoise_server.mechanisms.residuals.measurement import Measured
@@ -24,15 +25,19 @@ from equipoise_server.randomness.stream import KeyedStream
 
 @dataclass(frozen=True, eq=False)
 class Begun:
-    """What was measured before anything was played, and the prior fitted to it: released, no workload in it."""
+    """What was measured before anything was played, and the prior fitted to it: released, no workload in it.
+
+    `support`: the records over which the prior and the data player keep weights.
+    """
 
     parameters: PriorStart
     measured: Measured
+    support: Support
     prior: Prior
 
     @property
     def prior_records(self) -> NDArray[np.int64]:
-        """The records along the prior that the synopsis has: int64, universe cells."""
+        """The records along the prior that the synopsis has: int64, places in the support."""
         return self.prior.records(self.parameters.laid_out)
 
 
@@ -49,7 +54,8 @@ def begin(start: PriorStart, setting: PublicParameters, data: Counts, seed: byte
     progress("measuring", 0, 1)
     measured = measured_for(start.prior, setting, data, seed)
     progress("measuring", 1, 1)
-    return Begun(start, measured, fitted_prior(start.prior, measured))
+    support = support_of(measured)
+    return Begun(start, measured, support, fitted_prior(start.prior, measured, support))
 
 
 def certify_all(

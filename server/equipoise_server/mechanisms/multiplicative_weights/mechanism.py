@@ -8,6 +8,7 @@ answers are fitted to all measurements at once, and a noisy test says how large 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -39,7 +40,8 @@ from equipoise_server.mechanisms.own_stream import own_stream
 from equipoise_server.mechanisms.parameters import read_either
 from equipoise_server.mechanisms.prior.choice import NONE, OWN, STANDING, Start, starts_of
 from equipoise_server.mechanisms.prior.distribution import Prior
-from equipoise_server.mechanisms.prior.measure import fitted_prior, measured_for
+from equipoise_server.mechanisms.prior.measure import fitted_prior, measured_for, support_of
+from equipoise_server.mechanisms.prior.support import Support
 from equipoise_server.mechanisms.repair.final_tests import certify
 from equipoise_server.mechanisms.repair.private_weights import answer_scores, tested_half_width
 from equipoise_server.mechanisms.residuals.measurement import Measured
@@ -91,7 +93,6 @@ class MultiplicativeWeights:
     def starts(self, setting: PublicParameters) -> list[Start]:
         """Plan a round from every prior that it may start from, best first."""
         check_setting(setting)
-        check_enumerable(self.name, setting)
         check_options(setting.options)
         return starts_of(
             setting,
@@ -103,6 +104,7 @@ class MultiplicativeWeights:
         )
 
     def _from_nothing(self, setting: PublicParameters) -> MechanismPlan:
+        check_enumerable(f"{self.name} without a prior", setting)
         parameters = plan_weights(setting)
         return make_plan(
             self.name,
@@ -159,9 +161,11 @@ class MultiplicativeWeights:
             return lambda workload, stream: learn(parameters, workload, data, setting.records, stream)
         progress("measuring", 0, 1)
         measured = measured_for(parameters.prior, setting, data, seed)
-        prior = fitted_prior(parameters.prior, measured)
+        support = support_of(measured)
+        prior = fitted_prior(parameters.prior, measured, support)
         progress("measuring", 1, 1)
-        return lambda workload, stream: learn_from_prior(parameters, prior, measured, workload, data, stream)
+        known = Known(measured, support, prior)
+        return lambda workload, stream: learn_from_prior(parameters, known, workload, data, stream)
 
 
 def learn(
@@ -196,10 +200,22 @@ def learn(
     return answers_within(values, METHOD, half_width)
 
 
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What all analysts' turns start from, and no workload has a part in.
+
+    `measured`: the released measurement, which gives what it tells an interval, and is what values keep to.
+    `support`: the records that have weights. `prior`: the distribution over them, fitted to the measurement.
+    """
+
+    measured: Measured
+    support: Support
+    prior: Prior
+
+
 def learn_from_prior(
     parameters: PriorWeightsParameters,
-    prior: Prior,
-    measured: Measured,
+    known: Known,
     workload: CompiledWorkload,
     data: Counts,
     stream: KeyedStream,
@@ -208,8 +224,7 @@ def learn_from_prior(
 
     Args:
         parameters: of the plan.
-        prior: the distribution that was fitted to the measurement.
-        measured: the released measurement, which gives what it tells an interval, and is what values keep to.
+        known: the measurement and the prior.
         workload: the analyst's.
         data: the private table.
         stream: the analyst's own.
@@ -217,6 +232,7 @@ def learn_from_prior(
     if workload.empty:
         return NO_ANSWERS
     counts = data.count(workload)
-    learnt = learn_in_turns(parameters, workload, counts, measured.records, prior.potential, stream)
-    fitted = learnt.fitted(workload, prior.weights.astype(np.float64))
+    measured, prior, queries = known.measured, known.prior, known.support.queries(workload)
+    learnt = learn_in_turns(parameters, queries, counts, measured.records, prior.potential, stream)
+    fitted = learnt.fitted(queries, prior.weights.astype(np.float64))
     return certify(parameters.tests, workload, counts, fitted, measured, METHOD, stream)

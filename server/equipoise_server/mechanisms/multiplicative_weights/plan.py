@@ -18,6 +18,7 @@ from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GAUSSIAN_NOISE, MAX_MOVED, GaussianNoise
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.prior.choice import OF_PRIOR
+from equipoise_server.mechanisms.prior.support import support_size
 from equipoise_server.mechanisms.repair.private_weights import rounding_error, selection_step
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
@@ -114,7 +115,7 @@ def reach_of(setting: PublicParameters, noise: GaussianNoise, rounds: int) -> fl
     """
     measured = len(setting.shares) * rounds * setting.largest_share
     largest = noise.law(MAX_MOVED).quantile(Fraction(setting.beta) / 3 / (2 * measured))
-    return largest / setting.records + rounding_error(setting.records, setting.universe_size)
+    return largest / setting.records + rounding_error(setting.records, support_size(setting.axes))
 
 
 def on_the_grid(error: float) -> int:

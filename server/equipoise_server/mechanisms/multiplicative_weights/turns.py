@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.queries.weighed_queries import WeighedQueries
 from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS
@@ -60,18 +60,19 @@ class Learnt:
     variances: NDArray[np.float64]
     total: NDArray[np.int64]
 
-    def fitted(self, workload: CompiledWorkload, start: NDArray[np.float64] | None = None) -> NDArray[np.int64]:
+    def fitted(self, queries: WeighedQueries, start: NDArray[np.float64] | None = None) -> NDArray[np.int64]:
         """Return the answers of one fit to all measurements: int64[k], in units of 2^-40, from 0 to 1.
 
-        `start`: the public distribution that the fit starts from, float64[|X|]; None: the uniform one.
+        `queries`: what was learnt from. `start`: the public distribution that the fit starts from, float64[size of
+        their list of records]; None: the uniform one.
         """
-        answers = fit(workload, self.fractions, self.variances, start=start).answers
+        answers = fit(queries, self.fractions, self.variances, start=start).answers
         return np.rint(np.clip(answers, 0, 1) * 2.0**GRID_BITS).astype(np.int64)
 
 
 def learn_in_turns(
     turns: Turns,
-    workload: CompiledWorkload,
+    queries: WeighedQueries,
     counts: NDArray[np.int64],
     records: int,
     potential: NDArray[np.int64],
@@ -81,28 +82,29 @@ def learn_in_turns(
 
     Args:
         turns: the public parameters.
-        workload: the analyst's, of k queries.
+        queries: the analyst's, k of them, over the records that hypotheses give weights.
         counts: int64[k], the true counts.
         records: `n`, how many records the table has.
-        potential: int64[|X|], log-weights of the public distribution from which the first hypothesis is made.
+        potential: log-weights of the public distribution that is the first hypothesis, one for each record of the
+            list: int64.
         stream: the analyst's own.
     """
-    starts = workload.statement_offsets
+    starts = queries.statement_offsets
     hypothesis = Hypothesis(potential, gain_slack(rounding_error(records, len(potential))))
     # For each query: the sum of 1 / variance, and the sum of the measured fractions with these weights.
     precision, weighted = np.zeros(len(counts)), np.zeros(len(counts))
     total = np.zeros(len(counts), dtype=np.int64)
     step = selection_step(turns.select_epsilon)
     for _ in range(turns.rounds):
-        expected = hypothesis.answers(workload)
+        expected = hypothesis.answers(queries)
         total += expected
         scores = np.maximum.reduceat(answer_scores(counts, records, expected), starts[:-1])
         chosen = int(draw_exponential(selection_exponents(scores, step), 1, stream)[0])
         cells = slice(int(starts[chosen]), int(starts[chosen + 1]))
-        law = turns.noise.law(workload.statement_sensitivity(chosen))
+        law = turns.noise.law(queries.compiled.statement_sensitivity(chosen))
         noisy = (counts[cells] + law.draw(cells.stop - cells.start, stream)) / records
-        hypothesis.measured(workload, chosen, noisy, turns.reach / 2.0**GRID_BITS)
-        weight = records**2 / float(turns.noise.variance * workload.statement_sensitivity(chosen))
+        hypothesis.measured(queries, chosen, noisy, turns.reach / 2.0**GRID_BITS)
+        weight = records**2 / float(turns.noise.variance * queries.compiled.statement_sensitivity(chosen))
         precision[cells] += weight
         weighted[cells] += weight * noisy
     variances = np.divide(1.0, precision, out=np.full(len(counts), np.inf), where=precision > 0)

@@ -91,11 +91,11 @@ class OnlinePrivate:
         parameters = read_either(plan.parameters, EpochParameters, PriorEpochParameters)
         if isinstance(parameters, EpochParameters):
             epochs = Epochs(parameters, data.universe_size, slots, seed)
-            return LinearSession(data, setting.records, epochs)
+            return LinearSession(data, setting.records, setting.axes, epochs)
         known = MeasuredPrior.of(parameters.prior, parameters.chance, setting, data, seed)
         start = known.prior.weights >> TOTAL_BITS - GRID_BITS
         epochs = Epochs(parameters.epochs, data.universe_size, slots, seed, start)
-        return LinearSession(data, setting.records, epochs, (known, parameters.promise))
+        return LinearSession(data, setting.records, setting.axes, epochs, (known, parameters.promise))
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +104,7 @@ class LinearSession:
 
     data: Counts
     records: int
+    sizes: tuple[int, ...]
     epochs: Epochs
     known: tuple[MeasuredPrior, int] | None = None
 
@@ -120,7 +121,7 @@ class LinearSession:
 
     def finish(self) -> Synopsis:
         """Return the records of the last hypothesis."""
-        return self.epochs.finish()
+        return Synopsis.of_cells(self.epochs.finish(), self.sizes)
 
 
 def sizes(setting: PublicParameters) -> Session:

@@ -19,6 +19,7 @@ from equipoise_server.mechanisms.answers import answers_within, moved_into, unce
 from equipoise_server.mechanisms.fitted_records import FittedRecords, moved_near
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.pooled.direct import DirectAnswers
+from equipoise_server.mechanisms.residuals.measurement import Measured
 
 
 class Fitted(Protocol):
@@ -67,6 +68,12 @@ class FittedSupport:
 
     distribution: FittedRecords
     synopsis: Synopsis
+
+    @classmethod
+    def of(cls, measured: Measured, count: int) -> FittedSupport:
+        """Fit a distribution to a measurement, and lay out so many records along it."""
+        distribution = FittedRecords.of(measured)
+        return cls(distribution, distribution.synopsis(count))
 
     def answered(self, together: CompiledWorkload, direct: DirectAnswers, records: int, certified: int) -> Answers:
         """Return the distribution's value near the measured one (`moved_near`)."""

@@ -31,8 +31,7 @@ class Options:
     measured instead of tables; None: where they are expected to err less. `repair_share`: the part of the data's
     budget kept for statements outside the family, which stay uncertified where it is 0. Where a share holds
     conditions it is a twentieth, unless an option says otherwise: nothing public tells how many attributes these
-    are about. Where the universe is too large for a fit, residuals are measured, nothing is repaired, and there is
-    no synthetic table.
+    are about. Where a distribution over a support is fitted, residuals are measured, and nothing is repaired.
     """
 
     ways: int
@@ -60,7 +59,7 @@ LIMITS: dict[str, tuple[float, float, bool]] = {
     "repair_rounds": (1, 512, True),
 }
 OF_REPAIR = ("cut_off", "threshold", "repair_rounds")
-UNFITTED = {"synopsis": None, "residuals": 1, "repair_share": 0}  # what they may be where nothing is fitted
+OVER_SUPPORT = {"residuals": 1, "repair_share": 0}  # all that they may be over a support
 
 
 def over_universe(setting: PublicParameters) -> bool:
@@ -90,11 +89,9 @@ def read_options(setting: PublicParameters) -> Options:
             raise InvalidArgument(f"options.{name}", "must be a whole number")
 
     fits = over_universe(setting)
-    for name, allowed in UNFITTED.items():
+    for name, allowed in OVER_SUPPORT.items():
         if not fits and setting.options.get(name, allowed) != allowed:
-            problem = (
-                f"needs a distribution, which is fitted to at most {MAX_FITTED:,} possible records; leave it out"
-            )
+            problem = f"must be {allowed}, or left out, where there are more than {MAX_FITTED:,} possible records"
             raise InvalidArgument(f"options.{name}", problem)
     conditions = fits and any(holds_conditions(share) for share in setting.shares)
     repair_share = Fraction(str(setting.options.get("repair_share", REPAIR_SHARE if conditions else 0)))
@@ -112,7 +109,7 @@ def read_options(setting: PublicParameters) -> Options:
         floor=Fraction(str(options.get("floor", FLOOR))),
         least=real(options, "least", LEAST),
         summed=real(options, "summed", MAX_TABLE if all(map(holds_conditions, setting.shares)) else 1),
-        synopsis=whole(options, "synopsis", RECORDS) if fits else 0,
+        synopsis=whole(options, "synopsis", RECORDS),
         residuals=bool(options["residuals"]) if "residuals" in options else None if fits else True,
         repair_share=repair_share,
     )

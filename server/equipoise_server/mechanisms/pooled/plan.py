@@ -68,8 +68,7 @@ class PooledParameters(Parameters):
 
     `rho`: of all tables together, in units of 10^-12. `floor`: the part of it that each of the family's largest
     tables gets at least. `chance`: that one estimate errs beyond its reach. `certified`: the largest half-width
-    of an answer certified by the tables, in units of 2^-40. `synopsis`: records of the synthetic table; 0 where
-    nothing is fitted.
+    of an answer certified by the tables, in units of 2^-40. `synopsis`: records of the synthetic table.
     `residuals`: what is measured instead of tables, and its noise; there are no votes then, and `rho` is all that
     it costs. `repair`: how statements outside the family are answered; None where they stay uncertified.
     """

@@ -15,7 +15,6 @@ import numpy as np
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.joined_workloads import some_statements
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise_server.mechanisms.fitted_records import FittedRecords
 from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.pooled.direct import DirectAnswers, direct_answers
 from equipoise_server.mechanisms.pooled.family import Family
@@ -49,8 +48,9 @@ class ReleasedTables:
 
     def fitted(self, count: int) -> Fitted:
         """Fit a distribution over the universe to all tables, and lay out so many records along it."""
-        weights = fitted_weights(self.family.sizes, self.tables, self.records)
-        return FittedSynopsis(Synopsis(synthetic_records(weights, count)))
+        sizes = self.family.sizes
+        weights = fitted_weights(sizes, self.tables, self.records)
+        return FittedSynopsis(Synopsis.of_cells(synthetic_records(weights, count), sizes))
 
     def direct(self, workload: CompiledWorkload, chance: float) -> DirectAnswers:
         """Estimate every query from the tables that hold its statement's; `chance` as in `direct_answers`."""
@@ -74,11 +74,12 @@ class ReleasedResiduals:
     def fitted(self, count: int) -> Fitted:
         """Fit a distribution to all residuals, and lay out so many records along it."""
         if not self.over_universe:
-            return FittedSupport(FittedRecords.of(self.measured), Synopsis())
+            return FittedSupport.of(self.measured, count)
         queries, records = ResidualQueries(self.measured.noise.family), self.measured.records
         numbers, variances = queries.measured(self.measured), queries.variances(self.measured)
+        sizes = self.measured.noise.sizes
         weights = fit(queries, numbers / records, variances / records**2).distribution
-        return FittedSynopsis(Synopsis(synthetic_records(weights, count)))
+        return FittedSynopsis(Synopsis.of_cells(synthetic_records(weights, count), sizes))
 
     def direct(self, workload: CompiledWorkload, chance: float) -> DirectAnswers:
         """Estimate every query about the family's tables; `chance` as in `direct_answers`."""

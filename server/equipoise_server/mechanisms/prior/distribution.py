@@ -38,12 +38,17 @@ class Prior:
         The integer weights are laid end to end, and one record stands in the middle of each of `count` equal
         parts. So every run of neighbours holds its share up to less than one record. All in integers.
         """
-        ends = np.cumsum(self.weights)
-        step, rest = divmod(int(ends[-1]), count)
-        places = np.arange(count, dtype=np.int64)
-        middles = places * step + (2 * places + 1) * rest // (2 * count) + step // 2
-        cells: NDArray[np.int64] = np.searchsorted(ends, middles, side="right")
-        return cells
+        return laid_out(self.weights, count)
+
+
+def laid_out(weights: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """Return `count` places along integer `weights`, as `Prior.records` does. These sum to less than 2^52."""
+    ends = np.cumsum(weights)
+    step, rest = divmod(int(ends[-1]), count)
+    places = np.arange(count, dtype=np.int64)
+    middles = places * step + (2 * places + 1) * rest // (2 * count) + step // 2
+    cells: NDArray[np.int64] = np.searchsorted(ends, middles, side="right")
+    return cells
 
 
 def floored(potential: NDArray[np.int64]) -> Prior:

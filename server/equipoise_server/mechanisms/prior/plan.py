@@ -14,7 +14,6 @@ from equipoise.accounting import ZcdpEvent
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.queries.marginal_tables import Axes
 from equipoise.records.codec import POSITIVE, canonical_object, codec_of, key, list_of, optional
-from equipoise_server.mechanisms.checking import check_enumerable
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.prior.fit import MAX_SWEEPS
 from equipoise_server.mechanisms.prior.support import support_size
@@ -118,12 +117,11 @@ def plan_prior(setting: PublicParameters, rho: float | Fraction) -> PriorParamet
         rho: the budget, in zCDP, for replacing one record.
 
     Raises:
-        InvalidArgument: the setting does not say the sizes of attributes, or the universe is too large.
+        InvalidArgument: the setting does not say the sizes of attributes.
         BudgetExhausted: the budget is too small for any measurement.
     """
     if not setting.attributes:
         raise InvalidArgument("options.prior", "needs the sizes of all attributes; set it to none")
-    check_enumerable("a prior", setting)
     if rho <= 0:
         raise BudgetExhausted("data_budget: leaves nothing for a prior; raise it, or set prior to none")
     tables = tables_of(setting.attributes)
@@ -138,10 +136,9 @@ def standing_prior(setting: PublicParameters) -> PriorParameters:
     """Plan a prior that is fitted to whatever the standing measurement in the options tells, at no cost.
 
     Raises:
-        InvalidArgument: the options name no measurement of these attributes, or the universe is too large.
+        InvalidArgument: the options name no measurement of these attributes.
     """
     named = named_measurement(setting)
-    check_enumerable("a prior", setting)
     return PriorParameters.of(named.noise, named.numbers)
 
 

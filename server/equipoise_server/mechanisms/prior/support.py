@@ -38,6 +38,11 @@ class Support(Protocol):
     """
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of categories of each attribute."""
+        ...
+
+    @property
     def size(self) -> int:
         """The number of records."""
         ...
@@ -119,6 +124,11 @@ class ListedSupport:
     def __post_init__(self) -> None:
         if self.size > MAX_RECORDS:
             raise ValueError(f"a support has at most {MAX_RECORDS:,} records, not {self.size:,}")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of categories of each attribute."""
+        return self.listed.sizes
 
     @property
     def size(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,9 @@ from equipoise.model.results import AnswerMethod, Answers
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.fixed_point import ONE
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.datasets.universe import is_enumerable
 from equipoise_server.mechanisms.answers import MAX_PARTS, answers_within
+from equipoise_server.mechanisms.fitted_records import FittedRecords
 from equipoise_server.mechanisms.interface import GRID_BITS
 from equipoise_server.mechanisms.prior.distribution import Prior
 from equipoise_server.mechanisms.prior.fit import Target, fit_potential
@@ -59,12 +62,14 @@ def measured_answers(estimates: Estimates, records: int, reach: NDArray[np.float
 def synthetic_table(measured: Measured, records: int) -> Synopsis:
     """Return synthetic records along one distribution that is fitted to the tables of the largest sets."""
     noise = measured.noise
+    if not is_enumerable(noise.sizes, math.prod(noise.sizes)):
+        return FittedRecords.of(measured).synopsis(records)
     targets = []
     for axes in noise.largest:
         counts, variances = measured.table(axes).counts(), cell_variances(noise, axes)
         targets.append(Target(axes, counts / measured.records, float(variances.max()) / measured.records**2))
     fitted = Prior(np.maximum(fit_potential(Universe(noise.sizes), targets), -MAX_GAP))
-    return Synopsis(fitted.records(records))
+    return Synopsis.of_cells(fitted.records(records), noise.sizes)
 
 
 def _upwards(amounts: NDArray[np.float64], records: int, more: int = 0) -> NDArray[np.int64]:

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.rounds import STANDING, MechanismPlan
-from equipoise.model.synopsis import Synopsis
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import planned_workloads
@@ -57,7 +56,7 @@ class Standing:
             progress("answering", done, len(present))
             answers[analyst] = answers_of(workload, measured, parameters.log)
         progress("fitting", 0, 1)
-        synopsis = synthetic_table(measured, parameters.synopsis) if parameters.synopsis else Synopsis()
+        synopsis = synthetic_table(measured, parameters.synopsis)
         progress("fitting", 1, 1)
         return Outcome(answers, synopsis)
 

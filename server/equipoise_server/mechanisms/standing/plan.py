@@ -22,7 +22,14 @@ from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.residuals.variances import cell_variances, largest_variance
-from equipoise_server.mechanisms.running_time import FITTING_BYTES, QUERY_BYTES, QUERY_SECONDS, START_SECONDS
+from equipoise_server.mechanisms.running_time import (
+    FITTING_BYTES,
+    QUERY_BYTES,
+    QUERY_SECONDS,
+    START_SECONDS,
+    listed_bytes,
+    listed_seconds,
+)
 from equipoise_server.mechanisms.standing.reach import log_chance, most_bits, reaches
 from equipoise_server.mechanisms.standing.released import ReleasedMeasurement, named_measurement
 
@@ -38,7 +45,7 @@ class StandingParameters(Parameters):
     """All public parameters of one run.
 
     `measurement`: which one answers. `log`: of 2 over beta (`reach.log_chance`), from which half-widths follow.
-    `synopsis`: records of the synthetic table; 0 where the universe is too large for a fit.
+    `synopsis`: records of the synthetic table.
     """
 
     measurement: ReleasedMeasurement = key("measurement", codec_of(ReleasedMeasurement))
@@ -73,18 +80,21 @@ def plan_standing(name: str, setting: PublicParameters) -> MechanismPlan:
     check_setting(setting)
     measurement = named_measurement(setting)
     noise, log = measurement.noise, log_chance(setting.beta)
-    enumerable = setting.enumerable
-    records = setting.universe_size if enumerable else 0  # over which a distribution is fitted
-    fitting = SWEEP_SECONDS * SWEEPS * len(noise.largest) * records
+    tables = len(noise.largest)
+    if setting.enumerable:
+        fitting = SWEEP_SECONDS * SWEEPS * tables * setting.universe_size
+        held = 2 * FITTING_BYTES * setting.universe_size
+    else:
+        fitting, held = listed_seconds(tables), listed_bytes(tables, len(setting.attributes))
     return make_plan(
         name,
         setting,
-        StandingParameters(measurement, log, RECORDS if enumerable else 0),
+        StandingParameters(measurement, log, RECORDS),
         [],
         max_half_width=half_width(noise, log, setting.records),
         expected_error=expected_error(noise, setting),
         seconds=START_SECONDS + fitting + ANSWER_SECONDS * setting.statements + QUERY_SECONDS * setting.queries,
-        memory_bytes=2 * FITTING_BYTES * records + QUERY_BYTES * setting.queries,
+        memory_bytes=held + QUERY_BYTES * setting.queries,
     )
 
 

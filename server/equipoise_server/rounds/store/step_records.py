@@ -16,7 +16,7 @@ from sqlalchemy import Connection, bindparam, select
 from equipoise.accounting import Cost
 from equipoise.errors import DataLoss
 from equipoise.model.rounds import RoundState, Share
-from equipoise.model.synopsis import CELL_BYTES
+from equipoise.model.synopsis import record_bytes
 from equipoise.model.times import to_microseconds
 from equipoise.records.item_parts import (
     NOTHING_CHARGED,
@@ -47,6 +47,7 @@ from equipoise.records.record_layouts import make_item, read_item
 from equipoise_server.ledger import charges
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.store.dataset_records import registered_digest
+from equipoise_server.rounds.store.datasets import dataset_of
 from equipoise_server.rounds.store.recorded_charges import charges_by_analyst, charges_of_round
 from equipoise_server.rounds.store.results import read_measured, read_stream_digests, read_synopsis
 from equipoise_server.rounds.store.rounds import read_audit_nonce, recorded_terms
@@ -165,7 +166,8 @@ def _released(connection: Connection, moved: RoundRecord, now: datetime) -> None
     assert moved.release_time is not None
     cells = read_synopsis(connection, moved.id)
     sealed_root = record_root(connection, Kind.ROUND_SEALED, round_id=moved.id)
-    synopsis = RecordedSynopsis(synopsis_digest(cells), len(cells) // CELL_BYTES) if cells else None
+    each = record_bytes(dataset_of(connection, moved).schema.sizes)
+    synopsis = RecordedSynopsis(synopsis_digest(cells), len(cells) // each) if cells else None
     measured = read_measured(connection, moved.id)
     measurement = sha256(measured).digest() if measured else None
     public = ReleaseItem(moved.id, sealed_root, to_microseconds(moved.release_time), synopsis, measurement)

@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 
 from equipoise.errors import DataLoss, OutOfRange, WrongState
 from equipoise.model.rounds import RoundState
-from equipoise.model.synopsis import CELL_BYTES, Synopsis, SynopsisPart
+from equipoise.model.synopsis import Synopsis, SynopsisPart, record_bytes
 from equipoise.v1 import analyst_pb2
 from equipoise.wire.synopsis import synopsis_part_to_message
 from equipoise_server.rounds.analyst_views import AnalystViews
@@ -52,22 +52,23 @@ class Synopses:
             raise WrongState(
                 "the round has no synopsis that can be read now: it is not released yet, or there is none"
             )
-        total = self._length(round_id)
+        stored_bytes = self._length(round_id)
         with self.store.read() as connection:
             # The records are of the version that the round was about, whichever came after it.
-            schema = dataset_of(connection, record).schema
+            sizes = dataset_of(connection, record).schema.sizes
             check_synopsis(connection, round_id)
+        each = record_bytes(sizes)
+        total = stored_bytes // each
         if not total:
             raise WrongState(f"the round has no synopsis: the mechanism {record.plan.mechanism} makes none")
         if not 0 <= after_records <= total:
             raise OutOfRange(f"after_records: the synopsis ends at {total}")
         for first in range(after_records, total, RECORDS_AT_ONCE):
             # Nothing stays open between parts, so a reader that stops reading costs the memory of one part only.
-            stored = self._stored(round_id, first, min(RECORDS_AT_ONCE, total - first))
-            cells = Synopsis.from_bytes(stored, schema.universe_size).cells
-            for start in range(0, len(cells), RECORDS_A_MESSAGE):
-                part = SynopsisPart(Synopsis(cells[start : start + RECORDS_A_MESSAGE]), total)
-                yield synopsis_part_to_message(part, schema.sizes)
+            read = min(RECORDS_AT_ONCE, total - first)
+            synopsis = Synopsis.from_bytes(self._stored(round_id, first, read, each), sizes)
+            for start in range(0, read, RECORDS_A_MESSAGE):
+                yield synopsis_part_to_message(SynopsisPart(synopsis.part(start, start + RECORDS_A_MESSAGE), total))
 
     def _length(self, round_id: str) -> int:
         with self.store.read() as connection:
@@ -78,10 +79,10 @@ class Synopses:
             stored = connection.execute(query).scalar_one_or_none()
         if stored is None:
             raise DataLoss("the round's synopsis is not in the store")
-        return int(stored) // CELL_BYTES
+        return int(stored)
 
-    def _stored(self, round_id: str, first: int, count: int) -> bytes:
-        some = func.substr(synopses.c.cells, 1 + CELL_BYTES * first, CELL_BYTES * count)
+    def _stored(self, round_id: str, first: int, count: int, each: int) -> bytes:
+        some = func.substr(synopses.c.cells, 1 + each * first, each * count)
         query = select(some).join(rounds, rounds.c.run_id == synopses.c.run_id).where(rounds.c.id == round_id)
         with self.store.read() as connection:
             stored = connection.execute(query).scalar_one_or_none()

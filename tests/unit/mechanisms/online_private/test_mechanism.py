@@ -232,7 +232,7 @@ def test_no_epoch_has_more_places_than_its_cap() -> None:
     options = LEARNING | {"epochs": 3, "target": 4, "beyond": 1, "threshold": 0.0, "ending_epsilon": 1e-3}
     plan, session = started(replace(UNPROTECTED, options=options))
     parameters = replace(EpochParameters.from_json(plan.parameters), target=10**6, cap=5)
-    session = LinearSession(DenseCounts(SKEWED), RECORDS, Epochs(parameters, 16, 160, seed(1)))
+    session = LinearSession(DenseCounts(SKEWED), RECORDS, (16,), Epochs(parameters, 16, 160, seed(1)))
     methods = [int(answers.methods[0]) for _, answers in answered(session, asked(range(30)))]
     assert methods[:15] == [GAUSSIAN] * 15
     assert set(methods[15:]) == {UNCERTIFIED}

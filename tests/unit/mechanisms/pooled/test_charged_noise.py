@@ -115,7 +115,7 @@ def test_the_interval_is_the_estimate_s_whatever_the_synopsis_says(distance: flo
     """The synopsis's value is told within the reach of the estimate, and the estimate beyond it."""
     workload = compile_workload([attribute("c") == "0"], SCHEMA)
     reach = RECORDS / 100
-    synopsis = Synopsis(np.repeat([0, 2], 500))  # "c" is 0 and 1
+    synopsis = Synopsis.of_cells(np.repeat([0, 2], 500), SCHEMA.sizes)  # "c" is 0 and 1
     assert synopsis.counts(workload).tolist() == [500]
     estimate = RECORDS / 2 + side * distance * reach
     direct = DirectAnswers(np.array([estimate]), np.array([reach]), np.array([reach / 5]))

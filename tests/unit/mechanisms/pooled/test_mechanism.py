@@ -157,9 +157,9 @@ def test_the_charges_are_the_caps() -> None:
         ({"attributes": ()}, "attributes", "must be given"),
         ({"attributes": (16, 7, 15)}, "attributes", "multiply"),
         (
-            {"universe_size": 2**25, "attributes": (2**12, 2**13), "options": {"synopsis": 9}},
-            "options.synopsis",
-            "at most 16,777,216",
+            {"universe_size": 2**25, "attributes": (2**12, 2**13), "options": {"repair_share": 0.5}},
+            "options.repair_share",
+            "must be 0, or left out, where there are more than 16,777,216",
         ),
         ({"options": {"cells": 1}}, "options.cells", "between 2"),
         ({"options": {"ways": 1.5}}, "options.ways", "whole"),

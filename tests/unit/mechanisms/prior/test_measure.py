@@ -138,11 +138,16 @@ def test_what_no_prior_can_be_measured_of_is_refused() -> None:
         plan_prior(replace(setting_of(SIZES), attributes=()), RHO)
     with pytest.raises(InvalidArgument, match=r"options\.prior: needs an attribute of 2 to"):
         plan_prior(setting_of((1, 1)), RHO)
-    with pytest.raises(InvalidArgument, match=r"universe_size: .* a prior needs a list of all of them"):
-        plan_prior(setting_of((2,) * 27), RHO)
     for rho in (Fraction(0), Fraction(1, 10**40)):
         with pytest.raises(BudgetExhausted, match="data_budget"):
             plan_prior(setting_of(SIZES), rho)
+
+
+def test_a_prior_is_planned_for_any_width_and_costs_what_its_support_does() -> None:
+    wide, wider = (plan_prior(setting_of((2,) * attributes), RHO) for attributes in (30, 60))
+    assert wide.support == wider.support == RECORDS
+    assert 0.9 < wide.rho / RHO <= 1
+    assert wide.memory_bytes() < wider.memory_bytes() < 2**30
 
 
 def test_only_the_marginals_of_the_family_are_counted() -> None:

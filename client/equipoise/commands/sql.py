@@ -1,0 +1,108 @@
+"""What analysts type to ask in SQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from equipoise.clients.analyst import Client
+from equipoise.commands.files import read_text
+from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RoundId
+from equipoise.commands.printing import counted, print_json, print_line, print_table
+from equipoise.errors import InvalidArgument
+from equipoise.frames import Frame, check_suffix, shown
+from equipoise.model.rounds import RoundState
+from equipoise.questions.questions import Questions
+
+SHOWN_ROWS = 60
+BAR = 24  # signs at most
+
+
+def sql(
+    round_id: RoundId,
+    query: Annotated[
+        str, typer.Argument(metavar="SQL", help="SQL in quotes, or the name of a file that ends in .sql.")
+    ],
+    to: Annotated[
+        Path | None, typer.Option("--out", help="Write the answer to this file: .csv, .json or .parquet.")
+    ] = None,
+    fractions: Annotated[
+        bool, typer.Option("--fractions", help="Show counts as fractions of the records.")
+    ] = False,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Ask in SQL: submit to an open round, read the answers of a released one, or ask in a session.
+
+    SELECT origin, COUNT(*) FROM flights WHERE dep_delay >= 15 GROUP BY origin
+
+    What was understood is printed first. With EXPLAIN before a SELECT, nothing is submitted or asked: what it would
+    come to is printed. Of a released round the same questions must be given that were submitted. docs/sql.md says
+    what can be asked.
+    """
+    if to is not None:
+        check_suffix(to)
+    with Client.from_profile(profile) as client:
+        questions = client.sql(round_id, read_text(Path(query)) if query.endswith(".sql") else query)
+        if to is not None and len(questions) > 1:
+            raise InvalidArgument("--out", "takes the answer to one question")
+        if not as_json:
+            for line in questions.understood:
+                print_line(f"understood as: {line}")
+        state = client.round(round_id)
+        if any(question.explain for question in questions):
+            _explain(client, round_id, questions, as_json, dry=state.terms.session is None)
+        elif state.terms.session is None and state.state is RoundState.OPEN and questions.statements:
+            receipt = client.submit(round_id, questions.statements)
+            if as_json:
+                print_json({"understood": questions.understood, "receipt": receipt})
+            else:
+                print_line(f"Submitted {counted(receipt.statements, 'statement')}; any before are replaced.")
+        else:
+            _show(client.frames(round_id, questions, fractions=fractions), questions, to, as_json)
+
+
+def _explain(client: Client, round_id: str, questions: Questions, as_json: bool, *, dry: bool) -> None:
+    """What the questions would come to; of a round also how wide their intervals would be."""
+    result = client.dry_run(round_id, questions.statements) if dry and questions.statements else None
+    if as_json:
+        print_json({"understood": questions.understood, "statements": len(questions.statements), "dry_run": result})
+        return
+    print_line(f"{counted(len(questions.statements), 'statement')} would be asked.")
+    if result is not None:
+        print_line(
+            f"{counted(result.queries, 'query')}, each with an interval of a half-width of at most "
+            f"{result.max_half_width:.4g} of the records."
+        )
+
+
+def _show(frames: tuple[Frame, ...], questions: Questions, to: Path | None, as_json: bool) -> None:
+    if to is not None:
+        frames[0].write(to)
+    if as_json:
+        listed = {"file": to} if to is not None else {"answers": [frame.to_dicts() for frame in frames]}
+        print_json({"understood": questions.understood} | listed)
+    elif to is not None:
+        print_line(f"Written to {to}.")
+    else:
+        for frame in frames:
+            _print(frame)
+
+
+def _print(frame: Frame) -> None:
+    """A table with bars for its first column of numbers."""
+    first = next(name for name in frame.names if f"{name}_low" in frame.columns)
+    rows = frame.to_dicts()
+    sizes = [max(0.0, float(str(row[first] or 0))) for row in rows]
+    largest = max(sizes, default=0.0) or 1.0
+    bars = ("█" * round(BAR * size / largest) for size in sizes)
+    shown_rows = [[*map(_cell, row.values()), bar] for row, bar in zip(rows, bars, strict=True)]
+    print_table((*frame.names, ""), shown_rows[:SHOWN_ROWS])
+    if len(rows) > SHOWN_ROWS:
+        print_line(f"... and {len(rows) - SHOWN_ROWS:,} more; --out FILE.csv writes all.")
+
+
+def _cell(value: object) -> str:
+    return shown(value) if value is not None else ""

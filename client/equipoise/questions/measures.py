@@ -1,0 +1,165 @@
+"""What a question has counted, by the groups that it asks for: one statement, or several, for each measure."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.queries.predicates import Among
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement
+from equipoise.questions.conditions import RecordSet, all_of
+
+PUBLIC, SEVERAL = 0, 255  # beside the numbers of `AnswerMethod`: known without asking; answered in different ways
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """One of the values of a CASE that groups are made of; None is SQL's NULL."""
+
+    label: str | float | None
+    records: RecordSet
+
+
+@dataclass(frozen=True)
+class Key:
+    """What a question groups by: an attribute, or the buckets of a CASE."""
+
+    attribute: str = ""
+    buckets: tuple[Bucket, ...] = ()
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The records that are counted in each group."""
+
+    records: RecordSet
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Counts with their intervals, an array of the shape of the groups for each; NaN where there is no interval."""
+
+    values: NDArray[np.float64]
+    lows: NDArray[np.float64]
+    highs: NDArray[np.float64]
+    methods: NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How some measures are counted for all groups: which statements, and which of their answers are whose.
+
+    `records`: those that are counted at all.
+    """
+
+    schema: Schema
+    keys: tuple[Key, ...]
+    records: RecordSet
+    measures: tuple[Measure, ...]
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """What has to be asked, in order. What follows from the schema alone is not asked."""
+        return tuple(each for each in self._asked if not isinstance(each, bool))
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """How many groups there are, by key."""
+        return tuple(len(key.buckets) or _real(self.schema.attribute(key.attribute)) for key in self.keys)
+
+    @cached_property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return math.prod(self.shape)
+
+    def read(self, answers: Counted, starts: Mapping[Statement, int], records: int) -> dict[Measure, Counted]:
+        """Returns what was counted, by measure.
+
+        Args:
+            answers: to some statements, those of this question among them, as fractions: an array of queries each.
+            starts: where the answers to each statement begin.
+            records: the number of records in the table.
+
+        Returns:
+            Counts in arrays of the shape of the groups.
+        """
+        return dict(self._read(answers, starts, records))
+
+    @property
+    def sizes(self) -> tuple[tuple[Statement, int], ...]:
+        """The statements, each with the number of its answers."""
+        return tuple(
+            (asked, math.prod(self.schema.attribute(name).size for name in names))
+            for (_, _, names), asked in zip(self._places, self._asked, strict=True)
+            if not isinstance(asked, bool)
+        )
+
+    @cached_property
+    def _places(self) -> list[tuple[Measure, tuple[int | slice, ...], tuple[str, ...]]]:
+        """Of each part: its measure, where it belongs in the groups, and the attributes of its cells."""
+        places = []
+        for measure in self.measures:
+            for choice in itertools.product(
+                *(range(len(key.buckets)) if key.buckets else [-1] for key in self.keys)
+            ):
+                place = tuple(slice(None) if number < 0 else number for number in choice)
+                names = [key.attribute for key in self.keys if not key.buckets]
+                places.append((measure, place, tuple(names)))
+        return places
+
+    @cached_property
+    def _asked(self) -> list[Statement | bool]:
+        """Of each part: the statement that counts it, or what is known of it: all records, or none."""
+        asked: list[Statement | bool] = []
+        for measure, place, names in self._places:
+            chosen = [
+                key.buckets[number].records
+                for key, number in zip(self.keys, place, strict=True)
+                if isinstance(number, int)
+            ]
+            condition = all_of((self.records, measure.records, *chosen))
+            if condition is False:
+                asked.append(False)
+            elif names:
+                asked.append(Marginal(names, None if condition is True else condition))
+            elif condition is True and self.schema.padded:
+                first = self.schema.attributes[0]
+                asked.append(Among(first.name, first.categories[:-1]))
+            else:
+                asked.append(condition)
+        return asked
+
+    def _read(
+        self, answers: Counted, starts: Mapping[Statement, int], records: int
+    ) -> Iterator[tuple[Measure, Counted]]:
+        parts = zip(self._places, self._asked, strict=True)
+        for measure, of_measure in itertools.groupby(parts, key=lambda part: part[0][0]):
+            values, lows, highs = (np.zeros(self.shape) for _ in range(3))
+            whole = Counted(values, lows, highs, np.zeros(self.shape, dtype=np.uint8))
+            for (_, place, names), asked in of_measure:
+                if isinstance(asked, bool):
+                    for array in (whole.values, whole.lows, whole.highs):
+                        array[place] = records if asked else 0
+                    continue
+                attributes = [self.schema.attribute(name) for name in names]
+                start = starts[asked]
+                span = slice(start, start + math.prod(each.size for each in attributes))
+                sizes = [each.size for each in attributes]
+                real = tuple(slice(_real(each)) for each in attributes)
+                whole.values[place] = answers.values[span].reshape(sizes)[real] * records
+                whole.lows[place] = answers.lows[span].reshape(sizes)[real] * records
+                whole.highs[place] = answers.highs[span].reshape(sizes)[real] * records
+                whole.methods[place] = answers.methods[span].reshape(sizes)[real]
+            yield measure, whole
+
+
+def _real(attribute: Attribute) -> int:
+    """How many categories records can be in that are not records of nothing."""
+    return attribute.size - bool(attribute.none)

@@ -1,0 +1,74 @@
+"""Several questions that are asked together: one workload, and a table of answers for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from equipoise.errors import InvalidArgument
+from equipoise.frames import Frame
+from equipoise.queries.statements import Statement
+from equipoise.questions.canonical import sql_of
+from equipoise.questions.measures import Counted
+from equipoise.questions.question import Question
+from equipoise.results import Results
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Questions about one table, in order; nothing of them has been asked yet."""
+
+    items: tuple[Question, ...]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Question]:
+        return iter(self.items)
+
+    @cached_property
+    def statements(self) -> tuple[Statement, ...]:
+        """What has to be asked, once each, in the order in which the questions need it.
+
+        Empty where the schema and the number of records say it all.
+        """
+        return tuple(dict.fromkeys(each for question in self.items for each in question.statements))
+
+    @property
+    def understood(self) -> tuple[str, ...]:
+        """Each question as SQL that says exactly what will be counted."""
+        return tuple(map(sql_of, self.items))
+
+    def answers(self, results: Results | None, records: int, *, fractions: bool = False) -> tuple[Frame, ...]:
+        """Returns the answer to each question.
+
+        Args:
+            results: the answers to `statements`, in order; None where there are none.
+            records: the number of records in the table.
+            fractions: whether counts are shown as fractions of the records.
+
+        Raises:
+            InvalidArgument: the results are not those of these statements.
+        """
+        answers = _columns(results)
+        starts: dict[Statement, int] = {}
+        first = 0
+        for question in self.items:
+            for statement, size in question.sizes:
+                if statement not in starts:
+                    starts[statement] = first
+                    first += size
+        if first != len(answers.values):
+            problem = f"are {len(answers.values):,}, but the questions have {first:,}"
+            raise InvalidArgument("results", problem)
+        return tuple(each.answer(answers, starts, records, fractions=fractions) for each in self.items)
+
+
+def _columns(results: Results | None) -> Counted:
+    if results is None:
+        none = np.zeros(0)
+        return Counted(none, none, none, np.zeros(0, dtype=np.uint8))
+    return Counted(results.values, results.lows, results.highs, results.methods)

@@ -1,0 +1,146 @@
+"""What `sqlglot` makes of a statement, read so that nothing of it is passed over.
+
+Whoever reads a node says which of its arguments it understands (`SqlTree.take`). Anything else that the parser has
+put there is refused, so that a clause which this version does not know is never dropped in silence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NoReturn
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import SqlglotError
+
+from equipoise.errors import InvalidArgument
+from equipoise.questions.sql_text import FIRST_NUMBER, TEXT_MARK, SqlStatement
+
+DIALECT = Dialect.get_or_raise("duckdb")
+INSTEAD: dict[str, str] = {
+    "joins": "a question is about one table; ask the custodian to register a view that joins them",
+    "laterals": "a question is about one table; ask the custodian to register a view",
+    "with_": "WITH cannot be answered; put the conditions into one SELECT",
+    "windows": "windows order single records, which are never shown; GROUP BY an attribute instead",
+    "qualify": "windows order single records, which are never shown; GROUP BY an attribute instead",
+    "distinct": "DISTINCT is not needed: GROUP BY gives each combination once",
+    "offset": "OFFSET cannot be answered; leave it out: all rows of an answer cost the same",
+    "sample": "a sample of the records cannot be asked; leave it out",
+    "into": "an answer cannot be written to a table; use --out",
+    "locks": "nothing can be locked",
+    "db": "the name of a dataset has one part",
+    "catalog": "the name of a dataset has one part",
+}
+_CLASSES: dict[str, str] = {
+    "Window": INSTEAD["windows"],
+    "Subquery": "a subquery cannot be answered; write its condition into WHERE",
+    "Select": "a subquery cannot be answered; write its condition into WHERE",
+    "Union": "UNION cannot be answered; part the questions by `;`",
+    "Distinct": "DISTINCT counts are CountDistinct statements, which sessions of low_sensitivity answer",
+    "Star": "single records are never shown; count them: SELECT COUNT(*)",
+    "Anonymous": "this function is not known here; docs/sql.md lists those that are",
+}
+
+
+@dataclass(frozen=True)
+class SqlTree:
+    """One statement's tree, with what is needed to refuse a part of it."""
+
+    statement: SqlStatement
+    root: exp.Expression
+
+    def take(self, node: exp.Expression, *understood: str) -> None:
+        """Raises `InvalidArgument` where the node has an argument that is not understood."""
+        for name, value in node.args.items():
+            if name not in understood and value not in (None, False) and value != []:
+                self.refuse(_first(value) or node, INSTEAD.get(name, f"{_called(name)} cannot be answered here"))
+
+    def literal(self, node: exp.Expression) -> str | None:
+        """Returns what a literal of this statement says; None where the node is none."""
+        place = self._place(node)
+        return None if place is None else self.statement.literals[place]
+
+    def number(self, node: exp.Expression) -> float | None:
+        """Returns a number, also with a sign before it; None where the node is none."""
+        if isinstance(node, exp.Paren):
+            self.take(node, "this")
+            return self.number(node.this)
+        if isinstance(node, exp.Neg):
+            self.take(node, "this")
+            inner = self.number(node.this)
+            return None if inner is None else -inner
+        place = self._place(node)
+        if place is None or not self.statement.numeric[place]:
+            return None
+        return float(self.statement.literals[place])
+
+    def refuse(self, node: Any, problem: str) -> NoReturn:
+        """Raises `InvalidArgument` that names where the node stands."""
+        self.statement.refuse(_offset(node), problem)
+
+    def unknown(self, node: Any, where: str) -> NoReturn:
+        """Raises `InvalidArgument` for a node of a class that cannot stand where it does."""
+        name = type(node).__name__
+        self.refuse(node, _CLASSES.get(name, f"{_called(name)} cannot be answered in {where}"))
+
+    def _place(self, node: exp.Expression) -> int | None:
+        """The number of a literal; None for what the statement does not hold, also if the parser has made it up."""
+        if not isinstance(node, exp.Literal):
+            return None
+        self.take(node, "this", "is_string")
+        shown, text = str(node.this), bool(node.args.get("is_string"))
+        digits = shown.removeprefix(TEXT_MARK) if text else shown
+        if not digits.isdecimal() or (text and digits == shown):
+            return None
+        place = int(digits) - (0 if text else FIRST_NUMBER)
+        known = 0 <= place < len(self.statement.literals)
+        return place if known and self.statement.numeric[place] is not text else None
+
+
+def tree_of(statement: SqlStatement) -> SqlTree:
+    """Parses a statement. Raises `InvalidArgument`."""
+    try:
+        roots = _parsed(statement.template)
+    except SqlglotError as error:
+        raise _unparsed(statement, error) from None
+    except RecursionError:
+        statement.refuse(0, "is nested too deeply; write it flat")
+    except Exception as error:  # a parser that fails at nonsense says so in ways of its own
+        statement.refuse(0, f"cannot be read as SQL ({type(error).__name__})")
+    if len(roots) != 1 or roots[0] is None:
+        statement.refuse(0, "cannot be read as one statement")
+    return SqlTree(statement, roots[0])
+
+
+@lru_cache(maxsize=4096)
+def _parsed(template: str) -> list[Any]:
+    return list(DIALECT.parse(template))
+
+
+def _unparsed(statement: SqlStatement, error: SqlglotError) -> InvalidArgument:
+    """What to say where the parser gives up: its own words speak of a text that nobody wrote."""
+    found: list[dict[str, Any]] = list(getattr(error, "errors", [])) or [{}]
+    offset = int(found[0].get("col") or 1) - 1
+    try:
+        statement.refuse(offset, "cannot be read as SQL from about here on")
+    except InvalidArgument as refusal:
+        return refusal
+
+
+def _called(name: str) -> str:
+    """The name of a class or argument of the tree, as people write SQL."""
+    return "".join(f" {each}" if each.isupper() else each for each in name).replace("_", " ").strip().upper()
+
+
+def _first(value: Any) -> exp.Expression | None:
+    each = value[0] if isinstance(value, list) else value
+    return each if isinstance(each, exp.Expression) else None
+
+
+def _offset(node: Any) -> int:
+    """Where the node stands in the template: where the first of its names and literals does."""
+    if not isinstance(node, exp.Expression):
+        return 0
+    starts = [int(each.meta["start"]) for each in node.walk() if "start" in each.meta]
+    return min(starts, default=0)
