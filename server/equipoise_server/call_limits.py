@@ -46,7 +46,7 @@ class CallLimits(BaseModel):
         description="The largest number of connections that one caller's open calls may use.",
     )
     streams_per_connection: int = Field(
-        default=40, ge=2, le=10_000, description="The largest number of calls on one connection at once."
+        default=100, ge=2, le=10_000, description="The largest number of calls on one connection at once."
     )
     connections: int = Field(
         default=1000,
