@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from contextlib import AsyncExitStack, ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -57,7 +58,7 @@ async def test_half_open_calls_end_and_no_other_caller_s_call_is_dropped_beside_
                 for _ in range(HALF_OPEN // CALLS_AT_ONCE)
             ]
             his = await stack.enter_async_context(server.channel(bob))
-            calls = [
+            calls: list[Any] = [
                 channel.stream_stream("/equipoise.v1.AnalystService/GetIdentity")(timeout=PATIENCE_SECONDS)
                 for channel in channels
                 for _ in range(CALLS_AT_ONCE)

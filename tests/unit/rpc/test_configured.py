@@ -62,7 +62,7 @@ async def test_calls_that_come_while_thousands_wait_are_all_answered() -> None:
     config = make_config(deployment="here", connections=4, streams_per_connection=2000)
     async with served(config) as port:
         with blocking(port) as hers, blocking(port) as his:
-            calls = [channel.unary_unary(METHOD) for channel in (hers, his)]
+            calls: list[Any] = [channel.unary_unary(METHOD) for channel in (hers, his)]
             # The server looks at none of them, as this thread is its own. They arrive all the same.
             waiting = [call.future(b"x", timeout=PATIENCE) for call in calls for _ in range(1900)]
             time.sleep(2)
