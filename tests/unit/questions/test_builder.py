@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from equipoise import Attribute, Client, Questions, Schema, attribute, count, dummy_table, share
@@ -98,3 +101,15 @@ def test_aggregates_are_numbers_of_counts() -> None:
     assert share(LATE, attribute("month") == "1") == count((attribute("month") == "1") & LATE) / count(
         attribute("month") == "1"
     )
+
+
+def test_the_page_s_python_runs_in_a_trial() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "sql.md").read_text(encoding="utf-8")
+    delays = Attribute("dep_delay", bin_labels(EDGES), EDGES, clamp=True)
+    schema = Schema((SCHEMA.attribute("origin"), Attribute("month", tuple(map(str, range(1, 13)))), delays))
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        names = {"client": Client.local(dummy_table(schema), schema), "round_id": "r"}
+        exec(compile(block, "a page", "exec"), names)
+        assert len(names["client"].frames("r", names["questions"])) in (1, 2)  # type: ignore[attr-defined]
