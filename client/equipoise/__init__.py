@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from equipoise.clients.operator import Operator
     from equipoise.clients.session_stream import StatementAnswer
     from equipoise.errors import EquipoiseError
+    from equipoise.local.dummy import dummy_table
     from equipoise.model.accounts import Budget
     from equipoise.model.results import AnswerMethod
     from equipoise.model.rounds import RoundState, SessionTerms, Share, Terms
@@ -40,6 +41,7 @@ else:
         "equipoise.clients.operator": ("Operator",),
         "equipoise.clients.session_stream": ("StatementAnswer",),
         "equipoise.errors": ("EquipoiseError",),
+        "equipoise.local.dummy": ("dummy_table",),
         "equipoise.model.accounts": ("Budget",),
         "equipoise.model.results": ("AnswerMethod",),
         "equipoise.model.rounds": ("RoundState", "SessionTerms", "Share", "Terms"),
@@ -105,6 +107,7 @@ __all__ = [
     "Variance",
     "attribute",
     "compile_workload",
+    "dummy_table",
     "median",
     "statements_from_json",
     "statements_to_json",
