@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     )
     from equipoise.queries.statements_file import statements_from_json, statements_to_json
     from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+    from equipoise.questions.builder import count, share
+    from equipoise.questions.questions import Questions
     from equipoise.results import Answer, Results
 else:
     # Each name is imported when it is first used, so that a program which uses few of them starts at once.
@@ -59,6 +61,8 @@ else:
         ),
         "equipoise.queries.statements_file": ("statements_from_json", "statements_to_json"),
         "equipoise.queries.workload_compiler": ("CompiledWorkload", "compile_workload"),
+        "equipoise.questions.builder": ("count", "share"),
+        "equipoise.questions.questions": ("Questions",),
         "equipoise.results": ("Answer", "Results"),
     }
     _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -95,6 +99,7 @@ __all__ = [
     "Operator",
     "Predicate",
     "Quantile",
+    "Questions",
     "Results",
     "RoundState",
     "Schema",
@@ -107,8 +112,10 @@ __all__ = [
     "Variance",
     "attribute",
     "compile_workload",
+    "count",
     "dummy_table",
     "median",
+    "share",
     "statements_from_json",
     "statements_to_json",
 ]

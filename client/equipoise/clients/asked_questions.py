@@ -13,6 +13,7 @@ from equipoise.model.results import Answers
 from equipoise.model.rounds import Round
 from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore
 from equipoise.queries.statements import Statement
+from equipoise.questions.builder import Table
 from equipoise.questions.questions import Questions
 from equipoise.questions.sql_extra import questions_of
 from equipoise.results import Results
@@ -47,6 +48,15 @@ class AskingClient(ResultsClient):
         """
         shown = self.round(round_id)
         return questions_of(text, self.schema_of(shown), shown.terms.dataset)
+
+    def table(self, round_id: str) -> Table:
+        """Returns the table of a round or session, to put questions together in Python. Only the schema is read.
+
+        Args:
+            round_id: the round or session.
+        """
+        shown = self.round(round_id)
+        return Table(self.schema_of(shown), shown.terms.dataset)
 
     def frames(self, round_id: str, questions: Questions, *, fractions: bool = False) -> tuple[Frame, ...]:
         """Returns a table for each question: of a released round, or by asking them in a session, after all others.

@@ -15,6 +15,7 @@ from equipoise.queries.schema import Schema
 from equipoise.queries.schema_file import read_schema_file
 from equipoise.queries.statements import Statement
 from equipoise.queries.workload_compiler import compile_workload
+from equipoise.questions.builder import Table
 from equipoise.questions.questions import Questions
 from equipoise.questions.sql_extra import questions_of
 from equipoise.results import Labels, Results
@@ -52,6 +53,10 @@ class LocalClient:
     def sql(self, round_id: str, text: str) -> Questions:  # noqa: ARG002 - as `Client.sql`
         """Translates SQL; FROM may name any table. Raises as `Client.sql`."""
         return questions_of(text, self._schema)
+
+    def table(self, round_id: str) -> Table:  # noqa: ARG002 - as `Client.table`
+        """Returns the table, to put questions together in Python."""
+        return Table(self._schema, "table")
 
     def dry_run(self, round_id: str, statements: Sequence[Statement]) -> DryRun:  # noqa: ARG002 - as `Client.dry_run`
         """Returns what a workload comes to. Raises `InvalidArgument` naming what is malformed."""

@@ -23,6 +23,11 @@ class Questions:
 
     items: tuple[Question, ...]
 
+    @classmethod
+    def of(cls, *items: Question) -> Questions:
+        """Returns some questions about one table, to be asked together."""
+        return cls(items)
+
     def __len__(self) -> int:
         return len(self.items)
 
