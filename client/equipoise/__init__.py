@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Quantile,
         Statement,
         Statistic,
+        Sum,
         Variance,
         median,
     )
@@ -52,6 +53,7 @@ else:
             "Quantile",
             "Statement",
             "Statistic",
+            "Sum",
             "Variance",
             "median",
         ),
@@ -101,6 +103,7 @@ __all__ = [
     "Statement",
     "StatementAnswer",
     "Statistic",
+    "Sum",
     "Terms",
     "Variance",
     "attribute",
