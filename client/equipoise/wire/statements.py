@@ -66,7 +66,8 @@ def write_statement(statement: Statement, target: types_pb2.Statement, path: str
 
 def _write_sum(statement: Sum, target: types_pb2.Sum, path: str) -> None:
     target.attribute = checked_text(statement.attribute, path, ".attribute")
-    target.by.extend(checked_texts(statement.by, path, ".by"))
+    if statement.by:
+        target.by.extend(checked_texts(statement.by, path, ".by"))
     if statement.where is not None:
         _write_predicate(statement.where, target.where, f"{path}.where", 1)
     if statement.low is not None:
