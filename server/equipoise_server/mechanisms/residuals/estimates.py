@@ -96,12 +96,13 @@ def _add_counts(workload: CompiledWorkload, measured: Measured, estimates: Estim
             units, unit, slack = _in_units(table)
         else:
             units, unit, slack = _in_units(table, WEIGHTED_BITS - 1)
-            unit, slack = unit / WHOLE, slack + units.size * unit + 1
+            unit, slack = unit / WHOLE, slack + units.size * unit
         counted = np.zeros(workload.query_count, dtype=np.int64)
         tables.add_counts(units, workload.vectors, counted)
         queries = tables.first_queries[:, None] + np.arange(tables.cells)
         np.add.at(estimates.slack, queries, np.abs(tables.coefficients)[:, None] * slack)
         estimates.counts[:] += counted * unit
+    estimates.slack[workload.weighted] += 1
 
 
 def _in_units(table: ExactTable, bits: int = EXACT_BITS) -> tuple[NDArray[np.int64], float, float]:
