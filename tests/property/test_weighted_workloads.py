@@ -96,7 +96,9 @@ def test_no_replaced_record_moves_a_statement_by_more_than_its_sensitivity(
         assert moved.sum() <= l1
         assert (moved * moved).sum() <= l2**2
         assert moved.max(initial=0) <= linf
-        each = [moved[a:b].sum() for a, b in np.lib.stride_tricks.sliding_window_view(compiled.statement_offsets, 2)]
+        each = [
+            moved[a:b].sum() for a, b in np.lib.stride_tricks.sliding_window_view(compiled.statement_offsets, 2)
+        ]
         assert (np.array(each) <= compiled.statement_sensitivities).all()
 
 
