@@ -3,8 +3,9 @@
 The intervals of a standing measurement, of a fit to residuals and of pooled tables hold for sums, too: in so many
 rounds a test raises a false alarm with probability `ALARM` at most, by the exact binomial law.
 
-The enumerated universe has two categories of a group and three values, whose weights are 0, a half and 1. One analyst asks for
-the sum in each group, another for the sum of all. Every table of two records is compared with every neighbour.
+The enumerated universe has two categories of a group and three values, whose weights are 0, a half and 1. One
+analyst asks for the sum in each group, another for the sum of all. Every table of two records is compared with
+every neighbour.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from harness.exact_game import Law
 from harness.answers import misses_shortened
+from harness.exact_game import Law
 from harness.wide_tables import SCHEMA as WIDE
 from harness.wide_tables import SIZES, small_supports, wide_table
 from numpy.typing import NDArray

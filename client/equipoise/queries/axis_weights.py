@@ -68,7 +68,7 @@ def _whole_and_rest(
     if int(np.abs(histogram).sum()) <= 1 << EXACT_BITS:
         sums = sum_up(histogram)
         return np.where(weighted, sums >> WEIGHT_BITS, sums), np.where(weighted, sums & WHOLE - 1, 0)
-    # Too many for exact sums by weights: the last bits of every number apart, so few that these sum to 2^37 at most.
+    # Too many for exact sums by weights: the last bits of all numbers apart, so few that these sum to 2^37 at most.
     bits = EXACT_BITS - len(histogram).bit_length()
     high, high_rest = _whole_and_rest(sum_up, histogram >> bits, weighted)
     low, low_rest = _whole_and_rest(sum_up, histogram & (1 << bits) - 1, weighted)

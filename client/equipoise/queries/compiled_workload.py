@@ -9,8 +9,8 @@ marginal is summed and spread along its axes, and one of some records only is a 
 
 Formal guarantees: with q(x) in {0, 1} the value of query q at universe cell x,
 `counts(h)[q] = sum_x h[x] q(x)`, `record_counts(cells)[q] = sum_b q(cells[b])`, and
-`transpose(c)[x] = sum_q c[q] q(x)`, without rounding. Weighted queries have q(x) in [0, 1]: their counts are rounded
-down to whole records, once (`axis_weights`), and they have no exact transpose.
+`transpose(c)[x] = sum_q c[q] q(x)`, without rounding. Weighted queries have q(x) in [0, 1], counts that are rounded
+down to whole records (`axis_weights`), and no exact transpose.
 """
 
 from __future__ import annotations
@@ -94,10 +94,9 @@ class CompiledWorkload:
         return weighted_queries(self.restricted, self.query_count)
 
     @property
-    def weighted_statements(self) -> list[int]:
-        """Which statements have weighted queries, ascending."""
-        queries = np.flatnonzero(self.weighted)
-        return np.unique(np.searchsorted(self.statement_offsets, queries, side="right") - 1).tolist()
+    def weighted_statements(self) -> set[int]:
+        """Which statements have weighted queries."""
+        return set((np.searchsorted(self.statement_offsets, np.flatnonzero(self.weighted), "right") - 1).tolist())
 
     @cached_property
     def marginal_queries(self) -> Marginals:

@@ -82,8 +82,11 @@ def numeric_values(
     least, most = _end(low, ends, 0, f"{path}.low"), _end(high, ends, -1, f"{path}.high")
     if not least < most:
         raise InvalidArgument(f"{path}.high", "must be above low: between them there is no other value")
-    clamped = (own and tuple(min(max(end, least), most) for end in own) for own in ranges)
-    return NumericValues(least, most, tuple(own and (own[0], own[1]) for own in clamped))
+
+    def clamped(own: Range | None) -> Range | None:
+        return own and (min(max(own[0], least), most), min(max(own[1], least), most))
+
+    return NumericValues(least, most, tuple(map(clamped, ranges)))
 
 
 def _binned(attribute: Attribute) -> list[Range | None]:

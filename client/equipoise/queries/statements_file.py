@@ -16,8 +16,8 @@
       {"capped_sum": {"attribute": "dep_delay", "cap": 60}}
     ]}
 
-A statement is a marginal, a sum, a condition or, in sessions of `low_sensitivity`, one of the last four. Intervals are
-half-open, [low, high); null is infinite on that side, and dates are written in ISO 8601. Whether attributes and
+A statement is a marginal, a sum, a condition or, in sessions of `low_sensitivity`, one of the last four. Intervals
+are half-open, [low, high); null is infinite on that side, and dates are written in ISO 8601. Whether attributes and
 categories exist is not looked at here: that needs a schema, and the server says it.
 """
 

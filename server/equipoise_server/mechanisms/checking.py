@@ -117,7 +117,7 @@ def check_no_sums(name: str, workload: CompiledWorkload, path: str = "statements
     """
     if workload.weighted.any():
         problem = f"is a sum, which {name} does not answer: it is proven for counts alone; {SUMS_INSTEAD}"
-        raise InvalidArgument(path.format(workload.weighted_statements[0]), problem)
+        raise InvalidArgument(path.format(min(workload.weighted_statements)), problem)
 
 
 def check_table(setting: PublicParameters, data: Counts) -> None:

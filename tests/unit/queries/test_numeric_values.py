@@ -26,7 +26,7 @@ NAME = Attribute("name", ("1", "two"))
 
 def test_a_bin_stands_for_its_middle_and_errs_by_half_of_it() -> None:
     values = numeric_values(DELAY, high=180)
-    assert (values.low, values.high, values.span) == (-60, 180, 240)
+    assert [values.low, values.high, values.span] == [Fraction(-60), Fraction(180), Fraction(240)]
     assert values.weights(1).units == (WHOLE // 8, WHOLE * 9 // 32, round(WHOLE * 157.5 / 240), WHOLE, 0)
     assert float(values.error) == pytest.approx(82.5, abs=240 / WHOLE)
     assert values.valued == (0, 1, 2, 3)

@@ -31,8 +31,9 @@ class LinearKind(Generic[S]):
 
     `forms`: its classes. `l1_sensitivity`: by how much the counts of all queries of one statement move together, at
     most, when one record is replaced; a number of the kind alone, so that it tells nothing of a statement's
-    content but whether it is a single query (`moves`). `add`: adds a statement's queries to a workload, with the place that errors name. `cells`: the
-    attributes whose combinations are its queries, the last one varying fastest; none for a single query.
+    content but whether it is a single query (`moves`). `add`: adds a statement's queries to a workload, with the
+    place that errors name. `cells`: the attributes whose combinations are its queries, the last one varying
+    fastest; none for a single query.
     """
 
     forms: Mapping[type[Any], JsonForm]

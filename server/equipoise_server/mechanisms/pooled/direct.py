@@ -56,9 +56,9 @@ def direct_answers(
     # A query that selects j of the N cells of its table selects j |X| / N records of the universe. Where it weighs
     # them by w in [0, 1], sum w^2 - (sum w)^2 / N is at most that of j = sum w, which is rounded down here.
     selected = workload.counts(np.ones(math.prod(sizes), dtype=np.int64))
-    own = cells[set_of_query]
-    picked = selected * own // math.prod(sizes)
-    spread = np.where(workload.weighted, np.minimum(picked + 1, own / 4), picked * (1 - picked / own))
+    of_table = cells[set_of_query]
+    picked = selected * of_table // math.prod(sizes)
+    spread = np.where(workload.weighted, np.minimum(picked + 1, of_table / 4), picked * (1 - picked / of_table))
 
     starts = [marginal.first_query for marginal in workload.marginals]
     statements = np.searchsorted(workload.statement_offsets, starts)

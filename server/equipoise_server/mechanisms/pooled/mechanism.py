@@ -89,7 +89,7 @@ def check_workload(plan: MechanismPlan, workload: CompiledWorkload) -> None:
     """
     parameters = PooledParameters.from_json(plan.parameters)
     if isinstance(parameters.repair, AnalystRepairParameters) and workload.weighted.any():
-        for statement in sorted(set(outside_of(parameters, workload)) & set(workload.weighted_statements)):
+        for statement in sorted(set(outside_of(parameters, workload)) & workload.weighted_statements):
             problem = "is a sum about attributes that no table of the round holds together; ask about fewer"
             raise InvalidArgument(f"statements[{statement}]", problem)
 

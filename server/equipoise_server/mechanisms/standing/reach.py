@@ -100,7 +100,7 @@ def code_lengths(workload: CompiledWorkload, family: ResidualFamily) -> NDArray[
     for marginal in workload.marginals:
         cells = _cells(family, marginal.axes)
         lengths[marginal.first_query : marginal.first_query + cells] = 2 + _set_bits(family) + cells.bit_length()
-    return lengths
+    return np.asarray(lengths)
 
 
 def _restricted_bits(

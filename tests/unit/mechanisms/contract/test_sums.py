@@ -1,4 +1,4 @@
-"""Sums: answered within their intervals by every mechanism that is proven for them, refused by name by all others."""
+"""Sums: within their intervals by every mechanism that is proven for them, refused by name by all others."""
 
 from __future__ import annotations
 
