@@ -192,7 +192,15 @@ class RestrictedTables:
 
 
 def weighted_queries(every: Sequence[RestrictedTables], queries: int) -> NDArray[np.bool_]:
-    """Returns which of so many queries count records by weights: bool[queries]."""
+    """Returns which queries count records by weights.
+
+    Args:
+        every: all restricted tables of a workload.
+        queries: how many queries the workload has.
+
+    Returns:
+        bool[queries].
+    """
     result = np.zeros(queries, dtype=np.bool_)
     for tables in every:
         if tables.weights is not None:
