@@ -29,6 +29,7 @@ class Sum:
     An answer is a fraction of the records, as all answers: the places of the values within the range, from 0 at
     `low` to 1 at `high`, are added up, rounded down to whole records, and divided by all records. So the sum of the
     values is `low` times the number of records with a value, plus `high - low` times the answer times all records.
+    `equipoise.derived` computes it, and means.
 
     >>> Sum("delay", by=("origin",), low=-15, high=180)
     Sum(attribute='delay', by=('origin',), where=None, low=-15, high=180)
