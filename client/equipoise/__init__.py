@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from equipoise.clients.operator import Operator
     from equipoise.clients.session_stream import StatementAnswer
     from equipoise.errors import EquipoiseError
+    from equipoise.local.dummy import dummy_table
     from equipoise.model.accounts import Budget
     from equipoise.model.results import AnswerMethod
     from equipoise.model.rounds import RoundState, SessionTerms, Share, Terms
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     )
     from equipoise.queries.statements_file import statements_from_json, statements_to_json
     from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+    from equipoise.questions.builder import count, share
+    from equipoise.questions.questions import Questions
     from equipoise.results import Answer, Results
 else:
     # Each name is imported when it is first used, so that a program which uses few of them starts at once.
@@ -41,6 +44,7 @@ else:
         "equipoise.clients.operator": ("Operator",),
         "equipoise.clients.session_stream": ("StatementAnswer",),
         "equipoise.errors": ("EquipoiseError",),
+        "equipoise.local.dummy": ("dummy_table",),
         "equipoise.model.accounts": ("Budget",),
         "equipoise.model.results": ("AnswerMethod",),
         "equipoise.model.rounds": ("RoundState", "SessionTerms", "Share", "Terms"),
@@ -59,6 +63,8 @@ else:
         ),
         "equipoise.queries.statements_file": ("statements_from_json", "statements_to_json"),
         "equipoise.queries.workload_compiler": ("CompiledWorkload", "compile_workload"),
+        "equipoise.questions.builder": ("count", "share"),
+        "equipoise.questions.questions": ("Questions",),
         "equipoise.results": ("Answer", "Results"),
     }
     _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -95,6 +101,7 @@ __all__ = [
     "Operator",
     "Predicate",
     "Quantile",
+    "Questions",
     "Results",
     "RoundState",
     "Schema",
@@ -108,7 +115,10 @@ __all__ = [
     "Variance",
     "attribute",
     "compile_workload",
+    "count",
+    "dummy_table",
     "median",
+    "share",
     "statements_from_json",
     "statements_to_json",
 ]

@@ -1,8 +1,8 @@
 """Derived statistics of noisy rounds: all truths lie in their intervals at once, in all but `beta` of the rounds.
 
 A round fails where any mean, sum, share, median or variance of any group lies outside its interval. Rounds fail
-with probability `BETA` at most, so the test raises a false alarm with probability `ALARM` at most, by the exact binomial
-law. The records' own values are drawn within their bins, so that the error of binning counts, too.
+with probability `BETA` at most, so the test raises a false alarm with probability `ALARM` at most, by the exact
+binomial law. The records' own values are drawn within their bins, so that the error of binning counts, too.
 """
 
 from __future__ import annotations

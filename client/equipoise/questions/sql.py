@@ -20,10 +20,10 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements.marginal import MAX_CELLS
 from equipoise.questions.conditions import RecordSet
-from equipoise.questions.expressions import Count, Expression, GroupValue, measures_of
+from equipoise.questions.expressions import Count, Expression, GroupValue
 from equipoise.questions.filters import Filter
 from equipoise.questions.measures import Key
-from equipoise.questions.question import Order, Output, Question, columns_of
+from equipoise.questions.question import Order, Output, Question, check_columns
 from equipoise.questions.sql_cases import buckets_of
 from equipoise.questions.sql_clauses import limit_of, place_in_select, table_of
 from equipoise.questions.sql_conditions import ConditionReader
@@ -95,9 +95,10 @@ class _Select:
             limit_of(tree, select),
             tree.statement.explain,
         )
-        names_of_columns = columns_of(question)
-        if len(set(map(str.lower, names_of_columns))) < len(names_of_columns):
-            tree.refuse(select.expressions[-1], "two columns have the same name; name one by AS")
+        try:
+            check_columns(question)
+        except InvalidArgument as error:
+            tree.refuse(select.expressions[-1], error.problem)
         return question
 
     def _alias(self, node: exp.Expression) -> tuple[exp.Expression, str]:
@@ -178,8 +179,6 @@ class _Select:
     def _check_names(self, outputs: tuple[Output, ...], selected: list[tuple[exp.Expression, str]]) -> None:
         """Names that AS gives must not be those of attributes, as HAVING and ORDER BY could mean either."""
         attributes = set(map(str.lower, self.schema.names))
-        if not any(True for output in outputs for _ in measures_of(output.expression)):
-            self.tree.refuse(self.tree.root, "nothing is counted; add COUNT(*)")
         for output, (node, alias) in zip(outputs, selected, strict=True):
             own = isinstance(node, exp.Column) and alias.lower() == node.name.lower()
             if alias.lower() in attributes and not own:

@@ -9,6 +9,7 @@ calibrated to the same cost.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Protocol
@@ -31,7 +32,7 @@ MAX_MOVED = MAX_STATEMENT_SENSITIVITY
 VARIANCE_BITS = 20  # variances are rounded up to units of 2^-20
 
 
-class NoiseDistribution(Protocol):
+class NoiseDistribution(Hashable, Protocol):
     """A distribution of integer noise."""
 
     @property

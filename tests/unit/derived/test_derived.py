@@ -108,7 +108,7 @@ def test_a_mean_s_interval_covers_bins_whose_records_are_all_at_one_end() -> Non
 
 
 def test_a_mean_covers_the_part_of_a_record_that_rounding_took() -> None:
-    """Two records of the middle grade, of weight a half, and one of the highest: 1.5 + 1, told as 2."""
+    """Three records of the middle grade, of weight a half, and one of the highest: 1.5 + 1, told as 2."""
     found = mean(Bounded.exact(2), Bounded.exact(4), EXACT)
     assert holds(found, np.mean([2.0, 2.0, 2.0, 3.0]))
 
