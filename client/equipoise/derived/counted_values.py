@@ -56,9 +56,9 @@ def correlation(counts: Bounded, one: NumericValues, other: NumericValues) -> Bo
     rows, columns = np.array(one.valued)[:, None], np.array(other.valued)
     flat = _each(counts, lambda own: own[..., rows, columns].reshape(*own.shape[:-2], -1))
     distances = []
-    for values, turn in ((one, lambda ends: ends[:, None]), (other, lambda ends: ends[None, :])):
+    for values, along in ((one, (-1, 1)), (other, (1, -1))):
         shape = (len(rows), len(columns))
-        lows, highs = (np.broadcast_to(turn(ends), shape).reshape(-1) for ends in _ends(values))
+        lows, highs = (np.broadcast_to(ends.reshape(along), shape).reshape(-1) for ends in _ends(values))
         distances.append(_about_mean(flat, lows, highs))
     first, second = distances
     products = _product(first, second)

@@ -110,7 +110,7 @@ def test_a_mean_s_interval_covers_bins_whose_records_are_all_at_one_end() -> Non
 def test_a_mean_covers_the_part_of_a_record_that_rounding_took() -> None:
     """Three records of the middle grade, of weight a half, and one of the highest: 1.5 + 1, told as 2."""
     found = mean(Bounded.exact(2), Bounded.exact(4), EXACT)
-    assert holds(found, np.mean([2.0, 2.0, 2.0, 3.0]))
+    assert holds(found, (2 + 2 + 2 + 3) / 4)
 
 
 @pytest.mark.parametrize("level", [0.0, 0.25, 0.5, 0.9, 1.0])
@@ -136,7 +136,8 @@ def test_the_bounds_of_a_mean_are_reached_by_some_counts() -> None:
     counts = Bounded(np.array([2.0, 2, 2]), np.array([1.0, 0, 2]), np.array([3.0, 4, 5]))
     found = mean_of_counts(counts, EXACT)  # of the values 3, 1, 2
     corners = [(3 * a + b + 2 * c) / (a + b + c) for a in (1, 2, 3) for b in range(5) for c in (2, 3, 4, 5)]
-    assert (found.lows, found.highs) == (pytest.approx(min(corners)), pytest.approx(max(corners)))
+    assert float(found.lows) == pytest.approx(min(corners))
+    assert float(found.highs) == pytest.approx(max(corners))
 
 
 def test_of_no_records_there_is_no_mean_and_where_none_may_be_it_may_be_anything() -> None:
@@ -164,7 +165,7 @@ def test_without_intervals_there_are_none_but_what_is_always_true() -> None:
 def test_differences_ratios_and_shares_hold(seed: int) -> None:
     random = np.random.default_rng(seed)
     whole = float(random.integers(1, 40))
-    part = float(random.integers(0, whole + 1))
+    part = float(random.integers(0, int(whole) + 1))
     table = Table(seed, 5.0)
     one, other = table.around(np.array(part)), table.around(np.array(whole))
     assert holds(difference(one, other), part - whole)
