@@ -111,9 +111,9 @@ def computed(expression: Expression, counted: Mapping[Measure, Counted]) -> Coun
     match expression:
         case Count(measure):
             return counted[measure]
-        case Total(added, records, values, is_mean):
+        case Total(added, records, of, is_mean):
             weighed, own = counted[added], counted[records]
-            found = (mean if is_mean else total)(_bounded(weighed), _bounded(own), values)
+            found = (mean if is_mean else total)(_bounded(weighed), _bounded(own), of)
             return Counted(found.values, found.lows, found.highs, _joined(weighed.methods, own.methods))
         case Spread():
             return _spread(expression, counted[expression.counted])

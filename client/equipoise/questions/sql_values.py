@@ -100,7 +100,8 @@ class ValueReader:
 
     def _clamped(self, node: exp.Expression) -> tuple[Attribute, Clamped]:
         """The attribute that an expression stands for, and the bounds that LEAST and GREATEST give it."""
-        low = high = None
+        low: float | None = None
+        high: float | None = None
         while isinstance(node, exp.Least | exp.Greatest):
             # `ignore_nulls`: as DuckDB has it; `_values` refuses missing values where it matters.
             self.tree.take(node, "this", "expressions", "ignore_nulls")
