@@ -133,8 +133,8 @@ def line(
     what: str,
     found: list[Bounded],
     truth: NDArray[np.float64],
-    chosen: NDArray[np.float64],
-    known: NDArray[np.float64],
+    chosen: NDArray[np.bool_],
+    known: NDArray[np.bool_],
 ) -> str:
     """How many truths are within their intervals, and what the groups that are chosen err by."""
     within = np.mean([(each.lows[known] <= truth[known]) & (truth[known] <= each.highs[known]) for each in found])
