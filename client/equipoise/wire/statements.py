@@ -26,12 +26,20 @@ from equipoise.queries.statements import (
 from equipoise.v1 import types_pb2
 from equipoise.wire.fields import checked_number, checked_text, checked_texts, refuse_unknown_fields
 
+NO_PRICE = "must not be set: a grant alone is paid from"
 MAX_STATEMENT_BYTES = 1 << 20  # far beyond any that compiles, but for one that lists very many categories
 
 
-def statement_to_bytes(statement: Statement) -> bytes:
-    """Returns the bytes of one Statement message, the same for equal statements. Raises `InvalidArgument`."""
-    message = types_pb2.Statement()
+def statement_to_bytes(statement: Statement, rho: int = 0) -> bytes:
+    """Returns the bytes of one Statement message, the same for equal statements. Raises `InvalidArgument`.
+
+    Args:
+        statement: what is asked.
+        rho: what it may cost of a grant, in units of 10^-12 of rho; 0 where it is asked of none.
+    """
+    if not 0 <= rho < 1 << 63:
+        raise InvalidArgument("statement.rho", "must be at least 0, and not above what any grant allows")
+    message = types_pb2.Statement(rho=rho)
     write_statement(statement, message, "statement")
     return message.SerializeToString(deterministic=True)
 
@@ -43,9 +51,27 @@ def statement_from_bytes(data: bytes, path: str = "statement") -> Statement:
         data: a serialized Statement of at most 1 MiB.
         path: the statement's place, which messages name.
     """
+    _check_size(data, path)
+    return read_statement(data, path)
+
+
+def priced_from_bytes(data: bytes, path: str = "statement") -> tuple[Statement, int]:
+    """Reads one Statement message of a session, with what it may cost. Raises as `statement_from_bytes`.
+
+    Args:
+        data: a serialized Statement of at most 1 MiB.
+        path: the statement's place, which messages name.
+
+    Returns:
+        The statement, and what it may cost of a grant, in units of 10^-12 of rho; 0 where it says nothing.
+    """
+    _check_size(data, path)
+    return _read(data, path)
+
+
+def _check_size(data: bytes, path: str) -> None:
     if len(data) > MAX_STATEMENT_BYTES:
         raise InvalidArgument(path, f"is larger than {MAX_STATEMENT_BYTES:,} bytes; split it")
-    return read_statement(data, path)
 
 
 def write_statement(statement: Statement, target: types_pb2.Statement, path: str) -> None:
@@ -92,13 +118,20 @@ def read_statement(data: bytes, path: str) -> Statement:
         data: a serialized Statement.
         path: the statement's place, which messages name.
     """
+    statement, rho = _read(data, path)
+    if rho:
+        raise InvalidArgument(f"{path}.rho", NO_PRICE)
+    return statement
+
+
+def _read(data: bytes, path: str) -> tuple[Statement, int]:
     message = types_pb2.Statement()
     try:
         message.ParseFromString(data)
     except DecodeError:
         raise InvalidArgument(path, "is not a serialized Statement, or is nested too deeply") from None
     try:
-        return _statement_of(message)
+        return _statement_of(message), message.rho
     except InvalidArgument as error:
         raise InvalidArgument(f"{path}{error.field}", error.problem) from None
 
