@@ -8,9 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, PrivacyEvent, charge_at, charge_of, events_from_json
+from equipoise.accounting import (
+    DELTA_UNIT,
+    RHO_UNIT,
+    Cost,
+    PrivacyEvent,
+    ZcdpEvent,
+    charge_at,
+    charge_of,
+    events_from_json,
+)
 from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import Budget, Counted, JournalEntry
+from equipoise.model.rounds import GRANT
 from equipoise.verification.conversion import epsilon_of, fits, limits_of
 from equipoise.verification.pairs import pairs_hold
 
@@ -124,6 +134,8 @@ class Accounts:
                 if entry.cost != Cost() or self.by_name[name].charges[entry.round_id].state != "reserved":
                     raise ValueError
                 self.ran.setdefault(entry.round_id, entry.sequence)
+            case "reduce":
+                self._reduce(entry)
             case "spend":
                 self._settle(entry, "spent")
             case "release":
@@ -159,6 +171,21 @@ class Accounts:
         parts = events_from_json(entry.events)
         account.charges[entry.round_id] = Charge("reserved", entry.cost, parts, mechanism)
         account.committed += entry.cost
+
+    def _reduce(self, entry: JournalEntry) -> None:
+        """What a grant did not spend is given back: its filter adds up what it spent (`privacy_filter`)."""
+        account = self.by_name[entry.account]
+        charge = account.charges[entry.round_id]
+        (planned,), spent = charge.parts, events_from_json(entry.events)
+        smaller = [
+            isinstance(planned, ZcdpEvent) and each == replace(planned, rho=each.rho) and each.rho < planned.rho
+            for each in spent
+            if isinstance(each, ZcdpEvent)
+        ]
+        if charge.state != "reserved" or charge.mechanism != GRANT or smaller != [True] * len(spent):
+            raise ValueError
+        account.committed = _less(account.committed, charge.cost) + entry.cost
+        charge.cost, charge.parts = entry.cost, spent
 
     def _settle(self, entry: JournalEntry, state: str) -> None:
         account = self.by_name[entry.account]

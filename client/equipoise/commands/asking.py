@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from equipoise.clients.analyst import Client
-from equipoise.clients.session_stream import StatementAnswer
+from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.commands.columns import OWN_SESSIONS
 from equipoise.commands.files import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId

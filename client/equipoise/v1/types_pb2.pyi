@@ -1563,7 +1563,7 @@ class JournalEntry(_message.Message):
     sequence: _builtins.int
     """Counts from 1, without gaps."""
     action: _builtins.str
-    """"open-account", "set-cap", "reserve", "run", "spend", "release" or "write-off"."""
+    """"open-account", "set-cap", "reserve", "run", "reduce", "spend", "release" or "write-off"."""
     account: _builtins.str
     """The account, such as "data/ACCOUNT" or "analyst/ACCOUNT/query/NAME"."""
     round_id: _builtins.str

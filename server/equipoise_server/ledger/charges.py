@@ -1,5 +1,7 @@
 """The charges of rounds on accounts: reserved before data are read, then spent, or released if no data were read.
 
+The charge of a grant is reduced to what it has spent before it is spent (`reduce`).
+
 Both reserved and spent charges are committed: they count against the cap. In doubt means spent. Every function
 works in the transaction of the connection it is given and commits nothing.
 """
@@ -8,8 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from datetime import datetime
+from operator import gt
 from typing import Any
 
 from sqlalchemy import Connection, Row, select
@@ -133,6 +136,36 @@ def release(connection: Connection, round_id: str, time: datetime) -> None:
         total = combined(live_costs(connection, standing), standing.composition, standing.cap)
         change(connection, standing.name, columns("committed", total))
         _record(connection, time, "release", round_id, charge)
+
+
+def reduce(connection: Connection, round_id: str, smaller: Charge, time: datetime) -> None:
+    """Reduce what a round has reserved on one account to what it has spent of it, once it can spend no more.
+
+    Only a privacy filter allows this (`accounting.privacy_filter`): what is left of a reservation was never spent,
+    though data were read. After a crash before the commit the whole reservation still counts.
+
+    Args:
+        connection: The transaction in which the round is released.
+        round_id: The round.
+        smaller: What it has spent on that account.
+        time: The time of the journal's entry.
+
+    Raises:
+        DataLoss: Nothing is reserved there, or less than was spent.
+    """
+    standing = account(connection, smaller.account)
+    charge = replace(smaller, cost=smaller.counted(standing.cap.order))
+    reserved = [each.cost for each in _reserved(connection, round_id) if each.account == charge.account]
+    if len(reserved) != 1 or any(map(gt, astuple(charge.cost), astuple(reserved[0]))):
+        raise DataLoss(f"the round {round_id} has spent more on {charge.account} than was reserved for it")
+    connection.execute(
+        charges_table.update()
+        .where(charges_table.c.round_id == round_id, charges_table.c.account == charge.account)
+        .values(**asdict(charge.cost), events=charge.events)
+    )
+    total = combined(live_costs(connection, standing), standing.composition, standing.cap)
+    change(connection, standing.name, columns("committed", total))
+    _record(connection, time, "reduce", round_id, charge)
 
 
 def live_costs(connection: Connection, standing: Account, *, spent_only: bool = False) -> list[Cost]:

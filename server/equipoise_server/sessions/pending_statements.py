@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from equipoise.accounting import Offer
 from equipoise.errors import AlreadyExists, BudgetExhausted, EquipoiseError, OutOfRange, TooLarge, WrongState
 from equipoise.model.rounds import Share
 from equipoise_server.sessions.answer_store import StoredAnswer
@@ -19,7 +20,10 @@ MAX_BYTES = 1 << 26  # of one analyst's statements; sealing joins them into one 
 
 @dataclass(eq=False)
 class PendingStatement:
-    """An accepted statement whose answer was not delivered yet. `place` is the position of the analyst's share."""
+    """An accepted statement whose answer was not delivered yet. `place` is the position of the analyst's share.
+
+    `offer`: what it asks, and what it may cost of a grant. `cost`: what it does cost; 0 until it is taken.
+    """
 
     analyst: str
     place: int
@@ -27,6 +31,8 @@ class PendingStatement:
     statement: bytes
     cells: int
     arrived: datetime
+    offer: Offer = Offer(b"", 0)
+    cost: int = 0
     answer: Future[StoredAnswer] = field(default_factory=Future)
 
     def tell(self, outcome: StoredAnswer | EquipoiseError) -> None:

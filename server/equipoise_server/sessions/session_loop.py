@@ -17,6 +17,7 @@ from datetime import datetime
 import structlog
 from sqlalchemy.exc import IntegrityError
 
+from equipoise.accounting import Offer
 from equipoise.errors import DataLoss, EquipoiseError, Unavailable, WrongState
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.clock import Clock
@@ -46,6 +47,7 @@ class SessionLoop:
         self._pending = PendingStatements()
         self._due: list[tuple[datetime, PendingStatement, StoredAnswer | EquipoiseError]] = []
         self._slots = journal.first_slot
+        self._filter = journal.spending()
         self._ended: EquipoiseError | None = None
         self._process = SessionProcess(session.job, idle_seconds)
         self._thread = threading.Thread(target=self._answer_all, name=f"session-{self._id}", daemon=True)
@@ -68,6 +70,11 @@ class SessionLoop:
     def by_turns(self) -> bool:
         """Whether the session answers by turns."""
         return by_turns(self._session.record)
+
+    @property
+    def of_grant(self) -> bool:
+        """Whether the session is a grant."""
+        return self._filter is not None
 
     @property
     def audit_nonce(self) -> bytes | None:
@@ -95,20 +102,21 @@ class SessionLoop:
     def ask(self, analyst: str, stream: Future[None], sequence: int, statement: bytes) -> Future[StoredAnswer]:
         """Ask a statement over an attached stream, as `Attachment.ask` does."""
         compiled: CompiledStatement | None = None
+        offer = Offer(b"", 0)
         while True:
             with self._changed:
                 self._check_open()
                 progress = self._pending.attached(analyst, stream)
                 pending = progress.known(sequence, statement)
                 if pending is None and sequence > progress.stored and compiled is not None:
-                    pending = self._accept(progress, sequence, statement, compiled)
+                    pending = self._accept(progress, sequence, statement, compiled, offer)
                 if pending is not None:
                     return pending.answer
                 stored = sequence <= progress.stored
             if stored:
                 return self._tell_again(progress, sequence, statement)
             # Compile without the lock, as it may be slow. The caller may ask the same statement again meanwhile.
-            compiled = self._session.compile(statement)
+            compiled, offer = self._session.compile(statement), self._session.offer(statement)
 
     def end(self, problem: EquipoiseError | None = None) -> None:
         """End the worker, and tell all callers that the session is closed, or what the problem is."""
@@ -124,7 +132,12 @@ class SessionLoop:
             raise type(self._ended)(self._ended.message)
 
     def _accept(
-        self, progress: AnalystProgress, sequence: int, statement: bytes, compiled: CompiledStatement
+        self,
+        progress: AnalystProgress,
+        sequence: int,
+        statement: bytes,
+        compiled: CompiledStatement,
+        offer: Offer,
     ) -> PendingStatement:
         now = self._clock()
         if closed(self._session.record.terms.close_time, now):
@@ -132,8 +145,10 @@ class SessionLoop:
         progress.check_room(compiled.query_count, len(statement))
         if self._session.schedule.full(self._slots, self._pending.unstored):
             raise WrongState(FULL)
+        if self._filter is not None:
+            self._filter.check([*(waits.offer for waits in self._pending.waiting), offer])
         analyst, cells = progress.share.analyst, compiled.query_count
-        pending = PendingStatement(analyst, progress.place, sequence, statement, cells, now)
+        pending = PendingStatement(analyst, progress.place, sequence, statement, cells, now, offer)
         self._pending.add(progress, pending)
         self._changed.notify_all()
         return pending
@@ -191,6 +206,7 @@ class SessionLoop:
                 taken = self._session.schedule.take(waiting, self._slots, self._due, now)
                 if taken:
                     self._pending.take([pending for _, pending in taken])
+                    self._pay(taken)
                     return taken
                 if waiting and not self._due and closed(self._session.record.terms.close_time, now):
                     # No turn is left for these statements.
@@ -202,6 +218,12 @@ class SessionLoop:
                     return []
                 self._changed.wait(POLL_SECONDS if waiting or self._due else self._session.schedule.idle_seconds)
         return []
+
+    def _pay(self, taken: Sequence[tuple[int, PendingStatement]]) -> None:
+        """Count what statements cost of a grant, before the worker reads anything for them."""
+        if self._filter is not None:
+            for _, pending in taken:
+                pending.cost = self._filter.pay(pending.offer)
 
     def _answer(self, taken: Sequence[tuple[int, PendingStatement]]) -> None:
         """Have some statements answered, store the answers, and note when each is due."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from equipoise.accounting import RHO_UNIT, ZcdpEvent
@@ -43,6 +44,7 @@ def plan_grant(name: str, setting: PublicParameters) -> MechanismPlan:
     rho = usable_rho(setting.data_budget)
     if rho < 1:
         raise BudgetExhausted("data_budget: is too small for any statement; raise it")
+    one = replace(setting, shares=(replace(setting.shares[0], statements=1, queries=1),))
     noise = GaussianNoise.within(Fraction(rho, RHO_UNIT))
     return make_plan(
         name,
@@ -51,6 +53,6 @@ def plan_grant(name: str, setting: PublicParameters) -> MechanismPlan:
         [ZcdpEvent(ANSWERS, Fraction(rho, RHO_UNIT))],
         max_half_width=NO_PROMISE,
         expected_error=min(1.0, noisy_answers_error(noise.law(1), setting.records)),
-        seconds=counting_seconds(setting),
-        memory_bytes=counting_bytes(setting),
+        seconds=counting_seconds(one),
+        memory_bytes=counting_bytes(one),
     )
