@@ -1,23 +1,24 @@
 """The privacy filter of a grant: questions chosen one after another, each with its own cost, within one total.
 
-**Theorem.** Let mechanisms `M_1, M_2, ...` be run one after another. Which one is run, with which input and at which
-cost `rho_k`, may depend on everything that was published before, and `M_k` is `rho_k`-zCDP given that. If on every
-course of events `sum rho_k <= rho`, all that is published is `rho`-zCDP together, whenever it stops. (Feldman &
-Zrnic 2021 for one Renyi order; Whitehouse, Ramdas, Rogers & Wu 2023 for zCDP. By induction: conditioned on what was published, `exp((a - 1) (L_k - a rho_k))` of the privacy loss `L_k` has a mean of
-at most 1, so the product over all `k` is a supermartingale, and `exp(-(a - 1) a sum rho_k)` is at least
-`exp(-(a - 1) a rho)` on every course.)
+**Theorem.** Let mechanisms `M_1, M_2, ...` be run one after another. Which one is run, with which input and at
+which cost `rho_k`, may depend on everything that was published before, and `M_k` is `rho_k`-zCDP given that. If on
+every course of events `sum rho_k <= rho`, all that is published is `rho`-zCDP together, whenever it stops
+(Feldman & Zrnic 2021 for one Renyi order; Whitehouse, Ramdas, Rogers & Wu 2023 for zCDP). By induction: given what
+was published, `exp((a - 1) (L_k - a rho_k))` of the privacy loss `L_k` has a mean of at most 1, at each order `a`.
+So the product over all `k` is a supermartingale, and on every course `exp((a - 1) a sum rho_k)` is at most
+`exp((a - 1) a rho)`.
 
-**Assumptions**, each of which the code must keep:
+**Assumptions**, each of which the code keeps:
 
 1. The total is fixed before the first question, from public facts.
-2. Before a question is answered it is compared with what is left, by its cost alone. The refusal tells nothing else.
-3. The cost of a question is a function of what was asked and published, never of the table.
+2. Before a question is answered its cost is compared with what is left. A refusal depends on nothing else.
+3. The cost of a question is a function of what was asked, never of the table.
 4. A question that was answered before is answered by the same numbers again. They were published already, so the
-   second answer is post-processing and costs nothing. Only the very same question does; whoever offers more for it
-   than before gets fresh noise, and pays for it in full.
+   second answer is post-processing and costs nothing. Whoever offers more for it than before gets fresh noise, and
+   pays all of the offer.
 
-What is left of a total was never spent: the theorem bounds what was published by the sum itself, so an account that
-adds costs at one order may count the sum instead of the total once no more questions can come.
+What is left of a total was never spent: the theorem bounds what was published by the sum itself. So an account that
+adds costs may count the sum instead of the total, once no more questions can come.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ class PrivacyFilter:
                 paid[offer.question] = offer.rho
                 needed += cost
         if needed > self.left:
-            raise BudgetExhausted(f"your grant has rho {in_rho(self.left)} left, and {in_rho(needed)} is asked of it")
+            raise BudgetExhausted(
+                f"your grant has rho {in_rho(self.left)} left, and {in_rho(needed)} is asked of it"
+            )
 
     def pay(self, offer: Offer) -> int:
         """Spend what an offer costs, before the data are touched, and return it. Raises `BudgetExhausted`."""

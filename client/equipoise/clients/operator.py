@@ -67,7 +67,7 @@ class Operator(DatasetClient):
         beta: float = 0.05,
         request_id: str | None = None,
     ) -> RoundDetail:
-        """Gives an analyst a part of a dataset's budget. It is reserved at once, and the analyst can ask from now on.
+        """Gives an analyst a part of a dataset's budget, which is reserved. The analyst can ask from now on.
 
         Args:
             dataset: the dataset's name.

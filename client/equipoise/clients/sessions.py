@@ -88,11 +88,11 @@ class SessionsClient(ResultsClient):
     ) -> Iterator[StatementAnswer]:
         """Asks statements in a session or of a grant and yields the answers in the same order, as they come.
 
-        Statements of a grant are new ones each time, and the same question for no more than was paid for it has the
-        same answer, at no cost. Those of any other session count from the first of the session on. One that was asked before gets its answer again, so the
-        same program, started again, continues where it ended. A stream that breaks is resumed. Every receipt is
-        checked against statements and answers, and the newest is kept in the profile. A statement that is refused
-        was neither answered nor charged, and all answers before it have been yielded.
+        Statements count from the first of the session on. One that was asked before gets its answer again, so the
+        same program, started again, continues where it ended. Statements of a grant are new ones each time, and the
+        same question, for no more than was paid for it, has the same answer at no cost. A stream that breaks is
+        resumed. Every receipt is checked against statements and answers, and the newest is kept in the profile. A
+        statement that is refused was neither answered nor charged, and all answers before it have been yielded.
 
         Args:
             session_id: the session; or a grant, also by the name of its dataset where the caller has no other one.
@@ -108,7 +108,8 @@ class SessionsClient(ResultsClient):
                 that are no grants.
 
         Raises:
-            InvalidArgument: a statement is malformed; `field` names it. Or what it may cost is missing, or given where nothing is paid.
+            InvalidArgument: a statement is malformed; `field` names it. Or what it may cost is missing, or is given
+                where nothing is paid.
             NotFound: the caller has no such session, or no open grant of such a dataset.
             BudgetExhausted: the statement is beyond the caller's share, or costs more than is left of the grant.
             WrongState: the session takes no more statements, is attached to from elsewhere, or does not protect its

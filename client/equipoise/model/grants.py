@@ -1,4 +1,4 @@
-"""The terms of a grant: a session of one analyst, who pays for each statement out of a part of the data's budget."""
+"""The terms of a grant: a session of one analyst, who pays for each statement out of a part of a budget."""
 
 from __future__ import annotations
 

@@ -39,9 +39,7 @@ _CHOICE = MessageCodec(
     operator_pb2.PlanRoundResponse, PlanChoice, plan=PLAN, candidates=_CANDIDATE, persons=PERSONS
 )
 PROGRESS = MessageCodec(types_pb2.Progress, Progress)
-_ROUND = MessageCodec(
-    types_pb2.Round, Round, terms=TERMS, state=STATES, grant=MessageCodec(types_pb2.Grant, Grant)
-)
+_ROUND = MessageCodec(types_pb2.Round, Round, terms=TERMS, state=STATES, grant=MessageCodec(types_pb2.Grant, Grant))
 
 
 def round_to_message(shown: Round) -> types_pb2.Round:

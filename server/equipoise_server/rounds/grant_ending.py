@@ -39,9 +39,7 @@ def return_unspent(connection: Connection, record: RoundRecord, now: datetime) -
         select(submissions.c.workload).where(submissions.c.round_id == record.id)
     ).scalars()
     statements = [statement for workload in workloads for statement in asked_from_bytes(workload)[0]]
-    answered = connection.execute(
-        select(sessions.c.answered).where(sessions.c.round_id == record.id)
-    ).scalar_one()
+    answered = connection.execute(select(sessions.c.answered).where(sessions.c.round_id == record.id)).scalar_one()
     if len(statements) != answered:
         return
     spent = spent_by(record.plan.data_cost.rho, [offer_of(statement) for statement in statements])

@@ -17,9 +17,7 @@ from equipoise_server.mechanisms.planner import Comparison
 from equipoise_server.rounds.records import RoundRecord
 
 
-def shown_to_analyst(
-    record: RoundRecord, analyst: str, answered: int = 0, grant: Grant | None = None
-) -> Round:
+def shown_to_analyst(record: RoundRecord, analyst: str, answered: int = 0, grant: Grant | None = None) -> Round:
     """Return a round as one analyst sees it, with the analyst's own share alone.
 
     Args:

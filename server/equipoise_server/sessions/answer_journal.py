@@ -12,7 +12,6 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from equipoise.accounting import PrivacyFilter
 from equipoise.errors import AlreadyExists, DataLoss, EquipoiseError, Unavailable, WrongState
 from equipoise.model.results import Answers
 from equipoise.model.rounds import RoundState
@@ -27,6 +26,7 @@ from equipoise_server.rounds.store.rounds import read_audit_nonce
 from equipoise_server.rounds.store.step_records import recorded_promise
 from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.answer_store import StoredAnswer
+from equipoise_server.sessions.grant_spending import GrantSpending
 from equipoise_server.sessions.open_session import OpenSession
 from equipoise_server.sessions.pending_statements import OTHER_STATEMENT, AnalystProgress, PendingStatement
 from equipoise_server.storage.operations import committing
@@ -58,15 +58,15 @@ class AnswerJournal:
             self._promise = recorded_promise(connection, self._id)
             self.first_slot = answer_store.count_slots(connection, self._id)
 
-    def spending(self) -> PrivacyFilter | None:
-        """Return the filter of a grant after all stored statements; None in any other session.
+    def spending(self) -> GrantSpending:
+        """Return what all stored statements have spent of a grant; nothing in any other session.
 
         Raises:
             DataLoss: the stored costs are not those that the statements come to.
         """
         account = self._session.unspent()
         if account is None:
-            return None
+            return GrantSpending()
         with self._context.store.read() as connection:
             for statement, cost in answer_store.costs(connection, self._id):
                 try:
@@ -75,7 +75,7 @@ class AnswerJournal:
                     raise DataLoss(DAMAGED) from None
                 if counted != cost:
                     raise DataLoss(DAMAGED)
-        return account
+        return GrantSpending(account)
 
     def progress(self, analyst: str) -> AnalystProgress:
         """Return an analyst's progress as stored. Raises `DataLoss` where the analyst never attached."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import structlog
 
@@ -32,6 +33,13 @@ from equipoise_server.workers.session_process import NOT_NOW
 MAX_STATEMENT = 1 << 16  # bytes; many statements wait in memory at once
 
 log = structlog.get_logger(__name__)
+
+
+class Question(NamedTuple):
+    """A statement that was checked: how many cells it has, what it asks, and what it may cost of a grant."""
+
+    cells: int
+    offer: Offer
 
 
 @dataclass(frozen=True)
@@ -67,17 +75,14 @@ class OpenSession:
             raise InvalidArgument("statement", f"{problem}: ask for fewer cells, or set a condition of fewer parts")
         return compiled
 
-    def offer(self, statement: bytes) -> Offer:
-        """Return what a statement asks, and what it may cost of a grant. Raises `InvalidArgument`.
-
-        Each statement of a grant says what it may cost, and no other statement does.
-        """
-        offer = offer_of(statement)
+    def question(self, statement: bytes) -> Question:
+        """Check a statement, and what it may cost: each of a grant says so, and no other. Raises as `compile`."""
+        compiled, offer = self.compile(statement), offer_of(statement)
         if offer.rho and not is_grant(self.record):
             raise InvalidArgument("statement.rho", NO_PRICE)
         if not offer.rho and is_grant(self.record):
             raise InvalidArgument("statement.rho", "must be set: each statement of a grant says what it may cost")
-        return offer
+        return Question(compiled.query_count, offer)
 
     def unspent(self) -> PrivacyFilter | None:
         """Return the filter of a grant of which nothing is spent; None in any other session."""

@@ -15,6 +15,7 @@ from equipoise_server.sessions.answer_store import StoredAnswer
 
 ELSEWHERE = "attached elsewhere: another stream of yours has taken the session over"
 OTHER_STATEMENT = "sequence: was asked before with another statement"
+NOTHING_PAID = Offer(b"", 0)
 MAX_BYTES = 1 << 26  # of one analyst's statements; sealing joins them into one workload, which a store must hold
 
 
@@ -31,7 +32,7 @@ class PendingStatement:
     statement: bytes
     cells: int
     arrived: datetime
-    offer: Offer = Offer(b"", 0)
+    offer: Offer = NOTHING_PAID
     cost: int = 0
     answer: Future[StoredAnswer] = field(default_factory=Future)
 

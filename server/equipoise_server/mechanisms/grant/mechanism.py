@@ -27,11 +27,12 @@ from equipoise_server.randomness.stream import KeyedStream
 class GrantMechanism:
     """The mechanism `grant`.
 
-    Formal guarantees. For the people in the table: `rho` in zCDP, the grant's, whatever is asked, however it depends
+    Formal guarantees. For the people in the table: the grant's `rho` in zCDP, whatever is asked, however it depends
     on earlier answers, and whenever it ends (`accounting.privacy_filter`). A statement that costs `r` is answered
     once with discrete Gaussian noise of variance `s M^2 / 2 r`, where a replaced record moves its counts by at most
-    `sqrt(s)` in L2 and a person has `M` records: this is `r`-zCDP (`accounting.gaussian_rho`, `mechanisms.persons`).
-    Its sampler is exact. When the grant ends, an account needs to count no more than what was spent.
+    `sqrt(s)` in L2 and a person has `M` records. That is `r`-zCDP (`accounting.gaussian_rho`,
+    `mechanisms.persons`), and the sampler is exact. Once the grant has ended, an account needs to count only what
+    was spent.
 
     For the analysts: nothing, for either unit. Answers are a function of the table, of the grant's own seed and of
     its own analyst's statements, and nothing that others ask is an input.
