@@ -18,7 +18,7 @@ from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument, Unavail
 from equipoise.model.accounts import Budget
 from equipoise.model.grants import grant_terms
 from equipoise.model.rounds import RoundState
-from equipoise.queries.statements import Marginal, Quantile, Statement
+from equipoise.queries.statements import CountDistinct, Marginal, Statement
 from equipoise.wire.results import answers_from_chunk
 from equipoise.wire.statements import statement_to_bytes
 from equipoise_server.ledger.replay import check_accounts
@@ -132,7 +132,7 @@ def test_what_cannot_be_paid_costs_nothing(on_sqlite: Bench) -> None:
     with pytest.raises(InvalidArgument, match=r"statement\.rho: must be set"):
         stream.ask(1, statement_to_bytes(COLOUR == "red"))
     with pytest.raises(InvalidArgument, match="statistic"):
-        stream.ask(1, statement_to_bytes(Quantile("size", 0.5, 0.1), SMALL))
+        stream.ask(1, statement_to_bytes(CountDistinct(("size",)), SMALL))
     with pytest.raises(InvalidArgument, match="attribute"):
         stream.ask(1, statement_to_bytes(Marginal(("shape",)), SMALL))
     shown = bench.sessions.grant(opened)
@@ -148,11 +148,12 @@ def test_an_analyst_without_the_grant_sees_none(on_sqlite: Bench) -> None:
 
 def test_a_grant_is_of_one_analyst_and_has_no_options(on_sqlite: Bench) -> None:
     bench = on_sqlite
+    two = (*TERMS.shares, replace(TERMS.shares[0], analyst="bob"))
     with pytest.raises(InvalidArgument, match="of one analyst"):
-        bench.sessions.open(replace(TERMS, shares=(*TERMS.shares, replace(TERMS.shares[0], analyst="bob"))), "two")
+        bench.sessions.open(replace(TERMS, shares=two, analyst_budget=None), "two")
     with pytest.raises(InvalidArgument, match=r"options\.play"):
         bench.sessions.open(replace(TERMS, options={"play": 1}), "options")
-    assert bench.charged() == {}
+    assert bench.on_data().committed == Cost()
 
 
 def test_the_room_for_grants_is_known_when_one_is_given(on_sqlite: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from equipoise.auditing.session_checks import check_started
 from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import JournalEntry
+from equipoise.model.rounds import GRANT
 from equipoise.model.times import to_microseconds
 from equipoise.records.item_parts import NOTHING_CHARGED
 from equipoise.records.items import AbortItem, ReleaseItem, ReservationItem, SettlementItem, SpendingItem
