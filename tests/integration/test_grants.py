@@ -8,18 +8,33 @@ from pathlib import Path
 
 import pytest
 from harness.audited_rounds import audited, problems
+from harness.released_rounds import SESSION_CHECKS, Released, state_directory
 from harness.rounds_bench import COLOUR, SIZE, Bench
 from harness.session_terms import PATIENCE, attached, release
 from harness.stores import allow_changes
 from sqlalchemy import update
 
 from equipoise.accounting import Cost
-from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument, Unavailable, WrongState
+from equipoise.errors import (
+    BudgetExhausted,
+    DataLoss,
+    InvalidArgument,
+    Unavailable,
+    VerificationFailed,
+    WrongState,
+)
 from equipoise.model.accounts import Budget
 from equipoise.model.grants import grant_terms
 from equipoise.model.rounds import RoundState
 from equipoise.queries.statements import CountDistinct, Marginal, Statement
-from equipoise.wire.results import answers_from_chunk
+from equipoise.records.bundle import Bundle
+from equipoise.records.evidence import Evidence
+from equipoise.records.proven_round import proven_round
+from equipoise.results import Results
+from equipoise.verification.checks import VerifierInputs, verify
+from equipoise.verification.grant_checks import check_noise, check_spending
+from equipoise.wire.outline import asked_from_bytes
+from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
 from equipoise.wire.statements import statement_to_bytes
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.sessions.answer_store import StoredAnswer
@@ -183,3 +198,44 @@ def test_a_cost_that_was_changed_in_the_store_is_found(on_sqlite: Bench) -> None
     with pytest.raises(DataLoss, match="do not cost what was counted"):
         bench.rounds.lifecycle.release(opened.id, "release")
     assert bench.rounds.views.get(opened.id).state is RoundState.RUNNING
+
+
+def test_a_grant_is_replayed_and_verified_offline(tmp_path: Path) -> None:
+    with state_directory(tmp_path) as (bench, key):
+        opened = bench.sessions.open(TERMS, "give", "olga")
+        stream = attached(bench, "ann", opened.id)
+        rhos = [SMALL, 2 * SMALL, SMALL, 3 * SMALL]
+        said: list[Statement] = [COLOUR == "red", TABLE, COLOUR == "red", COLOUR == "red"]
+        told = [paid(stream, i, each, rho) for i, (each, rho) in enumerate(zip(said, rhos, strict=True), start=1)]
+        stream.detach()
+        release(bench, [opened.id])
+        assert problems(audited(bench)) == []
+        evidence = bench.rounds.analyst_views.evidence("ann", opened.id, 0)
+        assert evidence is not None
+        mine = Bundle(
+            Evidence.from_bytes(evidence),
+            bench.rounds.analyst_views.submitted("ann", opened.id, 0, 1 << 20),
+            tuple(bench.rounds.analyst_views.results("ann", opened.id, 0, 1000)),
+            None,
+        )
+        with bench.store.read() as connection:
+            trusted = bench.signer.verifier_keys(connection)
+        found: list[str] = []
+        inputs = VerifierInputs(trusted, told[-1].envelope, said)
+        verify(mine.to_bytes(), inputs, lambda _, detail: found.append(detail))
+        assert any("rho 0.006 was paid" in detail for detail in found)
+        proven = proven_round(mine.evidence)
+        small = replace(proven, round=replace(proven.round, data_budget=Budget(1e-4, 1e-6)))
+        statements = asked_from_bytes(mine.workload or b"")[0]
+        with pytest.raises(VerificationFailed, match="and the grant was of"):
+            check_spending(statements, small)
+        results = Results.collect(opened.id, map(chunk_from_bytes, mine.stream))
+        check_noise(statements, [1, 8, 1, 1], results, proven)
+        cheaper = [statement_to_bytes(each, 2 * rho) for each, rho in zip(said, rhos, strict=True)]
+        with pytest.raises(VerificationFailed, match="more noise than was paid for"):
+            check_noise(cheaper, [1, 8, 1, 1], results, proven)
+        with pytest.raises(VerificationFailed, match="what it may cost is missing"):
+            check_spending([statement_to_bytes(TABLE)], proven)
+        replayed = Released(bench.directory, {"grant": opened.id}, key).replay("grant")
+        assert replayed.difference is None, replayed
+        assert [check.name for check in replayed.checks] == SESSION_CHECKS

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from equipoise.clients.connection import Connection
-from equipoise.clients.grant_price import GrantPrice, paid
 from equipoise.clients.results import ResultsClient
 from equipoise.clients.session_stream import SessionStream, free
 from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.errors import InvalidArgument, NotFound
 from equipoise.model.rounds import Round, RoundState
 from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore
+from equipoise.queries.grant_price import GrantPrice, paid
 from equipoise.queries.statements import Statement
 from equipoise.v1 import analyst_pb2
 from equipoise.wire.outline import asked_from_bytes

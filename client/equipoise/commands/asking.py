@@ -11,7 +11,6 @@ import typer
 
 from equipoise.accounting import in_rho
 from equipoise.clients.analyst import Client
-from equipoise.clients.grant_price import GrantPrice, standard_error
 from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.commands.columns import OWN_GRANTS, OWN_SESSIONS
 from equipoise.commands.files import read_statements
@@ -19,6 +18,7 @@ from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, Session
 from equipoise.commands.printing import err, fraction, print_json, print_line, print_list, print_rows, print_table
 from equipoise.commands.terminal import printable
 from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
+from equipoise.queries.grant_price import GrantPrice, standard_error
 from equipoise.queries.statements import Statement, StatisticKind, kind_of
 from equipoise.queries.statements_file import statement_from_json
 
