@@ -63,23 +63,30 @@ class PrivacyFilter:
         """Return the most that was paid for a question at once; 0 if it was never answered."""
         return self._paid.get(sha256(question).digest(), 0)
 
-    def check(self, offers: Iterable[Offer]) -> None:
-        """Check that all of some offers fit, one after another. Nothing is spent. Raises `BudgetExhausted`."""
+    def check(self, offer: Offer, before: Iterable[Offer] = ()) -> None:
+        """Check that an offer fits behind others that are not paid yet. Nothing is spent.
+
+        Args:
+            offer: what is asked.
+            before: what will be paid before it, in order; each fits.
+
+        Raises:
+            BudgetExhausted: it costs more than will be left then. What is said is the same whether or not those
+                before it are paid meanwhile.
+        """
         paid: dict[bytes, int] = {}
-        needed = 0
-        for offer in offers:
-            if offer.rho > paid.get(offer.question, 0) and (cost := self.cost(offer)):
-                paid[offer.question] = offer.rho
-                needed += cost
-        if needed > self.left:
-            raise BudgetExhausted(
-                f"your grant has rho {in_rho(self.left)} left, and {in_rho(needed)} is asked of it"
-            )
+        left, cost = self.left, 0
+        for each in (*before, offer):
+            left -= cost
+            cost = 0 if each.rho <= paid.get(each.question, 0) else self.cost(each)
+            paid[each.question] = max(each.rho, paid.get(each.question, 0))
+        if cost > left:
+            raise BudgetExhausted(f"your grant has rho {in_rho(left)} left, and {in_rho(cost)} is asked of it")
 
     def pay(self, offer: Offer) -> int:
         """Spend what an offer costs, before the data are touched, and return it. Raises `BudgetExhausted`."""
         cost = self.cost(offer)
-        self.check([offer])
+        self.check(offer)
         if cost:
             self._paid[sha256(offer.question).digest()] = offer.rho
             self.spent += cost

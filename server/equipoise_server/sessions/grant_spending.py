@@ -18,7 +18,7 @@ class GrantSpending:
     def check(self, waiting: Iterable[PendingStatement], offer: Offer) -> None:
         """Check that one more statement fits behind those that wait to be taken. Raises `BudgetExhausted`."""
         if self.account is not None:
-            self.account.check([*(pending.offer for pending in waiting), offer])
+            self.account.check(offer, [pending.offer for pending in waiting])
 
     def pay(self, taken: Iterable[PendingStatement]) -> None:
         """Count what statements cost that are taken now, in their order. `check` let each of them in."""
