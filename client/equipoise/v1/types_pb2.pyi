@@ -30,7 +30,7 @@ Names of analysts: 1 to 63 letters, digits, `.`, `_` and `-` of ASCII, a letter 
 differ in case only. Identifiers of rounds and sessions are 32 hexadecimal digits.
 
 Mechanisms of rounds: "auto", "auto_by_promise", or "equilibrium", "pooled", "laplace", "gaussian", "histogram",
-"small_db", "projection", "multiplicative_weights"; of sessions: "online", "online_private", "low_sensitivity"; of
+"small_db", "projection", "multiplicative_weights"; of sessions: "online", "online_private", "low_sensitivity", "grant"; of
 measurements that stand: "measurement", which measures a dataset once, and "standing", whose rounds answer from it.
 Their options are described in docs/mechanisms/README.md and docs/session-mechanisms.md.
 
