@@ -79,7 +79,7 @@ app = lazy_app(
         ),
         "budget": LazyCommand(
             "equipoise.commands.asking:budget",
-            "Show your open grants: what each allows, what you have spent of it, and what is left.",
+            "Show your open grants: what each allows, what you have spent of it, and what is left, in zCDP.",
         ),
         "bundle": LazyCommand(
             "equipoise.commands.verification:bundle",

@@ -140,6 +140,9 @@ def show_costs(
         statements: in order.
         price: what each may cost.
         as_json: whether one object is printed.
+
+    Raises:
+        InvalidArgument: it is a session that is no grant, or a statement is a statistic.
     """
     with Client.from_profile(profile) as client:
         shown = client.session(session_id)

@@ -1,7 +1,5 @@
 """The charges of rounds on accounts: reserved before data are read, then spent, or released if no data were read.
 
-The charge of a grant is reduced to what it has spent before it is spent (`reduce`).
-
 Both reserved and spent charges are committed: they count against the cap. In doubt means spent. Every function
 works in the transaction of the connection it is given and commits nothing.
 """
@@ -141,21 +139,18 @@ def release(connection: Connection, round_id: str, time: datetime) -> None:
 def reduce(connection: Connection, round_id: str, smaller: Charge, time: datetime) -> None:
     """Reduce what a round has reserved on one account to what it has spent of it, once it can spend no more.
 
-    Only a privacy filter allows this (`accounting.privacy_filter`): what is left of a reservation was never spent,
-    though data were read. After a crash before the commit the whole reservation still counts.
+    Only a privacy filter allows this (`accounting.privacy_filter`): the rest was never spent, though data were read.
+    After a crash before the commit all is still reserved. Raises `DataLoss` where less is reserved than is spent.
 
     Args:
         connection: The transaction in which the round is released.
         round_id: The round.
         smaller: What it has spent on that account.
         time: The time of the journal's entry.
-
-    Raises:
-        DataLoss: Nothing is reserved there, or less than was spent.
     """
     standing = account(connection, smaller.account)
     charge = replace(smaller, cost=smaller.counted(standing.cap.order))
-    reserved = [each.cost for each in _reserved(connection, round_id) if each.account == charge.account]
+    reserved = [each.cost for each in _reserved(connection, round_id) if each.account == standing.name]
     if len(reserved) != 1 or any(map(gt, astuple(charge.cost), astuple(reserved[0]))):
         raise DataLoss(f"the round {round_id} has spent more on {charge.account} than was reserved for it")
     connection.execute(
