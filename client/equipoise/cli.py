@@ -69,6 +69,10 @@ app = lazy_app(
             "equipoise.commands.sql:sql",
             "Ask in SQL: submit to an open round, read the answers of a released one, or ask in a session.",
         ),
+        "dummy": LazyCommand(
+            "equipoise.commands.dummy:dummy",
+            "Write a random table of a dataset's schema, to try questions on. It says nothing about the real one.",
+        ),
         "sessions": LazyCommand(
             "equipoise.commands.asking:sessions",
             "List the online sessions in which you have a share, newest first.",

@@ -74,7 +74,13 @@ class Custodian(AdmittingCustodian):
         cap = {"epsilon": 3.0, "delta": 1e-6} if people == "new" else None
         answered = {"people": people, "account": account or name, "analyst_cap": cap, "analyst_order": None}
         answered |= {"person": None}
-        data = {"dataset": name, "digest": digest_of("data"), **answered, "journal": self.head()}
+        data = {
+            "dataset": name,
+            "digest": digest_of("data"),
+            "snapshot": digest_of("file"),
+            **answered,
+            "journal": self.head(),
+        }
         self.versions[name] = version
         self._record(Kind.DATASET_REGISTERED, [("dataset", public), ("data", data)])
 

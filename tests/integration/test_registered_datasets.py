@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from harness.rounds_bench import CAP, RECORDS, SCHEMA, TERMS, Bench, write_table
+from harness.session_terms import ONLINE
 
 from equipoise.errors import (
     AlreadyExists,
@@ -17,6 +18,7 @@ from equipoise.errors import (
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import RoundState, Share
 from equipoise_server.rounds.dataset_endings import retire_dataset
+from equipoise_server.rounds.dataset_versions import update_dataset
 
 DATA = "data/shop"
 
@@ -87,7 +89,36 @@ def test_datasets_are_registered_once_with_sensible_caps(bench: Bench) -> None:
     assert ([each.dataset.name for each in standings], token) == (["shop"], "")
 
 
-def test_a_table_that_changed_is_not_run(bench: Bench) -> None:
+def test_a_table_that_changed_is_noticed_before_anything_is_charged(bench: Bench) -> None:
+    table = bench.directory / "data" / "shop.csv"
+    round_id, whole = bench.sealed(), table.read_bytes()
+    rows = table.read_text().splitlines()
+    changed = [*rows[:-1], "red,s" if rows[-1] != "red,s" else "red,m"]
+    for run, left in enumerate((rows[:-1], changed)):
+        table.write_text("\n".join(left) + "\n")
+        with pytest.raises(InvalidArgument) as refused:
+            bench.rounds.lifecycle.run(round_id, f"run {run}")
+        assert refused.value.message == (
+            "table: the table of version 1 of the dataset 'shop' has changed since it was registered: the bytes of "
+            "its files are others. Put it back as it was, or register what it holds now as another version: "
+            "equipoise operator dataset update shop"
+        )
+        assert bench.state(round_id) is RoundState.SEALED
+    with pytest.raises(InvalidArgument, match="has changed since it was registered"):
+        bench.sessions.open(ONLINE, "open")
+    bench.rounds.lifecycle.abort(round_id, "the table has changed", "abort")
+    assert all(spent == committed == 0 for spent, committed in bench.charged().values())
+    later = bench.sealed()
+    table.write_bytes(whole)
+    bench.rounds.lifecycle.run(later, "run again")
+    assert bench.wait(later).complete
+
+
+def test_a_table_that_changed_after_its_charge_is_not_counted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if it had changed between the look at it and the worker's reading.
+    monkeypatch.setattr(bench.rounds.datasets.__class__, "check_unchanged", lambda *_: None)
     round_id = bench.sealed()
     write_table(bench.directory / "data", RECORDS - 1)
     bench.rounds.lifecycle.run(round_id, "run")
@@ -105,6 +136,21 @@ def test_a_table_that_changed_is_not_run(bench: Bench) -> None:
     write_table(bench.directory / "data")
     bench.rounds.lifecycle.run(round_id, "run again")
     assert bench.wait(round_id).complete
+
+
+def test_a_file_written_anew_is_another_version_even_with_the_same_rows(bench: Bench) -> None:
+    table = bench.directory / "data" / "shop.csv"
+    header, *rows = table.read_text().splitlines()
+    table.write_text("\n".join([header, *reversed(rows)]) + "\n")
+    round_id = bench.sealed()
+    with pytest.raises(InvalidArgument, match="the bytes of its files are others"):
+        bench.rounds.lifecycle.run(round_id, "run")
+    assert update_dataset(bench.rounds.datasets, "shop", "", None, "update").version == 2
+    with pytest.raises(InvalidArgument, match="holds what version 2 of 'shop' holds already"):
+        update_dataset(bench.rounds.datasets, "shop", "", None, "update again")
+    anew = bench.sealed()
+    bench.rounds.lifecycle.run(anew, "run anew")
+    assert bench.wait(anew).complete
 
 
 @pytest.mark.parametrize("left", [None, "colour\nred\n", "colour,size,size\nred,s,s\n", ""])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import random
 
 import pytest
+from harness.sql_answers import compare
 from harness.sql_queries import query
 from harness.sql_tables import connect, random_rows, random_schema, shown_rows
 
@@ -15,29 +15,6 @@ from equipoise.questions.sql import questions_from_sql
 
 TABLES = 40
 QUERIES = 300  # on each table in the whole run, of which some are refused
-
-
-def same(one: object, other: object) -> bool:
-    """Whether two numbers or labels are the same; a sum of nothing is 0 here, and nothing in SQL."""
-    if isinstance(other, str) or isinstance(one, str):
-        return one == other
-    numbers = [
-        0.0 if each is None or not math.isfinite(float(str(each))) else float(str(each)) for each in (one, other)
-    ]
-    return math.isclose(*numbers, rel_tol=1e-9, abs_tol=1e-9)
-
-
-def compare(
-    ours: list[tuple[object, ...]], theirs: list[tuple[object, ...]], keys: int, ordered: bool, text: str
-) -> None:
-    def label(row: tuple[object, ...]) -> str:
-        return repr([float(each) if isinstance(each, int) else each for each in row[:keys]])
-
-    if not ordered:
-        ours, theirs = sorted(ours, key=label), sorted(theirs, key=label)
-    assert len(ours) == len(theirs), text
-    for row, other in zip(ours, theirs, strict=True):
-        assert all(map(same, row, other)), (text, row, other)
 
 
 @pytest.mark.parametrize(

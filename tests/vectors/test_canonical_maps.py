@@ -180,7 +180,7 @@ ITEM_VALUES: list[Any] = [
     ),
     dataset_items.DatasetItem("flights", 2, {"attributes": [], "version": 1}, 100, PERSONS, 5),
     dataset_items.DataItem(
-        "late-flights", DIGEST, "same-as:flights", "flights", Budget(4.0, 1e-6), 16.0, "who", HEAD
+        "late-flights", DIGEST, NONCE, "same-as:flights", "flights", Budget(4.0, 1e-6), 16.0, "who", HEAD
     ),
     dataset_items.RetirementItem("flights", 5),
     dataset_items.DeletionItem("flights", 5),

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
-from equipoise.clients.asked_questions import answered, translated
+from equipoise.clients.asked_questions import AskingClient
 from equipoise.clients.connection import Connection
-from equipoise.clients.sessions import SessionsClient
 from equipoise.frames import Frame
+from equipoise.local.client import LocalClient
+from equipoise.local.noise import Noise
 from equipoise.model.submissions import DryRun, Receipt, Withdrawal
 from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore, check_accepted, check_withdrawn
+from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
 from equipoise.questions.questions import Questions
 from equipoise.records.receipts import RECEIPT_TYPE
@@ -25,7 +27,7 @@ from equipoise.wire.submissions import dry_run_from_message, receipt_from_messag
 PIECE_BYTES = 1 << 20  # of a workload in one message; servers receive at most 4 MiB
 
 
-class Client(SessionsClient):
+class Client(AskingClient):
     """An analyst's client of a server. Thread-safe; every method may raise `equipoise.errors.EquipoiseError`.
 
     Args:
@@ -43,6 +45,31 @@ class Client(SessionsClient):
             InvalidArgument: a file of the profile is missing or malformed.
         """
         return cls(Connection.from_profile(directory), ReceiptStore(Path(directory)))
+
+    @staticmethod
+    def local(
+        table: object,
+        schema: Schema | str | Path,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-9,
+        beta: float = 0.05,
+        seed: int = 0,
+    ) -> LocalClient:
+        """Makes a client that needs no server, to try questions on a table of one's own. Nothing is protected.
+
+        Args:
+            table: a CSV or Parquet file, columns by name, or a data frame.
+            schema: of the table, or its file.
+            epsilon: of the people in the table, as a round's `data_budget` would have; answers get as much noise.
+            delta: the same budget's.
+            beta: with probability `1 - beta` all intervals of one workload hold at once.
+            seed: of the noise.
+
+        Raises:
+            InvalidArgument: the table has a value that the schema has no category for, or cannot be read.
+        """
+        return LocalClient(table, schema, Noise(epsilon, delta, beta, seed))
 
     def submit(self, round_id: str, statements: Sequence[Statement], request_id: str | None = None) -> Receipt:
         """Submits the caller's workload. Until the round is sealed, submitting again replaces it.
@@ -126,30 +153,25 @@ class Client(SessionsClient):
         response = self._connection.upload(self._service.DryRunWorkload, requests)
         return dry_run_from_message(response)
 
-    def sql(self, round_id: str, text: str) -> Questions:
-        """Translates SQL about the table of a round or session. Nothing is sent but a look at the schema.
+    def explain(self, round_id: str, questions: Questions) -> Frame:
+        """Returns the error that each statement of questions is expected to have. Costs nothing, leaves no trace.
+
+        The numbers are the round's, from public facts: what is expected on average, and the most that an interval
+        can reach to either side. A synopsis or a narrower interval may do better.
 
         Args:
-            round_id: the round or session.
-            text: one SELECT or several, parted by `;`.
+            round_id: the round.
+            questions: those that would be submitted.
+
+        Returns:
+            A row for each statement, as `Questions.expected` has it.
 
         Raises:
-            InvalidArgument: naming line and column, what cannot be asked, and what to do instead.
+            BudgetExhausted: the statements are more than the caller's share.
         """
-        return translated(self, round_id, text)
-
-    def frames(self, round_id: str, questions: Questions, *, fractions: bool = False) -> tuple[Frame, ...]:
-        """Returns a table for each question: of a released round, or by asking them in a session, after all others.
-
-        Args:
-            round_id: the round or session.
-            questions: those whose statements were submitted to the round.
-            fractions: whether counts are shown as fractions of the records.
-
-        Raises:
-            VerificationFailed: other statements were submitted to the round. Other errors: as `results` and `ask`.
-        """
-        return answered(self, round_id, questions, fractions=fractions)
+        dry, shown = self.dry_run(round_id, questions.statements), self.round(round_id)
+        records = self.dataset(shown.terms.dataset, shown.dataset_version).records
+        return questions.expected(dry.expected_error, dry.max_half_width, records)
 
     @contextlib.contextmanager
     def _judging(

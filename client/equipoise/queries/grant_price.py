@@ -69,4 +69,4 @@ def _moved(statement: Statement, person_records: int) -> int:
     kind = kind_of(statement)
     if not isinstance(kind, LinearKind):
         raise InvalidArgument("statement", "is a statistic, which no grant answers")
-    return kind.l1_sensitivity * person_records**2
+    return kind.moves(statement) * person_records**2

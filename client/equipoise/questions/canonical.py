@@ -11,6 +11,7 @@ import re
 from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Predicate
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.schema_checks import edge_text
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.questions.attribute_values import labels_as_numbers, special_categories
 from equipoise.questions.conditions import RecordSet
 from equipoise.questions.expressions import Arithmetic, Count, Expression, GroupValue, Number, Rounded
@@ -20,82 +21,14 @@ from equipoise.questions.question import Order, Question
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 # Words that a name must not be, unless it is quoted.
-_RESERVED = frozenset(
-    [
-        "all",
-        "and",
-        "any",
-        "as",
-        "asc",
-        "between",
-        "by",
-        "case",
-        "cast",
-        "count",
-        "count_if",
-        "cross",
-        "current_date",
-        "date",
-        "desc",
-        "distinct",
-        "else",
-        "end",
-        "except",
-        "exists",
-        "explain",
-        "false",
-        "filter",
-        "first",
-        "for",
-        "from",
-        "full",
-        "group",
-        "having",
-        "in",
-        "inner",
-        "intersect",
-        "interval",
-        "into",
-        "is",
-        "join",
-        "last",
-        "left",
-        "like",
-        "limit",
-        "natural",
-        "not",
-        "null",
-        "nulls",
-        "offset",
-        "on",
-        "or",
-        "order",
-        "outer",
-        "over",
-        "partition",
-        "qualify",
-        "right",
-        "round",
-        "sample",
-        "select",
-        "set",
-        "sum",
-        "table",
-        "then",
-        "time",
-        "timestamp",
-        "true",
-        "union",
-        "unnest",
-        "using",
-        "values",
-        "when",
-        "where",
-        "window",
-        "with",
-        "avg",
-    ]
+_RESERVED_WORDS = (
+    "all and any as asc avg between by case cast count count_if cross current_date date desc distinct else end "
+    "except exists explain false filter first for from full group having in inner intersect interval into is "
+    "join last left like limit natural not null nulls offset on or order outer over partition qualify right "
+    "round sample select set sum table then time timestamp true union unnest using values when where window "
+    "with "
 )
+_RESERVED = frozenset(_RESERVED_WORDS.split())
 
 
 def sql_of(question: Question) -> str:
@@ -115,6 +48,21 @@ def sql_of(question: Question) -> str:
     if question.limit is not None:
         parts.append(f"LIMIT {question.limit}")
     return " ".join(parts)
+
+
+def statement_sql(statement: Statement, question: Question) -> str:
+    """Returns one statement as SQL.
+
+    Args:
+        statement: a condition, or a marginal.
+        question: one that is about the same table.
+    """
+    schema, table = question.schema, _name(question.table)
+    if not isinstance(statement, Marginal):
+        return f"SELECT COUNT(*) FROM {table} WHERE {_records(statement, schema)}"  # type: ignore[arg-type]
+    keys = ", ".join(map(_name, statement.attributes))
+    where = "" if statement.where is None else f" WHERE {_records(statement.where, schema)}"
+    return f"SELECT {keys}, COUNT(*) FROM {table}{where} GROUP BY {keys}"
 
 
 def _name(name: str) -> str:

@@ -23,9 +23,9 @@ from equipoise.questions.conditions import RecordSet
 from equipoise.questions.expressions import Count, Expression, GroupValue
 from equipoise.questions.filters import Filter
 from equipoise.questions.measures import Key
-from equipoise.questions.question import Order, Output, Question, columns_of
+from equipoise.questions.question import Order, Output, Question, check_columns
 from equipoise.questions.sql_cases import buckets_of
-from equipoise.questions.sql_clauses import limit_of, table_of
+from equipoise.questions.sql_clauses import limit_of, place_in_select, table_of
 from equipoise.questions.sql_conditions import ConditionReader
 from equipoise.questions.sql_numbers import NumberReader
 from equipoise.questions.sql_text import SqlStatement, statements_of
@@ -95,9 +95,10 @@ class _Select:
             limit_of(tree, select),
             tree.statement.explain,
         )
-        names_of_columns = columns_of(question)
-        if len(set(map(str.lower, names_of_columns))) < len(names_of_columns):
-            tree.refuse(select.expressions[-1], "two columns have the same name; name one by AS")
+        try:
+            check_columns(question)
+        except InvalidArgument as error:
+            tree.refuse(select.expressions[-1], error.problem)
         return question
 
     def _alias(self, node: exp.Expression) -> tuple[exp.Expression, str]:
@@ -105,8 +106,7 @@ class _Select:
         if not isinstance(node, exp.Alias):
             return node, ""
         self.tree.take(node, "this", "alias")
-        self.tree.take(node.args["alias"], "this", "quoted")
-        return node.this, node.alias
+        return node.this, self.tree.name(node.args["alias"])
 
     def _keys(
         self, select: exp.Expression, selected: list[tuple[exp.Expression, str]], conditions: ConditionReader
@@ -136,11 +136,9 @@ class _Select:
 
     def _meant(self, node: exp.Expression, selected: list[tuple[exp.Expression, str]]) -> exp.Expression:
         """What a position, or a name that AS gave, stands for; else the node itself."""
-        position = self.tree.number(node)
-        if position is not None:
-            if not position.is_integer() or not 1 <= position <= len(selected):
-                self.tree.refuse(node, f"there is no column {position:g} in SELECT")
-            return selected[int(position) - 1][0]
+        place = place_in_select(self.tree, node, len(selected))
+        if place is not None:
+            return selected[place][0]
         if isinstance(node, exp.Column) and node.args.get("table") is None:
             attributes = set(map(str.lower, self.schema.names))
             for expression, alias in selected:
@@ -181,8 +179,6 @@ class _Select:
     def _check_names(self, outputs: tuple[Output, ...], selected: list[tuple[exp.Expression, str]]) -> None:
         """Names that AS gives must not be those of attributes, as HAVING and ORDER BY could mean either."""
         attributes = set(map(str.lower, self.schema.names))
-        if all(isinstance(output.expression, GroupValue) for output in outputs):
-            self.tree.refuse(self.tree.root, "nothing is counted; add COUNT(*)")
         for output, (node, alias) in zip(outputs, selected, strict=True):
             own = isinstance(node, exp.Column) and alias.lower() == node.name.lower()
             if alias.lower() in attributes and not own:
@@ -218,14 +214,12 @@ class _Select:
         outputs: tuple[Output, ...],
         numbers: NumberReader,
     ) -> Expression:
-        position = self.tree.number(node)
-        if position is not None:
-            if not position.is_integer() or not 1 <= position <= len(outputs):
-                self.tree.refuse(node, f"there is no column {position:g} in SELECT")
-            return outputs[int(position) - 1].expression
+        place = place_in_select(self.tree, node, len(outputs))
+        if place is not None:
+            return outputs[place].expression
         if isinstance(node, exp.Column) and node.args.get("table") is None:
             for output in outputs:
                 if output.name.lower() == node.name.lower():
                     return output.expression
-        place = self._place(node, keys, numbers.conditions)
-        return numbers.read(node) if place is None else GroupValue(place)
+        key = self._place(node, keys, numbers.conditions)
+        return numbers.read(node) if key is None else GroupValue(key)

@@ -6,6 +6,7 @@ put there is refused, so that a clause which this version does not know is never
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NoReturn
@@ -39,8 +40,17 @@ _CLASSES: dict[str, str] = {
     "Union": "UNION cannot be answered; part the questions by `;`",
     "Distinct": "DISTINCT counts are CountDistinct statements, which sessions of low_sensitivity answer",
     "Star": "single records are never shown; count them: SELECT COUNT(*)",
+    "Literal": "a text is none",
+    "ILike": "ILIKE cannot be answered; list the labels with IN",
+    "NullSafeEQ": "IS NOT DISTINCT FROM cannot be answered; write = or IS NULL",
+    "NullSafeNEQ": "IS DISTINCT FROM cannot be answered; write <> or IS NOT NULL",
+    "Min": "the least value is one person's; GROUP BY the attribute, and see which of its bins count any",
+    "Max": "the largest value is one person's; GROUP BY the attribute, and see which of its bins count any",
     "Anonymous": "this function is not known here; docs/sql.md lists those that are",
 }
+
+
+_BEGINNINGS = ("SELECT ", "FROM ", "WITH ", "( ")
 
 
 @dataclass(frozen=True)
@@ -75,6 +85,14 @@ class SqlTree:
             return None
         return float(self.statement.literals[place])
 
+    def name(self, node: exp.Expression) -> str:
+        """Returns the name that an identifier is. Raises `InvalidArgument` for a literal in its place."""
+        self.take(node, "this", "quoted")
+        name = str(node.this)
+        if name.startswith(TEXT_MARK) or name.isdecimal():  # which the parser has taken a literal's place for
+            self.refuse(node, "a name is a word, or stands in double quotes")
+        return name
+
     def refuse(self, node: Any, problem: str) -> NoReturn:
         """Raises `InvalidArgument` that names where the node stands."""
         self.statement.refuse(_offset(node), problem)
@@ -100,6 +118,8 @@ class SqlTree:
 
 def tree_of(statement: SqlStatement) -> SqlTree:
     """Parses a statement. Raises `InvalidArgument`."""
+    if not statement.template.upper().startswith(_BEGINNINGS):
+        statement.refuse(0, "a question begins with SELECT")  # nothing else is given to the parser
     try:
         roots = _parsed(statement.template)
     except SqlglotError as error:
@@ -130,7 +150,7 @@ def _unparsed(statement: SqlStatement, error: SqlglotError) -> InvalidArgument:
 
 def _called(name: str) -> str:
     """The name of a class or argument of the tree, as people write SQL."""
-    return "".join(f" {each}" if each.isupper() else each for each in name).replace("_", " ").strip().upper()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", name).strip().upper()
 
 
 def _first(value: Any) -> exp.Expression | None:

@@ -29,8 +29,9 @@ class DatasetItem:
 
 @canonical_object
 class DataItem:
-    """The digest of a registered table's contents, and who pays for it.
+    """The digests of a registered table, and who pays for it.
 
+    `digest`: of its counts. `snapshot`: what its state is recognised by before anything is charged.
     `people`: whose people it holds, "new" or "same-as:" and a dataset's name, as the operator said; of a later
     version, "same-as:" and the dataset's own name. `account`: the
     account that its rounds are charged to. `analyst_cap`, `analyst_order`: the cap that analysts' accounts are
@@ -40,6 +41,7 @@ class DataItem:
 
     dataset: str = key("dataset", TEXT)
     digest: bytes = key("digest", HASH)
+    snapshot: bytes = key("snapshot", HASH)
     people: str = key("people", TEXT)
     account: str = key("account", TEXT)
     analyst_cap: Budget | None = key("analyst_cap", optional(BUDGET))

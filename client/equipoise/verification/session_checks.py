@@ -148,8 +148,8 @@ def check_live_answers(
 ) -> str:
     """Checks that the released answers are those that were given while the session was open.
 
-    A released answer that differs from the live one, or has another slot, breaks the chain from there on. Answers of
-    a grant must have the noise that was paid for, too.
+    A released answer that differs from the live one, or has another slot, breaks the chain from there on. A grant's
+    answers must have the noise that was paid for, too.
 
     Args:
         evidence: Whose session it was.

@@ -18,6 +18,7 @@ from equipoise_server.datasets.database.table import DatabaseTable
 from equipoise_server.datasets.files.tables import CsvFile, ParquetFile
 from equipoise_server.datasets.persons.groups import PersonColumn, RowsAPerson, Settled, Unsettled
 from equipoise_server.datasets.progress import OnRead, unseen
+from equipoise_server.datasets.snapshot import Snapshot
 from equipoise_server.datasets.spark.table import SparkTable
 
 
@@ -44,11 +45,11 @@ class Source(Protocol):
         """
         ...
 
-    def check(self, schema: Schema) -> None:
-        """Look whether the table can be reached and has the schema's columns, as far as shows without its rows.
+    def snapshot(self, schema: Schema) -> Snapshot:
+        """Return what the table's present state is recognised by, which is quicker than its counts.
 
         Raises:
-            InvalidArgument: "table", as `counts` does.
+            InvalidArgument: "table": it cannot be reached, or lacks the schema's columns.
         """
         ...
 
@@ -66,6 +67,18 @@ class Source(Protocol):
 
 class RowSource(Source, Protocol):
     """A source of rows, whose persons can be told apart."""
+
+    def snapshot(self, schema: Schema, person: str = "") -> Snapshot:
+        """Return what the table's present state is recognised by.
+
+        Args:
+            schema: the table's public attributes.
+            person: the column with the persons' ids, which belong to the state; empty: each row is its own.
+
+        Raises:
+            InvalidArgument: as `Source.snapshot` does; "person" where that column is missing or unfit.
+        """
+        ...
 
     def persons(
         self, schema: Schema, column: PersonColumn, progress: OnRead = unseen

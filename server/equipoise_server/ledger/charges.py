@@ -130,16 +130,14 @@ def release(connection: Connection, round_id: str, time: datetime) -> None:
     for charge in _reserved(connection, round_id):
         standing = account(connection, charge.account)
         _settle(connection, round_id, charge, "released")
-        # Sum up what is left instead of subtracting: a sum that was cut to `MAX_AMOUNT` less a charge is too small.
-        total = combined(live_costs(connection, standing), standing.composition, standing.cap)
-        change(connection, standing.name, columns("committed", total))
+        _recount(connection, standing)
         _record(connection, time, "release", round_id, charge)
 
 
 def reduce(connection: Connection, round_id: str, smaller: Charge, time: datetime) -> None:
     """Reduce what a round has reserved on one account to what it has spent of it, once it can spend no more.
 
-    Only a privacy filter allows this (`accounting.privacy_filter`): the rest was never spent, though data were read.
+    Only a privacy filter allows this (`accounting.privacy_filter`): the rest was never spent, but data were read.
     After a crash before the commit all is still reserved. Raises `DataLoss` where less is reserved than is spent.
 
     Args:
@@ -158,9 +156,14 @@ def reduce(connection: Connection, round_id: str, smaller: Charge, time: datetim
         .where(charges_table.c.round_id == round_id, charges_table.c.account == charge.account)
         .values(**asdict(charge.cost), events=charge.events)
     )
-    total = combined(live_costs(connection, standing), standing.composition, standing.cap)
-    change(connection, standing.name, columns("committed", total))
+    _recount(connection, standing)
     _record(connection, time, "reduce", round_id, charge)
+
+
+def _recount(connection: Connection, standing: Account) -> None:
+    # Sum up what is left instead of subtracting: a sum that was cut to `MAX_AMOUNT` less a charge is too small.
+    left = combined(live_costs(connection, standing), standing.composition, standing.cap)
+    change(connection, standing.name, columns("committed", left))
 
 
 def live_costs(connection: Connection, standing: Account, *, spent_only: bool = False) -> list[Cost]:

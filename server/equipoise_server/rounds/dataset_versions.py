@@ -19,7 +19,7 @@ from equipoise_server.datasets.persons.table import check_persons
 from equipoise_server.rounds.datasets import Datasets, insert_version
 from equipoise_server.rounds.people import check_same_people
 from equipoise_server.rounds.records import DatasetRecord, check_active
-from equipoise_server.rounds.store.dataset_records import dataset_registered, registered_digest
+from equipoise_server.rounds.store.dataset_records import dataset_registered, registered_data
 from equipoise_server.rounds.store.datasets import read_dataset
 from equipoise_server.rounds.store.rounds import canonical
 from equipoise_server.storage.idempotency import Request, make_request
@@ -84,13 +84,14 @@ def update_dataset(
         newest = read_dataset(connection, name)
         check_active(newest, before.version)
         check_same_people(connection, newest, read.table)
-        unchanged = read.table.digest == registered_digest(connection, name, newest.version)
+        had = registered_data(connection, name, newest.version)
+        unchanged = (read.table.digest, read.table.snapshot) == (had.digest, had.snapshot)
         if unchanged and (place, read_by) == (newest.source, newest.schema):
             raise InvalidArgument("source", f"holds what version {newest.version} of {name!r} holds already")
         version = newest.version + 1
         insert_version(connection, name, version, read, now)
-        registered = read_dataset(connection, name)
-        dataset_registered(connection, registered, same_people_as(name), read.table.digest, now)
+        registered, table = read_dataset(connection, name), read.table
+        dataset_registered(connection, registered, same_people_as(name), table.digest, table.snapshot, now)
         return canonical([name, version])
 
     return operations.carry_out(request, work, _as_updated)

@@ -24,7 +24,7 @@ from equipoise_server.rounds.new_datasets import USUAL_ORDERS, AccountingMethod,
 from equipoise_server.rounds.people import NewTable, Payer, open_data_account, payer
 from equipoise_server.rounds.reading import logged
 from equipoise_server.rounds.records import DatasetRecord
-from equipoise_server.rounds.store.dataset_records import dataset_registered
+from equipoise_server.rounds.store.dataset_records import dataset_registered, registered_data
 from equipoise_server.rounds.store.datasets import read_dataset
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.tables.round import dataset_versions, datasets
@@ -105,7 +105,8 @@ class Datasets:
         def work(connection: Connection, now: datetime) -> str:
             paying = _insert(connection, new, caps, read.table, now)
             insert_version(connection, name, 1, read, now)
-            dataset_registered(connection, read_dataset(connection, name), paying.people, read.table.digest, now)
+            registered, table = read_dataset(connection, name), read.table
+            dataset_registered(connection, registered, paying.people, table.digest, table.snapshot, now)
             return name
 
         return self.operations.carry_out(request, work, _as_registered)
@@ -122,10 +123,12 @@ class Datasets:
         which keeps other writers waiting. Raises `InvalidArgument` as `register` does.
         """
         table_source = self._table(source, person, persons)
+        # Before the counts: what changes in between is then noticed before a charge.
+        snapshot = table_source.snapshot(schema)
         counts = table_source.counts(schema, logged(name))
         if counts.records == 0:
             raise InvalidArgument("table", "has no records")
-        table = NewTable(table_source, data_digest(counts), self.directory)
+        table = NewTable(table_source, data_digest(counts), snapshot.digest, self.directory)
         with self.operations.store.read() as connection:
             table.datasets(connection)
         return ReadTable(source, schema, person, persons, counts.records, table)
@@ -136,6 +139,27 @@ class Datasets:
         Raises `InvalidArgument` if it is absent or outside the data directory.
         """
         return self._table(dataset.source, dataset.person, dataset.persons)
+
+    def check_unchanged(self, dataset: DatasetRecord) -> None:
+        """Compare a dataset's table with the registered one, before anything is charged for reading it.
+
+        Raises:
+            InvalidArgument: it has changed, is gone or out of reach, or lacks columns.
+        """
+        with self.operations.store.read() as connection:
+            registered = registered_data(connection, dataset.name, dataset.version).snapshot
+        found = self.table(dataset).snapshot(dataset.schema)
+        if found.digest == registered:
+            return
+        seen = f"{found.seen} are others"
+        if dataset.persons == EACH_ROW and found.rows not in (None, dataset.records):
+            seen = f"it has {found.rows:,} rows, and had {dataset.records:,}"
+        named = f"the table of version {dataset.version} of the dataset {dataset.name!r}"
+        raise InvalidArgument(
+            "table",
+            f"{named} has changed since it was registered: {seen}. Put it back as it was, or register what it "
+            f"holds now as another version: equipoise operator dataset update {dataset.name}",
+        )
 
     def _table(self, source: str, person: str, persons: Persons) -> Source:
         return records_of(source_in(self.directory, source), person, persons)

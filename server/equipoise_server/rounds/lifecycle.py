@@ -73,7 +73,7 @@ class Lifecycle:
         Raises:
             NotFound: there is no such round.
             WrongState: the round has no workloads yet, or a worker runs.
-            InvalidArgument: the table is gone, out of reach, or lacks columns. The round stays sealed.
+            InvalidArgument: the table is gone, out of reach, lacks columns, or has changed. The round stays sealed.
         """
         return self.take(make_request(f"operator/{caller}", request_id, "run", round_id), round_id, Action.RUN)
 
@@ -170,7 +170,7 @@ class Lifecycle:
             dataset = dataset_of(connection, record)
         # Without a charge the table is never read.
         if record.state is RoundState.SEALED and record.plan.data_cost != Cost():
-            self._context.tables.table(dataset).check(dataset.schema)
+            self._context.tables.check_unchanged(dataset)
 
     def _check_idle(self, connection: Connection, record: RoundRecord, _: datetime) -> Mapping[str, object]:
         # Claim the round before it shows as RUNNING: other servers take over RUNNING rounds that are not claimed.

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, select
 
+from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import AccountCharge
 from equipoise.model.rounds import MechanismPlan, RoundState, Terms
@@ -23,6 +24,7 @@ from equipoise.records.sealed_seeds import fingerprint
 from equipoise_server.mechanisms.planner import Comparison
 from equipoise_server.mechanisms.prior.choice import without_measurement
 from equipoise_server.rounds.account_room import check_accounts, open_accounts, planned_charges
+from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord, check_active
 from equipoise_server.rounds.state_machine import lifecycle_of
 from equipoise_server.rounds.store.datasets import read_dataset
@@ -67,6 +69,7 @@ class Opening:
     """The operations that plan and open rounds, with the dependencies that they need."""
 
     operations: Operations
+    tables: Datasets
     seeds: SeedSource
     storage_key: bytes
     release_grid_seconds: int
@@ -120,6 +123,7 @@ class Opening:
 
         Raises:
             BudgetExhausted: an account has no room for the round; the message names the account.
+            InvalidArgument: the table of a session, which reads it, has changed or cannot be read.
             WrongState: the dataset got another version while the round was planned.
             EquipoiseError: as `plan` raises.
         """
@@ -129,6 +133,8 @@ class Opening:
         load_program()  # takes seconds; every round that is opened will need the worker program
         terms, comparison, planned = self._compared(terms)
         plan = comparison.plan
+        if lifecycle_of(terms).opening and plan.data_cost != Cost():
+            self.tables.check_unchanged(planned)
         terms = replace(terms, release_grid_seconds=terms.release_grid_seconds or self.release_grid_seconds)
 
         def work(connection: Connection, now: datetime) -> str:

@@ -25,7 +25,7 @@ from equipoise_server.ledger.caps import Cap, Composition
 from equipoise_server.ledger.losses import of_lost_accounts, of_lost_datasets
 from equipoise_server.ledger.write_offs import lost_orders
 from equipoise_server.rounds.records import DatasetRecord
-from equipoise_server.rounds.store.dataset_records import registered_digests
+from equipoise_server.rounds.store.dataset_records import registered_tables
 from equipoise_server.rounds.store.datasets import all_versions
 from equipoise_server.storage.tables.round import datasets
 
@@ -36,10 +36,15 @@ JOURNALED = (
 
 @dataclass(frozen=True)
 class NewTable:
-    """A table to be registered. `digest` commits to its rows; `directory` contains the sources of all datasets."""
+    """A table to be registered. `directory` contains the sources of all datasets.
+
+    `digest`: commits to its rows (`datasets.digest`). `snapshot`: what its state is recognised by
+    (`datasets.snapshot`). 32 bytes each.
+    """
 
     source: Source
     digest: bytes
+    snapshot: bytes
     directory: Path
     _compared: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
 
@@ -49,11 +54,11 @@ class NewTable:
         Datasets that were retired or deleted count, and so do older versions. Each source is compared once; another
         call compares only the sources that were registered since.
         """
-        digests = registered_digests(connection)
+        known = registered_tables(connection)
         return {
             row.name: row.account
             for row in connection.execute(all_versions().order_by(datasets.c.name)).all()
-            if self.digest in digests.get(row.name, ()) or self._has_bytes_of(row.source)
+            if any(self.digest == each.digest for each in known.get(row.name, ())) or self._has_bytes_of(row.source)
         }
 
     def _has_bytes_of(self, source: str) -> bool:

@@ -98,7 +98,7 @@ def round_services(
         context=context,
         datasets=datasets,
         dataset_views=DatasetViews(store),
-        opening=Opening(operations, seed_source, storage_key, release_grid_seconds),
+        opening=Opening(operations, context.tables, seed_source, storage_key, release_grid_seconds),
         lifecycle=lifecycle,
         runner=runner,
         views=RoundViews(store, runner),

@@ -40,6 +40,24 @@ def test_spark_finds_the_counts_and_the_digest_that_duckdb_finds(file: Path, tmp
     assert data_digest(of_spark) == data_digest(of_file)
 
 
+def test_spark_recognises_the_rows_of_a_table_and_notices_others(file: Path, tmp_path: Path) -> None:
+    table = for_spark(tmp_path, "t.parquet")
+    before = table.snapshot(SCHEMA)
+    assert before.rows == len(ROWS)
+    (file / "part-0.parquet").rename(file / "part-1.parquet")
+    assert table.snapshot(SCHEMA) == before
+    rows = pq.read_table(file / "part-1.parquet")
+    pq.write_table(rows.slice(1), file / "part-1.parquet")
+    assert table.snapshot(SCHEMA).rows == len(ROWS) - 1
+    # A version of a table that keeps all of them is recognised by its name, without a Spark.
+    first, second, again = (
+        for_spark(tmp_path, "t.parquet", f'format = "delta"\nsnapshot = "{version}"\n').snapshot(SCHEMA)
+        for version in (1, 2, 1)
+    )
+    assert first != second
+    assert first == again
+
+
 def test_rows_of_more_than_one_word_are_counted_alike(tmp_path: Path) -> None:
     edges = (0.0, 1.0, 2.0)
     names = [f"s{number}" for number in range(30)]

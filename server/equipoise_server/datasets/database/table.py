@@ -43,8 +43,10 @@ from equipoise_server.datasets.persons.groups import (
     whole_persons,
 )
 from equipoise_server.datasets.progress import OnRead, unseen
+from equipoise_server.datasets.snapshot import Snapshot, of_rows
 from equipoise_server.datasets.sql.columns import columns_of
 from equipoise_server.datasets.sql.persons import person_statements, rows_a_person_statement
+from equipoise_server.datasets.sql.snapshot import snapshot_statement
 from equipoise_server.datasets.sql.statement import grouping
 
 BATCH = 100_000  # groups that are fetched at once
@@ -86,10 +88,11 @@ class DatabaseTable:
             *words, counts = _columns(connection, asked, len(words_of(schema)) + 1)
         return counts_of(schema, words, counts)
 
-    def check(self, schema: Schema) -> None:
+    def snapshot(self, schema: Schema, person: str = "") -> Snapshot:
         address = self._address()
         with _told(), _connected(self._url(address)) as connection:
-            grouping(_reflected(connection, address), schema)
+            asked = snapshot_statement(_reflected(connection, address), schema, person)
+            return of_rows([int(fact or 0) for fact in connection.execute(asked).one()])
 
     def persons(
         self,

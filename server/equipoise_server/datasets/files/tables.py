@@ -30,6 +30,7 @@ from equipoise_server.datasets.files.persons import person_blocks, rows_a_person
 from equipoise_server.datasets.files.reported import reported
 from equipoise_server.datasets.persons.groups import PersonColumn, RowsAPerson, Settled, Unsettled
 from equipoise_server.datasets.progress import OnRead, unseen
+from equipoise_server.datasets.snapshot import Snapshot, of_files
 
 MAX_HEADER = 1 << 20  # characters; without a limit a small compressed file could fill the memory
 ENCODINGS = ("utf-8", "latin-1", "utf-16")
@@ -64,10 +65,11 @@ class TableFile(ABC):
         with self._opened() as (connection, relation), reported(connection, progress):
             return count_rows(connection, relation, schema)
 
-    def check(self, schema: Schema) -> None:
+    def snapshot(self, schema: Schema, person: str = "") -> Snapshot:  # noqa: ARG002  # all bytes count
         with self._opened() as (_, relation):
             for attribute in schema.attributes:
                 place_of(relation, attribute)
+            return of_files(self.path.resolve(), self.files())
 
     def columns(self) -> tuple[Column, ...]:
         with self._opened() as (connection, relation):

@@ -18,6 +18,7 @@ from equipoise_server.datasets.packed_codes import codes_of
 from equipoise_server.datasets.persons.dealing import PersonRows, dealt
 from equipoise_server.datasets.persons.groups import PersonColumn, Settled, Unsettled
 from equipoise_server.datasets.progress import OnRead, unseen
+from equipoise_server.datasets.snapshot import Snapshot
 from equipoise_server.datasets.source import RowSource, Source
 from equipoise_server.datasets.universe import Rules, counts_of_records
 
@@ -36,8 +37,8 @@ class PersonTable:
     def exists(self) -> bool:
         return self.rows.exists()
 
-    def check(self, schema: Schema) -> None:
-        self.rows.check(schema_of_rows(schema))
+    def snapshot(self, schema: Schema) -> Snapshot:
+        return self.rows.snapshot(schema_of_rows(schema), self.column)
 
     def columns(self) -> tuple[Column, ...]:
         return self.rows.columns()

@@ -54,7 +54,15 @@ class Contents:
     """Asks what the columns hold: `Columns`."""
 
 
-Question = ByRecords | ByPersons | RowNumbers | Contents
+@dataclass(frozen=True)
+class State:
+    """Asks what the table's state is recognised by: `Facts`. `person`: the column of ids, or empty."""
+
+    schema: Schema
+    person: str
+
+
+Question = ByRecords | ByPersons | RowNumbers | Contents | State
 
 
 @dataclass(frozen=True)
@@ -89,6 +97,13 @@ class Columns:
 
 
 @dataclass(frozen=True)
+class Facts:
+    """The numbers of `sql.snapshot`, the number of rows first."""
+
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Refused:
     """Why the table cannot be read, with the field; no value of the table is in the words."""
 
@@ -101,5 +116,5 @@ class Ended:
     """Everything has been told."""
 
 
-Told = Groups | Settled | Unsettled | RowsAPerson | Columns
+Told = Groups | Settled | Unsettled | RowsAPerson | Columns | Facts
 Answer = Advance | Told | Ended | Refused

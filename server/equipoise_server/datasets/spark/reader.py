@@ -42,15 +42,18 @@ from equipoise_server.datasets.spark.messages import (
     Columns,
     Contents,
     Ended,
+    Facts,
     Groups,
     Refused,
     Request,
     RowNumbers,
+    State,
     Told,
 )
 from equipoise_server.datasets.spark.session import asked, open_table, start, told
 from equipoise_server.datasets.sql.columns import columns_of
 from equipoise_server.datasets.sql.persons import PersonStatements, person_statements, rows_a_person_statement
+from equipoise_server.datasets.sql.snapshot import snapshot_statement
 from equipoise_server.datasets.sql.statement import grouping
 
 REPORT_SECONDS = 0.5
@@ -102,6 +105,9 @@ def _told(session: SparkSession, request: Request, table: Table) -> Iterator[Tol
             yield RowsAPerson.of(asked(session, rows_a_person_statement(table, column)).collect())
         case Contents():
             yield Columns(tuple(columns_of(lambda statement: asked(session, statement).collect(), table)))
+        case State(schema, person):
+            (facts,) = asked(session, snapshot_statement(table, schema, person)).collect()
+            yield Facts(tuple(int(fact or 0) for fact in facts))
 
 
 def _persons(

@@ -26,6 +26,7 @@ from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.packed_codes import counts_of
 from equipoise_server.datasets.persons.groups import PersonColumn, RowsAPerson, Settled, Unsettled
 from equipoise_server.datasets.progress import OnRead, unseen
+from equipoise_server.datasets.snapshot import Snapshot, of_rows, of_version
 from equipoise_server.datasets.spark.description import read_place
 from equipoise_server.datasets.spark.messages import (
     Advance,
@@ -35,11 +36,13 @@ from equipoise_server.datasets.spark.messages import (
     Columns,
     Contents,
     Ended,
+    Facts,
     Groups,
     Question,
     Refused,
     Request,
     RowNumbers,
+    State,
     Told,
 )
 
@@ -70,10 +73,15 @@ class SparkTable:
         assert isinstance(answer, Groups)
         return counts_of(schema, answer.words, answer.counts)
 
-    def check(self, schema: Schema) -> None:  # noqa: ARG002  # Spark would have to start to know the columns
+    def snapshot(self, schema: Schema, person: str = "") -> Snapshot:
         place, _ = read_place(self.path)
         if place.path is not None and "://" not in place.path and not os.path.exists(place.path):
             raise InvalidArgument("table", "there is nothing at its path")
+        if place.path is not None and place.snapshot is not None:
+            return of_version(place.path, place.format, place.snapshot)
+        (answer,) = self._ask(State(schema, person), unseen)
+        assert isinstance(answer, Facts)
+        return of_rows(answer.numbers)
 
     def persons(
         self, schema: Schema, column: PersonColumn, progress: OnRead = unseen

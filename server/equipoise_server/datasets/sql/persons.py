@@ -45,7 +45,7 @@ class PersonStatements:
 
 def person_statements(table: Table, schema: Schema, column: PersonColumn) -> PersonStatements:
     """Return the statements. Raises `InvalidArgument` for a column that the table lacks, or of an unfit type."""
-    rows = coded_rows(table, schema, _person(table, column).label("person")).subquery()
+    rows = coded_rows(table, schema, person_id(table, column).label("person")).subquery()
     words = [each.name for each in rows.c if each.name != "person"]
 
     def groups() -> Subquery:
@@ -77,7 +77,7 @@ def person_statements(table: Table, schema: Schema, column: PersonColumn) -> Per
 
 def rows_a_person_statement(table: Table, column: str) -> Select[Any]:
     """Return the statement of each number of rows, the persons with so many, and such rows without an id."""
-    person = _person(table, PersonColumn(column, None)).label("person")
+    person = person_id(table, PersonColumn(column, None)).label("person")
     each = select(person).subquery()
     numbers = select(each.c.person, func.count().label("n")).group_by(each.c.person).subquery()
     nameless = func.sum(case((numbers.c.person.is_(None), numbers.c.n), else_=0))
@@ -85,8 +85,16 @@ def rows_a_person_statement(table: Table, column: str) -> Select[Any]:
     return found.group_by(numbers.c.n).order_by(numbers.c.n)
 
 
-def _person(table: Table, column: PersonColumn) -> ColumnElement[Any]:
-    """Return the expression of a row's id as text; null for none."""
+def person_id(table: Table, column: PersonColumn) -> ColumnElement[Any]:
+    """Return the expression of a row's id as text; null for none.
+
+    Args:
+        table: the table with its columns.
+        column: that of the ids.
+
+    Raises:
+        InvalidArgument: the table lacks it, or its type does not fit.
+    """
     columns = [each for each in table.columns if each.name == column.name]
     if not columns:
         raise column.absent()

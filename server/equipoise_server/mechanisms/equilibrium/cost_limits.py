@@ -20,9 +20,9 @@ from equipoise_server.mechanisms.equilibrium.cost_model import Size
 
 Numbers = NDArray[np.float64]
 
-MAX_DIFFERING = 200  # groups of differing draws
+MAX_DIFFERING = 64  # groups of differing draws
 MIN_RHO, MAX_RHO, RHO_POINTS = 1e-9, 1e4, 80
-BISECTIONS = 40
+BISECTIONS = 22  # of the logarithm of a rho: nearer than a cut of the search
 
 
 def mixed_data_travel(records: Numbers, density: Numbers, analyst_rho: float, size: Size) -> Numbers:

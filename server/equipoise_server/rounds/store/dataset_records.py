@@ -28,20 +28,20 @@ _TABLES = (
 
 
 def dataset_registered(
-    connection: Connection, dataset: DatasetRecord, people: str, digest: bytes, now: datetime
+    connection: Connection, dataset: DatasetRecord, people: str, digest: bytes, snapshot: bytes, now: datetime
 ) -> None:
-    """Record a version of a dataset: its public facts, and for auditors the table's digest and who pays for it.
+    """Record a version of a dataset: its public facts, and for auditors the table's digests and who pays for it.
 
-    `digest`: of the table, 32 bytes. `people`: the operator's answer to the question of whose people the table
-    holds; of a later version, those of the dataset. Only the first version of new people has given an account its
-    caps.
+    `digest`: of its counts; `snapshot`: what its state is recognised by; 32 bytes each. `people`: the operator's
+    answer to the question of whose people the table holds; of a later version, those of the dataset. Only the first
+    version of new people has given an account its caps.
     """
     schema = json.loads(dataset.schema.to_json())
     created, head = to_microseconds(dataset.create_time), journal_head(connection)
     public = DatasetItem(dataset.name, dataset.version, schema, dataset.records, dataset.persons, created)
     cap, order = registered_cap(connection, dataset)
     person = dataset.person or None
-    private = DataItem(dataset.name, digest, people, dataset.account, cap, order, person, head)
+    private = DataItem(dataset.name, digest, snapshot, people, dataset.account, cap, order, person, head)
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
     record(connection, Kind.DATASET_REGISTERED, items, now=now, dataset=dataset.name)
 
@@ -59,25 +59,38 @@ def dataset_deleted(connection: Connection, dataset: str, now: datetime) -> None
 
 
 def registered_digest(connection: Connection, dataset: str, version: int) -> bytes:
-    """Return the digest of a version of a dataset's table as it was registered. Raises `DataLoss` without one.
+    """Return the digest of a version's counts as it was registered. Raises `DataLoss` without one.
 
     Args:
         connection: to the store.
         dataset: its name.
         version: its number, from 1.
     """
-    digests = registered_digests(connection, records.c.dataset == dataset).get(dataset, [])
-    if len(digests) < version:
+    return registered_data(connection, dataset, version).digest
+
+
+def registered_data(connection: Connection, dataset: str, version: int) -> DataItem:
+    """Return what is on record for auditors of a version of a dataset's table. Raises `DataLoss` without it.
+
+    Args:
+        connection: to the store.
+        dataset: its name.
+        version: its number, from 1.
+    """
+    versions = registered_tables(connection, records.c.dataset == dataset).get(dataset, [])
+    if len(versions) < version:
         raise DataLoss(f"version {version} of the dataset {dataset!a} was registered without a record")
-    return digests[version - 1]
+    return versions[version - 1]
 
 
-def registered_digests(connection: Connection, which: ColumnElement[bool] | None = None) -> dict[str, list[bytes]]:
-    """Return the digests of all versions of tables as they were registered, by the datasets' names.
+def registered_tables(
+    connection: Connection, which: ColumnElement[bool] | None = None
+) -> dict[str, list[DataItem]]:
+    """Return what is on record for auditors of all versions of tables, by the datasets' names.
 
     `which`: a condition on the records; None for all datasets.
     """
-    digests: dict[str, list[bytes]] = {}
+    tables: dict[str, list[DataItem]] = {}
     for row in connection.execute(_TABLES if which is None else _TABLES.where(which)):
-        digests.setdefault(row.dataset, []).append(read_item(row.content, DataItem).digest)
-    return digests
+        tables.setdefault(row.dataset, []).append(read_item(row.content, DataItem))
+    return tables

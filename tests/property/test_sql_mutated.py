@@ -1,0 +1,88 @@
+"""SQL that was changed by chance, and SQL beyond the subset: a clear refusal, or what DuckDB counts."""
+
+from __future__ import annotations
+
+import random
+
+import duckdb
+import pytest
+from harness.sql_answers import compare
+from harness.sql_outside import outside
+from harness.sql_queries import query
+from harness.sql_tables import connect, random_rows, random_schema, shown_rows
+
+from equipoise.errors import InvalidArgument
+from equipoise.queries.schema import Schema
+from equipoise.questions.sql import questions_from_sql
+
+SIGNS = "'\"();,.*=<>%-/\0    1aé\\$"
+
+
+def refusal_of(text: str, schema: Schema) -> InvalidArgument | None:
+    """What is said of a text that is refused; None of one that is translated."""
+    try:
+        questions_from_sql(text, schema, "flights")
+    except InvalidArgument as refusal:
+        return refusal
+    return None
+
+
+def accepted(draw: random.Random, schema: Schema) -> str:
+    """A query that is translated."""
+    while refusal_of(text := query(draw, schema), schema) is not None:
+        pass
+    return text
+
+
+class Table:
+    """A random table, which questions are asked of here and in DuckDB."""
+
+    def __init__(self, draw: random.Random) -> None:
+        self.schema = random_schema(draw)
+        self.rows = random_rows(draw, self.schema)
+        self.connection = connect(self.rows)
+
+    def check_refused_or_right(self, text: str) -> bool:
+        """Whether the text was translated, and then also by DuckDB, with the same answers."""
+        refusal = refusal_of(text, self.schema)
+        if refusal is not None:
+            assert refusal.field.startswith("sql")
+            assert 5 < len(refusal.problem) < 400
+            assert "9000000" not in refusal.problem
+            assert "'@" not in refusal.problem
+            return False
+        questions = questions_from_sql(text, self.schema, "flights")
+        for question, each in zip(questions, duckdb.extract_statements(text), strict=True):
+            theirs = self.connection.execute(each).fetchall()
+            ours = shown_rows(question, self.schema, self.rows)
+            compare(ours, theirs, len(question.keys), "ORDER BY" in text, text)
+        return True
+
+
+@pytest.mark.parametrize(
+    ("seed", "queries"),
+    [(1, 60), (2, 60), *(pytest.param(seed, 250, marks=pytest.mark.full) for seed in range(100, 104))],
+)
+def test_mutated_queries_are_refused_or_right(seed: int, queries: int) -> None:
+    draw = random.Random(seed)
+    table = Table(draw)
+    answered = 0
+    for _ in range(queries):
+        text = list(accepted(draw, table.schema))
+        for _ in range(draw.randint(1, 2)):
+            place = draw.randrange(len(text))
+            text[place : place + draw.randint(0, 2)] = draw.choice(SIGNS)
+        try:
+            answered += table.check_refused_or_right("".join(text))
+        except duckdb.ParserException:
+            # The parser here lets pass some that DuckDB's does not, such as AS without a name.
+            assert refusal_of("".join(text), table.schema) is None
+    assert answered > 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_queries_beyond_the_subset_are_refused_or_right(seed: int) -> None:
+    draw = random.Random(1_000 + seed)
+    table = Table(draw)
+    answered = sum(table.check_refused_or_right(outside(draw, table.schema)) for _ in range(250))
+    assert answered < 5  # such as a condition beyond it that the others around it make right
