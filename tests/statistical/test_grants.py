@@ -41,6 +41,7 @@ TABLE = Marginal(("colour",))
 RECORDS = 2  # which is public, also where one record more is counted
 ORDERS = (1.5, 2.0, 4.0)
 TINY = 1e-9
+REFUSED = -1
 TOTAL = RHO_UNIT // 2
 HALF = TOTAL // 2
 GRANT = GrantMechanism()
@@ -59,33 +60,33 @@ REPLACED = [([a, RECORDS - a], [b, RECORDS - b]) for a, b in itertools.pairwise(
 ADDED = [([1, 0], [2, 0]), ([1, 0], [1, 1]), ([0, 1], [1, 1])]
 
 
-def asked(session: GrantSession, statement: Statement, rho: int) -> int | None:
-    """The first cell's value in whole records; None where it is refused."""
+def asked(session: GrantSession, statement: Statement, rho: int) -> int:
+    """The first cell's value in whole records; `REFUSED` where it is."""
     try:
         told = session.answer(0, compile_single(statement, SCHEMA), repr(statement).encode(), rho)
     except BudgetExhausted:
-        return None
+        return REFUSED
     return round(int(told.values[0]) * RECORDS / 2.0**40)
 
 
-def on_what_was_seen(session: GrantSession) -> Iterator[int | None]:
+def on_what_was_seen(session: GrantSession) -> Iterator[int]:
     """Which question comes second, and for how much, is said by the first answer."""
     first = asked(session, RED, HALF)
     yield first
-    if first is not None and first > RECORDS // 2:
+    if first > RECORDS // 2:
         yield asked(session, GREEN, TOTAL - HALF)
     else:
         yield asked(session, TABLE, TOTAL - HALF)
     yield asked(session, GREEN, HALF)
 
 
-def greedily(session: GrantSession) -> Iterator[int | None]:
+def greedily(session: GrantSession) -> Iterator[int]:
     """All of the grant for one question, and then as much again for others."""
     for statement in (RED, GREEN):
         yield asked(session, statement, TOTAL)
 
 
-def again_and_again(session: GrantSession) -> Iterator[int | None]:
+def again_and_again(session: GrantSession) -> Iterator[int]:
     """The same question, for as much and for less, which tells nothing new."""
     yield asked(session, RED, HALF)
     yield asked(session, RED, HALF)
@@ -93,7 +94,7 @@ def again_and_again(session: GrantSession) -> Iterator[int | None]:
     yield asked(session, TABLE, TOTAL - HALF)
 
 
-Strategy = Callable[[GrantSession], Iterator[int | None]]
+Strategy = Callable[[GrantSession], Iterator[int]]
 STRATEGIES: list[Strategy] = [on_what_was_seen, greedily, again_and_again]
 
 
@@ -122,7 +123,7 @@ def law(table: list[int], strategy: Strategy) -> Law:
     plan = GRANT.plan(SETTING)
     plan = replace(plan, data_cost=replace(plan.data_cost, rho=TOTAL))
 
-    def program(choices: Choices) -> tuple[int | None, ...]:
+    def program(choices: Choices) -> tuple[int, ...]:
         with chosen_noise(choices):
             return tuple(strategy(GrantSession(SETTING, plan, DenseCounts(np.array(table), (2,)), SEED)))
 
@@ -160,7 +161,7 @@ def test_a_filter_that_forgets_is_caught(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_fresh_noise_for_the_same_question_would_be_caught() -> None:
     """The second answer for nothing is safe only because it is the first one again."""
 
-    def twice(session: GrantSession) -> Iterator[int | None]:
+    def twice(session: GrantSession) -> Iterator[int]:
         yield asked(session, RED, TOTAL)
         session._seed = bytes([1]) * 32
         yield asked(session, RED, TOTAL)

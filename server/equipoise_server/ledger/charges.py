@@ -151,11 +151,7 @@ def reduce(connection: Connection, round_id: str, smaller: Charge, time: datetim
     reserved = [each.cost for each in _reserved(connection, round_id) if each.account == standing.name]
     if len(reserved) != 1 or any(map(gt, astuple(charge.cost), astuple(reserved[0]))):
         raise DataLoss(f"the round {round_id} has spent more on {charge.account} than was reserved for it")
-    connection.execute(
-        charges_table.update()
-        .where(charges_table.c.round_id == round_id, charges_table.c.account == charge.account)
-        .values(**asdict(charge.cost), events=charge.events)
-    )
+    _settle(connection, round_id, charge, "reserved")
     _recount(connection, standing)
     _record(connection, time, "reduce", round_id, charge)
 
@@ -250,5 +246,5 @@ def _settle(connection: Connection, round_id: str, charge: Charge, state: str) -
     connection.execute(
         charges_table.update()
         .where(charges_table.c.round_id == round_id, charges_table.c.account == charge.account)
-        .values(state=state)
+        .values(state=state, events=charge.events, **asdict(charge.cost))
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 
@@ -19,7 +20,10 @@ SPENT = ZcdpEvent("answers", Fraction(1, 30))
 ORDER = 8.0
 
 
-def entries(*steps: tuple[str, str, list[PrivacyEvent]]) -> list[JournalEntry]:
+Step = tuple[str, str, Sequence[PrivacyEvent]]
+
+
+def entries(*steps: Step) -> list[JournalEntry]:
     """A data account, and what a round does to it: actions, mechanisms and parts."""
     opening = {"cap": {"epsilon": 4.0, "delta": 1e-6}, "composition": "sum", "order": ORDER}
     made = [("open-account", "", json.dumps(opening), Cost())]
@@ -33,7 +37,7 @@ def entries(*steps: tuple[str, str, list[PrivacyEvent]]) -> list[JournalEntry]:
     ]
 
 
-def after(*steps: tuple[str, str, list[PrivacyEvent]]) -> Cost:
+def after(*steps: Step) -> Cost:
     accounts = Accounts()
     list(accounts.moments(entries(*steps)))
     return accounts.by_name["data/shop"].committed
