@@ -39,7 +39,7 @@ def statement_to_bytes(statement: Statement, rho: int = 0) -> bytes:
         rho: what it may cost of a grant, in units of 10^-12 of rho; 0 where it is asked of none.
     """
     if not 0 <= rho < 1 << 63:
-        raise InvalidArgument("statement.rho", "must be at least 0, and not above what any grant allows")
+        raise InvalidArgument("statement.rho", "is more than any grant allows")
     message = types_pb2.Statement(rho=rho)
     write_statement(statement, message, "statement")
     return message.SerializeToString(deterministic=True)
@@ -52,27 +52,25 @@ def statement_from_bytes(data: bytes, path: str = "statement") -> Statement:
         data: a serialized Statement of at most 1 MiB.
         path: the statement's place, which messages name.
     """
-    _check_size(data, path)
-    return read_statement(data, path)
+    return _free(*priced_from_bytes(data, path), path)
 
 
 def priced_from_bytes(data: bytes, path: str = "statement") -> tuple[Statement, int]:
-    """Reads one Statement message of a session, with what it may cost. Raises as `statement_from_bytes`.
+    """Reads one Statement message, with what it may cost of a grant, in units of 10^-12 of rho, or 0.
 
     Args:
         data: a serialized Statement of at most 1 MiB.
         path: the statement's place, which messages name.
-
-    Returns:
-        The statement, and what it may cost of a grant, in units of 10^-12 of rho; 0 where it says nothing.
     """
-    _check_size(data, path)
+    if len(data) > MAX_STATEMENT_BYTES:
+        raise InvalidArgument(path, f"is larger than {MAX_STATEMENT_BYTES:,} bytes; split it")
     return _read(data, path)
 
 
-def _check_size(data: bytes, path: str) -> None:
-    if len(data) > MAX_STATEMENT_BYTES:
-        raise InvalidArgument(path, f"is larger than {MAX_STATEMENT_BYTES:,} bytes; split it")
+def _free(statement: Statement, rho: int, path: str) -> Statement:
+    if rho:
+        raise InvalidArgument(f"{path}.rho", NO_PRICE)
+    return statement
 
 
 def write_statement(statement: Statement, target: types_pb2.Statement, path: str) -> None:
@@ -133,10 +131,7 @@ def read_statement(data: bytes, path: str) -> Statement:
         data: a serialized Statement.
         path: the statement's place, which messages name.
     """
-    statement, rho = _read(data, path)
-    if rho:
-        raise InvalidArgument(f"{path}.rho", NO_PRICE)
-    return statement
+    return _free(*_read(data, path), path)
 
 
 def _read(data: bytes, path: str) -> tuple[Statement, int]:
