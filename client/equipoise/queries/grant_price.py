@@ -10,6 +10,7 @@ from equipoise.accounting import RHO_UNIT
 from equipoise.errors import InvalidArgument
 from equipoise.queries.statements import LinearKind, Statement, kind_of
 
+MOST = (1 << 63) - 1  # units: more than any grant allows
 RHO_OR_ERROR = "say what each statement may cost: either rho, in zCDP, or error, a standard error in records"
 
 
@@ -31,7 +32,7 @@ class GrantPrice:
                 raise InvalidArgument(name, "must be above 0 and finite")
 
     def units(self, statement: Statement, person_records: int) -> int:
-        """Return what a statement may cost, in units of 10^-12 of rho, at least 1.
+        """Return what a statement may cost, in units of 10^-12 of rho: at least 1, and at most 2^63 - 1.
 
         Noise of variance `s M^2 / (2 rho)` is `rho`-zCDP, where one replaced record moves the statement's counts by
         `sqrt(s)` in L2: `s` is 1 for a condition and 2 for a marginal.
@@ -43,10 +44,12 @@ class GrantPrice:
         Raises:
             InvalidArgument: the statement is a statistic, which no grant answers.
         """
+        moved = _moved(statement, person_records)
         if self.rho is not None:
-            return max(1, math.floor(Fraction(str(self.rho)) * RHO_UNIT))
-        assert self.error is not None
-        return max(1, math.ceil(_moved(statement, person_records) / (2 * Fraction(self.error) ** 2) * RHO_UNIT))
+            units = math.floor(Fraction(str(self.rho)) * RHO_UNIT)
+        else:
+            units = math.ceil(moved / (2 * Fraction(self.error or 0) ** 2) * RHO_UNIT)
+        return min(max(1, units), MOST)
 
 
 def paid(price: GrantPrice, person_records: int, statement: Statement) -> int:

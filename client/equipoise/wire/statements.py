@@ -36,10 +36,8 @@ def statement_to_bytes(statement: Statement, rho: int = 0) -> bytes:
 
     Args:
         statement: what is asked.
-        rho: what it may cost of a grant, in units of 10^-12 of rho; 0 where it is asked of none.
+        rho: what it may cost of a grant, in units of 10^-12 of rho, below 2^63; 0 where it is asked of none.
     """
-    if not 0 <= rho < 1 << 63:
-        raise InvalidArgument("statement.rho", "is more than any grant allows")
     message = types_pb2.Statement(rho=rho)
     write_statement(statement, message, "statement")
     return message.SerializeToString(deterministic=True)
@@ -56,7 +54,7 @@ def statement_from_bytes(data: bytes, path: str = "statement") -> Statement:
 
 
 def priced_from_bytes(data: bytes, path: str = "statement") -> tuple[Statement, int]:
-    """Reads one Statement message, with what it may cost of a grant, in units of 10^-12 of rho, or 0.
+    """Reads a Statement, with what it may cost of a grant in units of 10^-12 of rho, or 0. Raises `InvalidArgument`.
 
     Args:
         data: a serialized Statement of at most 1 MiB.

@@ -65,9 +65,11 @@ class AnswerJournal:
             DataLoss: the stored costs are not those that the statements come to.
         """
         account = self._session.unspent()
-        if account is None:
-            return GrantSpending()
         with self._context.store.read() as connection:
+            if account is None:
+                if answer_store.spent(connection, self._id):
+                    raise DataLoss(DAMAGED)
+                return GrantSpending()
             for statement, cost in answer_store.costs(connection, self._id):
                 try:
                     counted = account.pay(offer_of(statement))
