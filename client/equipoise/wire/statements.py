@@ -54,7 +54,7 @@ def statement_from_bytes(data: bytes, path: str = "statement") -> Statement:
 
 
 def priced_from_bytes(data: bytes, path: str = "statement") -> tuple[Statement, int]:
-    """Reads a Statement, with what it may cost of a grant in units of 10^-12 of rho, or 0. Raises `InvalidArgument`.
+    """Reads a Statement, with what it may cost of a grant, in units of 10^-12, or 0. Raises `InvalidArgument`.
 
     Args:
         data: a serialized Statement of at most 1 MiB.
