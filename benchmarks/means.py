@@ -72,7 +72,7 @@ def truths_of(path: Path, edges: tuple[float, ...]) -> Truths:
         for low, high in itertools.pairwise(edges[:-1])
     )
     relation = f"read_csv('{path}', nullstr=['NA', ''])"
-    rows = duckdb.sql(
+    rows = duckdb.execute(
         f"SELECT carrier, month, COUNT(dep_delay), AVG({CLAMPED}), AVG(CASE {middles} ELSE 180 END) "
         f"FROM {relation} WHERE dep_delay IS NOT NULL GROUP BY 1, 2"
     ).fetchall()
@@ -81,7 +81,9 @@ def truths_of(path: Path, edges: tuple[float, ...]) -> Truths:
         place = carriers.index(carrier), month - 1
         flights[place], means[place], binned[place] = count, mean, middle
     medians = np.full(16, np.nan)
-    for carrier, middle in duckdb.sql(f"SELECT carrier, MEDIAN(dep_delay) FROM {relation} GROUP BY 1").fetchall():
+    for carrier, middle in duckdb.execute(
+        f"SELECT carrier, MEDIAN(dep_delay) FROM {relation} GROUP BY 1"
+    ).fetchall():
         medians[carriers.index(carrier)] = middle
     return Truths(np.nan_to_num(flights), means, binned, medians)
 
