@@ -99,7 +99,8 @@ def _conninfo(url: URL) -> str:
     from psycopg.conninfo import make_conninfo  # noqa: PLC0415  # the driver is an extra
 
     _, parameters = create_engine(url, poolclass=NullPool).dialect.create_connect_args(url)
-    return make_conninfo(**{name: value for name, value in parameters.items() if isinstance(value, (str, int))})
+    words = {name: str(value) for name, value in parameters.items() if isinstance(value, (str, int))}
+    return make_conninfo("", **words)
 
 
 def _run(program: str, *arguments: str) -> None:
