@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from statistical.played_intervals import NONE, Case, Play, case, rounds_of, session, statistics_of
+from statistical.played_intervals import NONE, Case, Play, case, grants_of, rounds_of, session, statistics_of
 
 from equipoise.model.accounts import Budget
 from equipoise.queries.predicates import Among, attribute
@@ -125,5 +125,6 @@ TIGHT: dict[str, Callable[[float], Play]] = {
 PLAYS: dict[str, Callable[[float], Play]] = {
     **{name: partial(rounds_of, made) for name, made in (ROUNDS | SPARSE).items()},
     **SESSIONS,
+    "grant": grants_of,
     **TIGHT,
 }

@@ -10,6 +10,7 @@ import numpy as np
 from harness import statistics_session
 from numpy.typing import NDArray
 
+from equipoise.accounting import Offer
 from equipoise.model.accounts import Budget
 from equipoise.model.results import Answers
 from equipoise.model.rounds import MechanismPlan, Share
@@ -154,6 +155,27 @@ def sessions_of(given: Case, some: tuple[CompiledWorkload, ...], beta: float = B
         return together(outcome.answers, dict.fromkeys(ASKED, whole))
 
     return Play(plan, told, made.setting.records)
+
+
+def grants_of(beta: float = BETA) -> Play:
+    """Grants by number: one analyst pays differently for each statement, and asks the first one again."""
+    made = case("grant", {"length": 8})
+    share = Share(next(iter(ASKED)), 8, 64)
+    setting = replace(made.setting, shares=(share,), analyst_budget=Budget(1.0, 1e-3), beta=beta)
+    mechanism = SESSION_MECHANISMS["grant"]
+    plan = mechanism.plan(setting)
+    said = (*ALONE, ALONE[0])
+    some = tuple(compile_single(each, SCHEMA) for each in said)
+    offers = tuple(Offer(repr(each).encode(), plan.data_cost.rho // (8 + said.index(each) % 3)) for each in said)
+    asked = {share.analyst: SessionWorkload(np.arange(len(some)), some, offers)}
+    whole = np.concatenate([each.counts(made.histogram) for each in some]) / setting.records
+
+    def told(number: int) -> Told:
+        counts = DenseCounts(made.histogram, setting.attributes)
+        outcome = play(mechanism, setting, plan, counts, asked, number.to_bytes(32), lambda *_: None)
+        return together(outcome.answers, {share.analyst: whole})
+
+    return Play(plan, told)
 
 
 def statistics_of(prior: str, beta: float = BETA) -> Play:

@@ -7,7 +7,8 @@ from equipoise_server.identity.policy import Rate
 from equipoise_server.rpc.interceptors.call_limits import CallLimits
 from equipoise_server.rpc.services.session_stream import SessionStreamLimits
 
-LARGEST = 2**31 - 1  # what gRPC's settings can say
+# Calls whose connection has ended stay in the line until they are looked at, so few connections may bring many.
+SHORTEST_LINE, LONGEST_LINE = 100_000, 2**31 - 1
 KEEPALIVE_ANSWER_SECONDS = 20  # how long a peer has to answer a keepalive ping
 
 
@@ -39,7 +40,7 @@ def session_stream_limits(config: Config) -> SessionStreamLimits:
 
 def options(config: Config) -> list[tuple[str, int]]:
     """Return gRPC's settings where the default is unsafe for a server that strangers can reach."""
-    waiting = min(config.connections * config.streams_per_connection, LARGEST)
+    waiting = min(max(config.connections * config.streams_per_connection, SHORTEST_LINE), LONGEST_LINE)
     return [
         # With port sharing, a second server would silently take half of the connections.
         ("grpc.so_reuseport", 0),
