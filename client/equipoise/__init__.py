@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from equipoise.clients.analyst import Client
     from equipoise.clients.auditor import Auditor
     from equipoise.clients.operator import Operator
-    from equipoise.clients.session_stream import StatementAnswer
+    from equipoise.clients.statement_answer import StatementAnswer
     from equipoise.errors import EquipoiseError
     from equipoise.local.dummy import dummy_table
     from equipoise.model.accounts import Budget
@@ -42,7 +42,7 @@ else:
         "equipoise.clients.analyst": ("Client",),
         "equipoise.clients.auditor": ("Auditor",),
         "equipoise.clients.operator": ("Operator",),
-        "equipoise.clients.session_stream": ("StatementAnswer",),
+        "equipoise.clients.statement_answer": ("StatementAnswer",),
         "equipoise.errors": ("EquipoiseError",),
         "equipoise.local.dummy": ("dummy_table",),
         "equipoise.model.accounts": ("Budget",),

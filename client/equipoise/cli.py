@@ -79,7 +79,11 @@ app = lazy_app(
         ),
         "ask": LazyCommand(
             "equipoise.commands.asking:ask",
-            "Ask statements in a session, one after the other; each answer is printed as it arrives.",
+            "Ask statements of a grant or in a session, one after the other; each answer is printed as it arrives.",
+        ),
+        "budget": LazyCommand(
+            "equipoise.commands.asking:budget",
+            "Show your open grants: what each allows, what you have spent of it, and what is left, in zCDP.",
         ),
         "bundle": LazyCommand(
             "equipoise.commands.verification:bundle",
@@ -92,7 +96,7 @@ app = lazy_app(
         ),
         "operator": LazyCommand(
             "equipoise.commands.operator:operator_app",
-            "For operators: data, analysts, rounds, sessions, budgets.",
+            "For operators: data, analysts, rounds, sessions, grants, budgets.",
         ),
         "audit": LazyCommand(
             "equipoise.commands.audit:audit_app",

@@ -31,9 +31,8 @@ class Bounded:
 
     def within(self, low: float, high: float) -> Bounded:
         """The same numbers, whose truths are known to lie from `low` to `high`; no interval becomes all of that."""
-        known = ~np.isnan(self.values)
-        lows = np.where(np.isnan(self.lows) & known, low, np.clip(self.lows, low, high))
-        highs = np.where(np.isnan(self.highs) & known, high, np.clip(self.highs, low, high))
+        lows = np.where(np.isnan(self.lows), low, np.clip(self.lows, low, high))
+        highs = np.where(np.isnan(self.highs), high, np.clip(self.highs, low, high))
         return Bounded(np.clip(self.values, low, high), lows, highs)
 
 

@@ -14,9 +14,18 @@ from equipoise.queries.schema_checks import edge_text
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.questions.attribute_values import labels_as_numbers, special_categories
 from equipoise.questions.conditions import RecordSet
-from equipoise.questions.expressions import Arithmetic, Count, Expression, GroupValue, Number, Rounded
+from equipoise.questions.expressions import (
+    Arithmetic,
+    Count,
+    Expression,
+    GroupValue,
+    Number,
+    Rounded,
+    Spread,
+    Total,
+)
 from equipoise.questions.filters import AllHold, Compared, Fails, Filter, SomeHold
-from equipoise.questions.measures import Key
+from equipoise.questions.measures import Clamped, Key
 from equipoise.questions.question import Order, Question
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
@@ -102,9 +111,13 @@ def _label(label: str | float | None) -> str:
 def _expression(expression: Expression, question: Question) -> str:
     match expression:
         case Count(measure):
-            if measure.records is True:
-                return "COUNT(*)"
-            return f"COUNT(*) FILTER (WHERE {_records(measure.records, question.schema)})"
+            return f"COUNT(*){_among(measure.records, question)}"
+        case Total(added, _, _, mean):
+            assert added.added is not None
+            return f"{'AVG' if mean else 'SUM'}({_clamped(added.added)}){_among(added.records, question)}"
+        case Spread(name, of, counted, _, level):
+            told = f", {_number(level)}" if name == "QUANTILE_CONT" else ""
+            return f"{name}({_clamped(of)}{told}){_among(counted.records, question)}"
         case Number(value):
             return _number(value)
         case Arithmetic(operator, left, right):
@@ -113,6 +126,17 @@ def _expression(expression: Expression, question: Question) -> str:
             return f"ROUND({_expression(of, question)}, {decimals})"
         case GroupValue(place):
             return _key(question.keys[place], question.schema)
+
+
+def _among(records: RecordSet, question: Question) -> str:
+    return "" if records is True else f" FILTER (WHERE {_records(records, question.schema)})"
+
+
+def _clamped(of: Clamped) -> str:
+    """An attribute between the bounds that its numbers count as."""
+    low, high = (None if each is None else _number(each) for each in (of.low, of.high))
+    above = _name(of.attribute) if low is None else f"GREATEST({_name(of.attribute)}, {low})"
+    return above if high is None else f"LEAST({above}, {high})"
 
 
 def _filter(having: Filter, question: Question) -> str:

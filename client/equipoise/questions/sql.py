@@ -1,4 +1,4 @@
-"""SQL about counts: from a text to questions. A closed subset: what is not understood is refused, with its place.
+"""SQL: from a text to questions. A closed subset: what is not understood is refused, with its place.
 
 >>> from equipoise import Attribute, Schema
 >>> schema = Schema((Attribute("origin", ("EWR", "JFK")), Attribute("late", ("no", "yes"))))
@@ -30,6 +30,7 @@ from equipoise.questions.sql_conditions import ConditionReader
 from equipoise.questions.sql_numbers import NumberReader
 from equipoise.questions.sql_text import SqlStatement, statements_of
 from equipoise.questions.sql_tree import SqlTree, tree_of
+from equipoise.questions.sql_values import ValueReader
 
 MAX_PARTS = 4_096  # statements of one question
 
@@ -81,9 +82,11 @@ class _Select:
             records = conditions.records(where.this)
         selected = [self._alias(each) for each in select.expressions]
         keys = self._keys(select, selected, conditions)
-        outputs = tuple(self._outputs(selected, keys, conditions))
+        grouped = frozenset(key.attribute for key, _ in keys if key.attribute)
+        values = ValueReader(conditions, records, grouped)
+        outputs = tuple(self._outputs(selected, keys, NumberReader(conditions, values, {})))
         self._check_names(outputs, selected)
-        numbers = NumberReader(conditions, {each.name.lower(): each.expression for each in outputs})
+        numbers = NumberReader(conditions, values, {each.name.lower(): each.expression for each in outputs})
         question = Question(
             table,
             self.schema,
@@ -150,10 +153,9 @@ class _Select:
         self,
         selected: list[tuple[exp.Expression, str]],
         keys: list[tuple[Key, exp.Expression]],
-        conditions: ConditionReader,
+        numbers: NumberReader,
     ) -> Iterator[Output]:
-        numbers = NumberReader(conditions, {})
-        unnamed = itertools.count()
+        conditions, unnamed = numbers.conditions, itertools.count()
         for node, alias in selected:
             place = self._place(node, keys, conditions)
             if place is not None:

@@ -27,12 +27,18 @@ from equipoise.queries.statements import (
 from equipoise.v1 import types_pb2
 from equipoise.wire.fields import checked_number, checked_text, checked_texts, refuse_unknown_fields
 
+NO_PRICE = "must not be set: a grant alone is paid from"
 MAX_STATEMENT_BYTES = 1 << 20  # far beyond any that compiles, but for one that lists very many categories
 
 
-def statement_to_bytes(statement: Statement) -> bytes:
-    """Returns the bytes of one Statement message, the same for equal statements. Raises `InvalidArgument`."""
-    message = types_pb2.Statement()
+def statement_to_bytes(statement: Statement, rho: int = 0) -> bytes:
+    """Returns the bytes of one Statement message, the same for equal statements. Raises `InvalidArgument`.
+
+    Args:
+        statement: what is asked.
+        rho: what it may cost of a grant, in units of 10^-12 of rho, below 2^63; 0 where it is asked of none.
+    """
+    message = types_pb2.Statement(rho=rho)
     write_statement(statement, message, "statement")
     return message.SerializeToString(deterministic=True)
 
@@ -44,9 +50,25 @@ def statement_from_bytes(data: bytes, path: str = "statement") -> Statement:
         data: a serialized Statement of at most 1 MiB.
         path: the statement's place, which messages name.
     """
+    return _free(*priced_from_bytes(data, path), path)
+
+
+def priced_from_bytes(data: bytes, path: str = "statement") -> tuple[Statement, int]:
+    """Reads a Statement, with what it may cost of a grant, in units of 10^-12, or 0. Raises `InvalidArgument`.
+
+    Args:
+        data: a serialized Statement of at most 1 MiB.
+        path: the statement's place, which messages name.
+    """
     if len(data) > MAX_STATEMENT_BYTES:
         raise InvalidArgument(path, f"is larger than {MAX_STATEMENT_BYTES:,} bytes; split it")
-    return read_statement(data, path)
+    return _read(data, path)
+
+
+def _free(statement: Statement, rho: int, path: str) -> Statement:
+    if rho:
+        raise InvalidArgument(f"{path}.rho", NO_PRICE)
+    return statement
 
 
 def write_statement(statement: Statement, target: types_pb2.Statement, path: str) -> None:
@@ -107,13 +129,17 @@ def read_statement(data: bytes, path: str) -> Statement:
         data: a serialized Statement.
         path: the statement's place, which messages name.
     """
+    return _free(*_read(data, path), path)
+
+
+def _read(data: bytes, path: str) -> tuple[Statement, int]:
     message = types_pb2.Statement()
     try:
         message.ParseFromString(data)
     except DecodeError:
         raise InvalidArgument(path, "is not a serialized Statement, or is nested too deeply") from None
     try:
-        return _statement_of(message)
+        return _statement_of(message), message.rho
     except InvalidArgument as error:
         raise InvalidArgument(f"{path}{error.field}", error.problem) from None
 

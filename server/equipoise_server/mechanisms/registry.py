@@ -8,6 +8,7 @@ from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.checking import check_no_sums
 from equipoise_server.mechanisms.choice import by_expected_error, by_promise
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
+from equipoise_server.mechanisms.grant.mechanism import GrantMechanism
 from equipoise_server.mechanisms.histogram.mechanism import Histogram
 from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN, LAPLACE
 from equipoise_server.mechanisms.interface import Mechanism
@@ -54,6 +55,7 @@ SESSION_MECHANISMS: dict[str, SessionMechanism] = {
     "online": Online(),
     "online_private": OnlinePrivate(),
     "low_sensitivity": LowSensitivity(),
+    "grant": GrantMechanism(),
 }
 
 

@@ -15,7 +15,7 @@ from harness.answers import some_answers
 from harness.shown_rounds import ROUND, shown_round
 
 from equipoise.cli import app, main
-from equipoise.clients.session_stream import StatementAnswer
+from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.commands.asking import show_answers
 from equipoise.commands.columns import in_words, print_round
 from equipoise.commands.printing import counted, plain, print_json, print_line, print_table

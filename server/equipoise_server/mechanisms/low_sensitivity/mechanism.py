@@ -65,6 +65,7 @@ class LowSensitivity:
 
     name = "low_sensitivity"
     slotted = True
+    priced = False
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
         """`options`: `sensitivity`, `candidates` or `prior`, and what `epochs.plan` may be forced to.
@@ -156,7 +157,13 @@ class LowSensitivitySession:
         self.epochs.pass_to(slot)
         return self.epochs.used_up
 
-    def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"") -> Answers:
+    def answer(
+        self,
+        slot: int,
+        statement: CompiledStatement,
+        encoded: bytes = b"",
+        rho: int = 0,  # noqa: ARG002
+    ) -> Answers:
         """Answer the statement in a slot."""
         statistic = statistic_of(statement)
         question = DatabaseQuestion(statistic, self.candidates(statistic), self.data, self.scale, self.known)

@@ -48,6 +48,7 @@ class OnlinePrivate:
 
     name = "online_private"
     slotted = True
+    priced = False
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
         """See `epochs.plan` and `prior_plan`; the former lists what `options` may force beside `length`.
@@ -113,7 +114,13 @@ class LinearSession:
         self.epochs.pass_to(slot)
         return self.epochs.used_up
 
-    def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"") -> Answers:
+    def answer(
+        self,
+        slot: int,
+        statement: CompiledStatement,
+        encoded: bytes = b"",
+        rho: int = 0,  # noqa: ARG002
+    ) -> Answers:
         """Answer the statement in a slot."""
         return self.epochs.answer(
             slot, LinearQuestion(linear(statement), self.data, self.records, self.known), encoded
