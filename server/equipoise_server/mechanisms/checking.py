@@ -22,7 +22,7 @@ from equipoise_server.mechanisms.interface import PublicParameters
 MIN_BETA = 1e-12
 ANY_WIDTH = (
     "take projection, pooled, gaussian, laplace, or equilibrium or multiplicative_weights with a prior, "
-    "or a standing measurement, instead"
+    "or a standing measurement, instead; in a session online or online_private with a prior"
 )
 
 

@@ -125,10 +125,22 @@ def weights_seconds(setting: PublicParameters, rounds: int) -> float:
 
 def online_seconds(setting: PublicParameters, updates: int) -> float:
     """Return the seconds of a session of `online`, in which each statement is counted twice, and tested."""
-    counted = ALONE_SECONDS + 2 * CELL_SECONDS * setting.universe_size
+    counted = ALONE_SECONDS + statement_seconds(setting, 1)
     tilts = sum(min(done, TILTS_A_ROUND) for done in range(1, updates + 1)) / 2
-    tilted = tilts * (TILT_STEP_SECONDS + TILT_SECONDS * setting.universe_size)
+    tilted = tilts * (TILT_STEP_SECONDS + TILT_SECONDS * support_size(setting.axes))
     return START_SECONDS + setting.statements * counted + QUERY_SECONDS * setting.queries + tilted
+
+
+def statement_seconds(setting: PublicParameters, passes: int) -> float:
+    """Return the seconds of counting one statement on the data, and so many times over the universe or a support.
+
+    Args:
+        setting: public facts.
+        passes: how many times over what the hypothesis has weights of.
+    """
+    if setting.enumerable:
+        return (1 + passes) * CELL_SECONDS * setting.universe_size
+    return RECORD_SECONDS * setting.records + passes * LISTED_STATEMENT_SECONDS
 
 
 def listed_seconds(tables: int) -> float:
