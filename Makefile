@@ -19,8 +19,8 @@ demo: $(VENV)/demo.stamp  ## one whole round on a public table, with a real serv
 # every run, and every server that is started compiles the package.
 unexport PYTHONDONTWRITEBYTECODE
 
-# One more than there are cores, as many tests wait for a server.
-PYTEST := $(BIN)/python -m pytest --numprocesses $(shell expr $$(nproc) + 1) --dist worksteal
+# Two more than there are cores, as many tests wait for a server.
+PYTEST := $(BIN)/python -m pytest --numprocesses $(shell expr $$(nproc) + 2) --dist worksteal
 
 # How long each takes is measured in CONTRIBUTING.md.
 test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## a part of every kind of test, none of which may fail

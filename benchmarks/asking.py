@@ -25,7 +25,7 @@ from sessions import CATEGORIES, RECORDS, cells_of, stream, table
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
-from equipoise.clients.session_stream import StatementAnswer
+from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.model.accounts import Budget
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import SessionTerms, Share, Terms

@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from equipoise.clients.analyst import Client
     from equipoise.clients.auditor import Auditor
     from equipoise.clients.operator import Operator
-    from equipoise.clients.session_stream import StatementAnswer
+    from equipoise.clients.statement_answer import StatementAnswer
     from equipoise.errors import EquipoiseError
+    from equipoise.local.dummy import dummy_table
     from equipoise.model.accounts import Budget
     from equipoise.model.results import AnswerMethod
     from equipoise.model.rounds import RoundState, SessionTerms, Share, Terms
@@ -26,11 +27,14 @@ if TYPE_CHECKING:
         Quantile,
         Statement,
         Statistic,
+        Sum,
         Variance,
         median,
     )
     from equipoise.queries.statements_file import statements_from_json, statements_to_json
     from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+    from equipoise.questions.builder import count, share
+    from equipoise.questions.questions import Questions
     from equipoise.results import Answer, Results
 else:
     # Each name is imported when it is first used, so that a program which uses few of them starts at once.
@@ -38,8 +42,9 @@ else:
         "equipoise.clients.analyst": ("Client",),
         "equipoise.clients.auditor": ("Auditor",),
         "equipoise.clients.operator": ("Operator",),
-        "equipoise.clients.session_stream": ("StatementAnswer",),
+        "equipoise.clients.statement_answer": ("StatementAnswer",),
         "equipoise.errors": ("EquipoiseError",),
+        "equipoise.local.dummy": ("dummy_table",),
         "equipoise.model.accounts": ("Budget",),
         "equipoise.model.results": ("AnswerMethod",),
         "equipoise.model.rounds": ("RoundState", "SessionTerms", "Share", "Terms"),
@@ -52,11 +57,14 @@ else:
             "Quantile",
             "Statement",
             "Statistic",
+            "Sum",
             "Variance",
             "median",
         ),
         "equipoise.queries.statements_file": ("statements_from_json", "statements_to_json"),
         "equipoise.queries.workload_compiler": ("CompiledWorkload", "compile_workload"),
+        "equipoise.questions.builder": ("count", "share"),
+        "equipoise.questions.questions": ("Questions",),
         "equipoise.results": ("Answer", "Results"),
     }
     _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -93,6 +101,7 @@ __all__ = [
     "Operator",
     "Predicate",
     "Quantile",
+    "Questions",
     "Results",
     "RoundState",
     "Schema",
@@ -101,11 +110,15 @@ __all__ = [
     "Statement",
     "StatementAnswer",
     "Statistic",
+    "Sum",
     "Terms",
     "Variance",
     "attribute",
     "compile_workload",
+    "count",
+    "dummy_table",
     "median",
+    "share",
     "statements_from_json",
     "statements_to_json",
 ]

@@ -69,13 +69,21 @@ app = lazy_app(
             "equipoise.commands.sql:sql",
             "Ask in SQL: submit to an open round, read the answers of a released one, or ask in a session.",
         ),
+        "dummy": LazyCommand(
+            "equipoise.commands.dummy:dummy",
+            "Write a random table of a dataset's schema, to try questions on. It says nothing about the real one.",
+        ),
         "sessions": LazyCommand(
             "equipoise.commands.asking:sessions",
             "List the online sessions in which you have a share, newest first.",
         ),
         "ask": LazyCommand(
             "equipoise.commands.asking:ask",
-            "Ask statements in a session, one after the other; each answer is printed as it arrives.",
+            "Ask statements of a grant or in a session, one after the other; each answer is printed as it arrives.",
+        ),
+        "budget": LazyCommand(
+            "equipoise.commands.asking:budget",
+            "Show your open grants: what each allows, what you have spent of it, and what is left, in zCDP.",
         ),
         "bundle": LazyCommand(
             "equipoise.commands.verification:bundle",
@@ -88,7 +96,7 @@ app = lazy_app(
         ),
         "operator": LazyCommand(
             "equipoise.commands.operator:operator_app",
-            "For operators: data, analysts, rounds, sessions, budgets.",
+            "For operators: data, analysts, rounds, sessions, grants, budgets.",
         ),
         "audit": LazyCommand(
             "equipoise.commands.audit:audit_app",

@@ -126,10 +126,14 @@ class Results:
         if not parts or not parts[-1].last:
             raise DataLoss("the result stream ended before its last message")
         results = cls(round_id, Answers.join(part.answers for part in parts), labels)
-        if labels is not None and len(results) != labels.queries:
-            problem = f"stand for {labels.queries:,} queries, but there are {len(results):,} results"
-            raise InvalidArgument("statements", problem)
+        results.check_labels()
         return results
+
+    def check_labels(self) -> None:
+        """Raises `InvalidArgument` where the labels are for another number of queries."""
+        if self.labels is not None and len(self) != self.labels.queries:
+            problem = f"stand for {self.labels.queries:,} queries, but there are {len(self):,} results"
+            raise InvalidArgument("statements", problem)
 
     @property
     def values(self) -> NDArray[np.float64]:

@@ -102,6 +102,7 @@ def largest_divergence(order: float, epsilon: float, delta: float) -> int:
     return _largest(lambda divergence: epsilon_at(divergence, order, delta) <= epsilon)
 
 
+@lru_cache(maxsize=4096)
 def largest_rho(epsilon: float, delta: float) -> int:
     """Return the largest rho, in units of 10^-12, whose epsilon at `delta` is at most `epsilon`."""
     return _largest(lambda rho: epsilon_of_rho(rho / RHO_UNIT, delta) <= epsilon)

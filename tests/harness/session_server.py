@@ -11,7 +11,7 @@ import grpc
 import numpy as np
 
 from equipoise.clients.analyst import Client
-from equipoise.clients.session_stream import StatementAnswer
+from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.errors import (
     AlreadyExists,
 )

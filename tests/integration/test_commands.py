@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from harness.shop_commands import BUDGETS, STATEMENTS, TERMS, Run, open_round, register
 
+from equipoise import Client
 from equipoise.cli import main
 
 
@@ -227,7 +228,9 @@ def test_sql_from_submission_to_answers(run: Run, refused: Callable[..., str], p
     register(run, place)
     round_id = open_round(run)
     text = "SELECT colour, COUNT(*) AS n FROM shop GROUP BY colour"
-    assert run("ann", "sql", round_id, f"EXPLAIN {text}")["dry_run"]["statements"] == 1
+    (expected,) = run("ann", "sql", round_id, f"EXPLAIN {text}")["expected"]
+    assert expected["statement"] == "SELECT colour, COUNT(*) FROM shop GROUP BY colour"
+    assert 0 < expected["expected_error"] < expected["half_width"]
     asked = run("ann", "sql", round_id, text)
     assert asked["understood"] == [text.replace("colour,", "colour AS colour,", 1)]
     assert asked["receipt"]["statements"] == 1
@@ -238,4 +241,13 @@ def test_sql_from_submission_to_answers(run: Run, refused: Callable[..., str], p
     assert list(first) == ["colour", "n", "n_low", "n_high", "n_method"]
     assert first["n_low"] <= first["n_high"]
     other = "SELECT size, COUNT(*) FROM shop GROUP BY size"
+    with Client.from_profile(place / "ann") as real:
+        (frame,) = real.frames(round_id, real.sql(round_id, text))
+    trial = Client.local(place / "state" / "data" / "shop.csv", place / "schema.json")
+    (alike,) = trial.frames(round_id, trial.sql(round_id, text))
+    assert alike.to_arrow().schema == frame.to_arrow().schema
+    assert alike["colour"] == frame["colour"]
+    assert run("ann", "dummy", "shop", "--out", place / "dummy.csv", "--records", "9")["records"] == 9
+    assert Client.local(place / "dummy.csv", place / "schema.json").records == 9
+    assert "must end in" in refused("ann", "dummy", "shop", "--out", "dummy.xls")
     assert "not the questions that were submitted" in refused("ann", "sql", round_id, other)

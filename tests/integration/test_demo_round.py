@@ -143,6 +143,7 @@ def direct(demo: Demo, compiled: Mapping[str, CompiledWorkload]) -> Outcome:
     return mechanism(plan.mechanism).run(terms, plan, demo.counts, compiled, seed, lambda *_: None)
 
 
+@pytest.mark.full
 def test_every_stream_is_what_the_mechanism_gives_for_the_same_seed(
     demo: Demo, compiled: dict[str, CompiledWorkload]
 ) -> None:

@@ -48,7 +48,7 @@ ASKED: dict[str, tuple[Statement, ...]] = {
     "bob": (attribute("c5").isin(["a", "b"]), FAR, ~FAR),
 }
 ALL_CERTIFIED = ("laplace", "standing", "projection", "online", "online_private")
-SESSIONS = {"online": SessionTerms(), "online_private": SessionTerms(length=3, turn_seconds=11)}
+SESSIONS = {"online": SessionTerms(), "online_private": SessionTerms(length=3, turn_seconds=15)}
 MECHANISMS = (AUTO, "laplace", "pooled", "standing", "projection", "equilibrium", "multiplicative_weights")
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from harness import statistics_session
 from numpy.typing import NDArray
 
+from equipoise.accounting import Offer
 from equipoise.model.accounts import Budget
 from equipoise.model.results import Answers
 from equipoise.model.rounds import MechanismPlan, Share
@@ -207,6 +208,27 @@ def sessions_of(given: Case, beta: float = BETA) -> Play:
     return Play(plan, told)
 
 
+def grants_of(beta: float = BETA) -> Play:
+    """Grants by number: one analyst pays differently for each statement, and asks the first one again."""
+    made = session("grant", 8, 1.0)
+    share = replace(made.setting.shares[0], statements=8, queries=64)
+    setting = replace(made.setting, shares=(share,), beta=beta)
+    mechanism = SESSION_MECHANISMS["grant"]
+    plan = mechanism.plan(setting)
+    said = (*ALONE, ALONE[0])
+    some = tuple(compile_single(each, SCHEMA) for each in said)
+    offers = tuple(Offer(repr(each).encode(), plan.data_cost.rho // (8 + said.index(each) % 3)) for each in said)
+    asked = {share.analyst: SessionWorkload(np.arange(len(some)), some, offers)}
+    whole = np.concatenate([each.counts(made.histogram) for each in some]) / setting.records
+
+    def told(number: int) -> Told:
+        counts = DenseCounts(made.histogram, setting.attributes)
+        outcome = play(mechanism, setting, plan, counts, asked, number.to_bytes(32), lambda *_: None)
+        return together(outcome.answers, {share.analyst: whole})
+
+    return Play(plan, told)
+
+
 def statistics_of(prior: str, beta: float = BETA) -> Play:
     """Sessions of `low_sensitivity` by number, from candidates or from a prior."""
     among = statistics_session.setting(records=2000, statements=3, sensitivity="1/400")
@@ -237,4 +259,5 @@ PLAYS: dict[str, Callable[[float], Play]] = {
     **{name: partial(sessions_of, made) for name, made in SESSIONS.items()},
     "low_sensitivity": partial(statistics_of, "none"),
     "low_sensitivity, prior": partial(statistics_of, "own"),
+    "grant": grants_of,
 }

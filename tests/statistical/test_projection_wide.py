@@ -101,6 +101,7 @@ def test_the_data_pay_what_is_charged_and_no_more() -> None:
     assert Projection().plan(setting_of(ASKED)).data_cost == gaussian.data_cost
 
 
+@pytest.mark.full
 def test_intervals_hold_and_are_no_wider_than_they_must_be() -> None:
     assert intervals_hold()
     assert not intervals_hold(0.3)

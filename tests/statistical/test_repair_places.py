@@ -71,6 +71,7 @@ def test_a_stop_tested_only_at_positives_is_caught() -> None:
         assert largest_delta(places, epsilon, only_at_positives) > 0.1
 
 
+@pytest.mark.full
 def test_a_target_without_noise_is_caught() -> None:
     places = RepairPlaces(0, Fraction(2), ENOUGH)
     assert largest_delta(places, 2.0, without_target_noise, slots=4) > 0.001

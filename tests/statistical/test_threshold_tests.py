@@ -25,7 +25,7 @@ from equipoise.accounting import (
     threshold_tests_curve,
     threshold_tests_divergence,
 )
-from equipoise.auditing.accounts import is_cost_of
+from equipoise.auditing.charge_parts import is_cost_of
 from equipoise_server.conversion import epsilon_of_curve, event_of
 
 CASES = ((0.3, 1.5), (0.3, 2.6), (0.05, 8.0), (1.0, 1.1), (0.01, 60.0))  # epsilon of a test, order

@@ -81,8 +81,13 @@ def test_the_commands_of_the_pages_are_understood(line: str) -> None:
     command.make_context(command.name, arguments)
 
 
-def test_the_readme_s_two_commands_come_first() -> None:
-    assert blocks("sh")[0].splitlines() == ["make demo", "make test"]
+def test_the_readme_begins_with_five_lines_and_then_its_two_commands() -> None:
+    assert README.index("## Five lines") == README.index("## ")
+    assert [block.splitlines() for block in blocks("sh")[:2]] == [
+        ["pip install '.[analyst]'"],
+        ["make demo", "make test"],
+    ]
+    assert len([line for line in blocks("python")[0].splitlines() if line]) == 5
 
 
 def test_the_readme_is_read_in_one_sitting() -> None:
@@ -97,7 +102,8 @@ def test_the_readme_s_make_targets_exist(target: str) -> None:
 
 
 @pytest.mark.parametrize("page", [README, SESSIONS], ids=["README", "sessions"])
-def test_the_pages_python_runs_up_to_the_server(page: str) -> None:
+def test_the_pages_python_runs_up_to_the_server(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # a picture may be drawn
     (block,) = blocks("python", page)
     for node in ast.walk(ast.parse(block)):
         if isinstance(node, ast.ImportFrom) and node.module is not None:

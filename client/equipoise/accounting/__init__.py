@@ -43,6 +43,7 @@ from equipoise.accounting.game import (
     sampled_play_data_rho,
 )
 from equipoise.accounting.pooled import tables_rho, votes_l1_sensitivity
+from equipoise.accounting.privacy_filter import Offer, PrivacyFilter, in_rho
 from equipoise.accounting.renyi import ORDERS, RenyiCurve, mixture_curve, mixture_divergence, zcdp_curve
 from equipoise.accounting.repair import (
     analyst_tests_rho,
@@ -70,7 +71,9 @@ __all__ = [
     "BinomialMixture",
     "Cost",
     "Mixture",
+    "Offer",
     "PrivacyEvent",
+    "PrivacyFilter",
     "PureDpEvent",
     "RenyiCurve",
     "RenyiEvent",
@@ -85,6 +88,7 @@ __all__ = [
     "events_to_json",
     "exponential_mechanism_rho",
     "gaussian_rho",
+    "in_rho",
     "laplace_rho",
     "mixed_play_analyst_rho",
     "mixed_play_data_rho",

@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from equipoise.accounting import DELTA_UNIT, RHO_UNIT, Cost, PrivacyEvent, charge_at, charge_of, events_from_json
+from equipoise.accounting import (
+    DELTA_UNIT,
+    RHO_UNIT,
+    Cost,
+    PrivacyEvent,
+    events_from_json,
+)
+from equipoise.auditing.charge_parts import is_cost_of, is_part_of
 from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import Budget, Counted, JournalEntry
+from equipoise.model.rounds import GRANT
 from equipoise.verification.conversion import epsilon_of, fits, limits_of
-from equipoise.verification.pairs import pairs_hold
 
 SUM, WORST = "sum", "worst"  # every round adds; only the worst counts, as a unit lives in one round
-# By how much a Renyi curve may come out differently on another machine: less than was added to it.
-ROUNDING = 1e-9
 
 
 @dataclass
@@ -121,9 +126,9 @@ class Accounts:
             case "reserve":
                 self._reserve(entry, str(events.get("mechanism", "")))
             case "run":
-                if entry.cost != Cost() or self.by_name[name].charges[entry.round_id].state != "reserved":
-                    raise ValueError
-                self.ran.setdefault(entry.round_id, entry.sequence)
+                self._run(entry)
+            case "reduce":
+                self._reduce(entry)
             case "spend":
                 self._settle(entry, "spent")
             case "release":
@@ -139,6 +144,11 @@ class Accounts:
                     self._lost.setdefault(name, []).append((events.get("order"), entry.cost))
             case _:
                 raise ValueError
+
+    def _run(self, entry: JournalEntry) -> None:
+        if entry.cost != Cost() or self.by_name[entry.account].charges[entry.round_id].state != "reserved":
+            raise ValueError
+        self.ran.setdefault(entry.round_id, entry.sequence)
 
     def _open_account(self, name: str, events: Mapping[str, Any]) -> Account:
         composition, order = events["composition"], events.get("order")
@@ -160,6 +170,14 @@ class Accounts:
         account.charges[entry.round_id] = Charge("reserved", entry.cost, parts, mechanism)
         account.committed += entry.cost
 
+    def _reduce(self, entry: JournalEntry) -> None:
+        account = self.by_name[entry.account]
+        charge, spent = account.charges[entry.round_id], events_from_json(entry.events)
+        if charge.state != "reserved" or charge.mechanism != GRANT or not is_part_of(spent, charge.parts):
+            raise ValueError
+        account.committed = _less(account.committed, charge.cost) + entry.cost
+        charge.cost, charge.parts = entry.cost, spent
+
     def _settle(self, entry: JournalEntry, state: str) -> None:
         account = self.by_name[entry.account]
         charge = account.charges[entry.round_id]
@@ -172,39 +190,6 @@ class Accounts:
         charge.state = state
         if state == "released":
             account.committed = _less(account.committed, charge.cost)
-
-
-def is_cost_of(parts: tuple[PrivacyEvent, ...], cost: Cost, order: float | None) -> bool:
-    """Returns whether a charge is what its parts come to.
-
-    A pair that stands for what a part is made of must follow from that, too.
-
-    Args:
-        parts: the privacy events of the charge.
-        cost: what was charged.
-        order: the Renyi order at which the account adds; None if the charge is one round's cost by itself.
-    """
-    if not pairs_hold(parts):
-        return False
-    if order is None:
-        return charge_of(parts) == cost
-    made = charge_at(parts, order)
-    near = abs(made.divergence - cost.divergence) <= ROUNDING * made.divergence + 1
-    return near and replace(made, divergence=cost.divergence) == cost
-
-
-def is_cost_of_events(events: str, cost: Cost, order: float | None) -> bool:
-    """Returns whether a charge is what the events of a journal entry or a plan come to.
-
-    Args:
-        events: the events as JSON; False for what cannot be read.
-        cost: what was charged.
-        order: as of `is_cost_of`.
-    """
-    try:
-        return is_cost_of(events_from_json(events), cost, order)
-    except (ValueError, ArithmeticError):
-        return False
 
 
 def _suits(order: object, composition: str) -> bool:

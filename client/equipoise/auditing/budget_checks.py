@@ -49,7 +49,7 @@ def check_charges(journal: Sequence[JournalEntry]) -> Accounts:
     accounts = Accounts()
     for moment in accounts.moments(journal):
         entry, account = moment.entry, moment.account
-        if entry.action == "reserve" and not account.is_made_of_parts(entry.round_id):
+        if entry.action in ("reserve", "reduce") and not account.is_made_of_parts(entry.round_id):
             raise VerificationFailed(
                 f"entry {entry.sequence} of the budget journal charges {account.name} something else than "
                 "what its parts come to"

@@ -61,7 +61,9 @@ def exported(account: str, history: Iterable[JournalEntry]) -> dict[str, Any]:
     """
     accounts = Accounts()
     for moment in accounts.moments(history):
-        if moment.entry.action == "reserve" and not moment.account.is_made_of_parts(moment.entry.round_id):
+        if moment.entry.action in ("reserve", "reduce") and not moment.account.is_made_of_parts(
+            moment.entry.round_id
+        ):
             raise _damaged(moment.entry)
     if account not in accounts.by_name:
         raise NotFound("there is no such account")

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 
 from equipoise.accounting import Cost
-from equipoise.auditing.accounts import Accounts, is_cost_of_events
+from equipoise.auditing.accounts import Accounts
+from equipoise.auditing.charge_parts import is_cost_of_events
 from equipoise.auditing.rounds import Charges, Recorded, RecordedRound, recorded_charges
 from equipoise.auditing.session_checks import check_session_terms
 from equipoise.auditing.standing_checks import check_measurement

@@ -11,11 +11,12 @@ from equipoise.auditing.session_checks import check_started
 from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import JournalEntry
+from equipoise.model.rounds import GRANT
 from equipoise.model.times import to_microseconds
 from equipoise.records.item_parts import NOTHING_CHARGED
 from equipoise.records.items import AbortItem, ReleaseItem, ReservationItem, SettlementItem, SpendingItem
 
-ACTIONS = ("reserve", "run", "spend", "release")
+ACTIONS = ("reserve", "run", "reduce", "spend", "release")
 # States of the log that are further than what was listed before it was read.
 _FURTHER = {
     ("sealed", "open"),
@@ -92,6 +93,7 @@ def _check_entries(history: RecordedRound, entries: Sequence[JournalEntry]) -> N
     """The journal at a round's steps: reserved until it was sealed, run after that, and settled until it ended."""
     by_action = {action: [each for each in entries if each.action == action] for action in ACTIONS}
     reserved, settled = _charges(by_action["reserve"]), _charges(by_action["spend"] + by_action["release"])
+    _check_reduced(history, by_action["reduce"])
     if history.session is not None:
         check_started(history, by_action["reserve"], by_action["run"])
     if history.sealed is None:
@@ -118,7 +120,7 @@ def _check_entries(history: RecordedRound, entries: Sequence[JournalEntry]) -> N
     if history.ended is None:
         return
     if history.ended.kind == "round-released":
-        _check_release(history, history.ended, by_action["spend"], settled)
+        _check_release(history, history.ended, by_action["reduce"] + by_action["spend"], settled)
     else:
         _check_abort(history.ended, settled, "spent" if run is not None else "released")
         ended = by_action["spend" if run is not None else "release"]
@@ -126,12 +128,22 @@ def _check_entries(history: RecordedRound, entries: Sequence[JournalEntry]) -> N
         _require_time(history.ended, history.ended.one(AbortItem).abort_time, ended)
 
 
-def _check_release(history: RecordedRound, ended: Step, spent: Sequence[JournalEntry], settled: Charges) -> None:
+def _check_reduced(history: RecordedRound, reduced: Sequence[JournalEntry]) -> None:
+    """What a grant has not spent is given back when it is released: of its data account, once."""
+    if not reduced:
+        return
+    of_grant = history.terms.mechanism == GRANT and history.state != "aborted"
+    if not of_grant or [each.account for each in reduced] != [f"data/{history.account}"]:
+        raise VerificationFailed(f"{history.opened}: a charge was reduced that nothing allows to be")
+
+
+def _check_release(history: RecordedRound, ended: Step, settling: Sequence[JournalEntry], settled: Charges) -> None:
     spending, release = ended.one(SpendingItem), ended.one(ReleaseItem)
+    spent = [each for each in settling if each.action == "spend"]
     if not spent or _charges(spent) != settled or recorded_charges(spending.charges) != settled:
         raise VerificationFailed(f"{ended}: spends something else than the budget journal")
-    _require_until(ended, spent)
-    _require_time(ended, spending.commit_time, spent)
+    _require_until(ended, settling)
+    _require_time(ended, spending.commit_time, settling)
     grid = history.terms.release_grid_seconds * 1_000_000
     if release.release_time < spending.commit_time or (grid and release.release_time % grid):
         raise VerificationFailed(f"{ended}: its release time is not a point of the round's grid after its end")

@@ -4,43 +4,36 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
-from equipoise.clients.asked_questions import answered, translated
+from equipoise.clients.asked_questions import AskingClient
 from equipoise.clients.connection import Connection
-from equipoise.clients.results import ResultsClient
-from equipoise.clients.session_stream import SessionStream, StatementAnswer
 from equipoise.frames import Frame
-from equipoise.model.rounds import Round
+from equipoise.local.client import LocalClient
+from equipoise.local.noise import Noise
 from equipoise.model.submissions import DryRun, Receipt, Withdrawal
 from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore, check_accepted, check_withdrawn
+from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
 from equipoise.questions.questions import Questions
 from equipoise.records.receipts import RECEIPT_TYPE
 from equipoise.records.record import SALT_BYTES
 from equipoise.v1 import analyst_pb2
 from equipoise.wire import workloads
-from equipoise.wire.outline import asked_from_bytes
-from equipoise.wire.rounds import round_from_message
-from equipoise.wire.statements import statement_from_bytes
 from equipoise.wire.submissions import dry_run_from_message, receipt_from_message
 
 PIECE_BYTES = 1 << 20  # of a workload in one message; servers receive at most 4 MiB
 
 
-class Client(ResultsClient):
+class Client(AskingClient):
     """An analyst's client of a server. Thread-safe; every method may raise `equipoise.errors.EquipoiseError`.
 
     Args:
         connection: the connection, which the client closes.
         keepsakes: where signed receipts are kept; None: nowhere, and the caller keeps what it is given.
     """
-
-    def __init__(self, connection: Connection, keepsakes: ReceiptStore | None = None) -> None:
-        super().__init__(connection)
-        self._keepsakes = keepsakes
 
     @classmethod
     def from_profile(cls, directory: str | Path) -> Self:
@@ -52,6 +45,31 @@ class Client(ResultsClient):
             InvalidArgument: a file of the profile is missing or malformed.
         """
         return cls(Connection.from_profile(directory), ReceiptStore(Path(directory)))
+
+    @staticmethod
+    def local(
+        table: object,
+        schema: Schema | str | Path,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-9,
+        beta: float = 0.05,
+        seed: int = 0,
+    ) -> LocalClient:
+        """Makes a client that needs no server, to try questions on a table of one's own. Nothing is protected.
+
+        Args:
+            table: a CSV or Parquet file, columns by name, or a data frame.
+            schema: of the table, or its file.
+            epsilon: of the people in the table, as a round's `data_budget` would have; answers get as much noise.
+            delta: the same budget's.
+            beta: with probability `1 - beta` all intervals of one workload hold at once.
+            seed: of the noise.
+
+        Raises:
+            InvalidArgument: the table has a value that the schema has no category for, or cannot be read.
+        """
+        return LocalClient(table, schema, Noise(epsilon, delta, beta, seed))
 
     def submit(self, round_id: str, statements: Sequence[Statement], request_id: str | None = None) -> Receipt:
         """Submits the caller's workload. Until the round is sealed, submitting again replaces it.
@@ -135,94 +153,25 @@ class Client(ResultsClient):
         response = self._connection.upload(self._service.DryRunWorkload, requests)
         return dry_run_from_message(response)
 
-    def sql(self, round_id: str, text: str) -> Questions:
-        """Translates SQL about the table of a round or session. Nothing is sent but a look at the schema.
+    def explain(self, round_id: str, questions: Questions) -> Frame:
+        """Returns the error that each statement of questions is expected to have. Costs nothing, leaves no trace.
+
+        The numbers are the round's, from public facts: what is expected on average, and the most that an interval
+        can reach to either side. A synopsis or a narrower interval may do better.
 
         Args:
-            round_id: the round or session.
-            text: one SELECT or several, parted by `;`.
+            round_id: the round.
+            questions: those that would be submitted.
+
+        Returns:
+            A row for each statement, as `Questions.expected` has it.
 
         Raises:
-            InvalidArgument: naming line and column, what cannot be asked, and what to do instead.
+            BudgetExhausted: the statements are more than the caller's share.
         """
-        return translated(self, round_id, text)
-
-    def frames(self, round_id: str, questions: Questions, *, fractions: bool = False) -> tuple[Frame, ...]:
-        """Returns a table for each question: of a released round, or by asking them in a session, after all others.
-
-        Args:
-            round_id: the round or session.
-            questions: those whose statements were submitted to the round.
-            fractions: whether counts are shown as fractions of the records.
-
-        Raises:
-            VerificationFailed: other statements were submitted to the round. Other errors: as `results` and `ask`.
-        """
-        return answered(self, round_id, questions, fractions=fractions)
-
-    def sessions(self) -> Iterator[Round]:
-        """Yields the online sessions in which the caller has a share, newest first."""
-        for page in self._connection.pages(
-            self._service.ListSessions, lambda token: analyst_pb2.ListSessionsRequest(page_token=token)
-        ):
-            yield from map(round_from_message, page.sessions)
-
-    def session_statements(self, session_id: str) -> tuple[Statement, ...]:
-        """Returns the caller's statements of a session that has ended, in order, as the custodian has stored them.
-
-        They are not verified: `equipoise.verification.checks` compares them with the signed receipts.
-
-        Raises:
-            WrongState: the session has not ended.
-        """
-        _, workload = self.evidence(session_id)
-        encoded = () if workload is None else asked_from_bytes(workload)[0]
-        return tuple(map(statement_from_bytes, encoded))
-
-    def ask(
-        self,
-        session_id: str,
-        statements: Iterable[Statement],
-        *,
-        after: int | None = 0,
-        window: int = 1,
-        accept_unprotected: bool = False,
-    ) -> Iterator[StatementAnswer]:
-        """Asks statements in a session and yields the answers in the same order, as they come.
-
-        Statements count from the first of the session on. One that was asked before gets its answer again, so the
-        same program, started again, continues where it ended. A stream that breaks is resumed. Every receipt is
-        checked against statements and answers, and the newest is kept in the profile. A statement that is refused
-        was neither answered nor charged, and all answers before it have been yielded.
-
-        Args:
-            session_id: the session.
-            statements: taken one at a time, as there is room in the window.
-            after: how many of the caller's statements come before the first one given; None: all that have an
-                answer.
-            window: how many statements may be on their way at once. With 1, the next one is taken when all others
-                are answered, so it may depend on their answers.
-            accept_unprotected: says that the caller knows that the session does not protect its analysts from one
-                another; only sessions that do not need it.
-
-        Raises:
-            InvalidArgument: a statement is malformed; `field` names it.
-            BudgetExhausted: the statement is beyond the caller's share.
-            WrongState: the session takes no more statements, is attached to from elsewhere, or does not protect its
-                analysts from one another and `accept_unprotected` is false.
-            AlreadyExists: another statement was asked before under the same number.
-            OutOfRange: `after` is beyond what was answered.
-            VerificationFailed: a receipt is not for what was asked and answered.
-        """
-        holder = self._holder()
-        shown = self.round(session_id)
-        schema = self.schema_of(shown)
-        stream = SessionStream(shown, schema, after, window, accept_unprotected, self._keepsakes, holder)
-        yield from stream.answers(self._connection, self._service, statements)
-
-    def _holder(self) -> ReceiptHolder | None:
-        """Whom receipts are for, read before anything is sent; None where the caller keeps receipts itself."""
-        return None if self._keepsakes is None else self._keepsakes.holder()
+        dry, shown = self.dry_run(round_id, questions.statements), self.round(round_id)
+        records = self.dataset(shown.terms.dataset, shown.dataset_version).records
+        return questions.expected(dry.expected_error, dry.max_half_width, records)
 
     @contextlib.contextmanager
     def _judging(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import datetime
 
 from equipoise.clients.analyst import fresh_request_id
 from equipoise.clients.dataset_operator import DatasetClient
-from equipoise.errors import InvalidArgument, WrongState
+from equipoise.errors import InvalidArgument, NotFound, WrongState
 from equipoise.model.accounts import Account, Budget, JournalEntry
+from equipoise.model.grants import grant_terms
 from equipoise.model.plan_choices import PlanChoice
-from equipoise.model.rounds import RoundDetail, RoundState, Terms
+from equipoise.model.rounds import GRANT, RoundDetail, RoundState, Terms
 from equipoise.v1 import operator_pb2
 from equipoise.wire.accounts import account_from_message, budget_to_message, journal_entry_from_message
 from equipoise.wire.rounds import plan_choice_from_message, round_detail_from_message
@@ -54,6 +56,50 @@ class Operator(DatasetClient):
             request_id=request_id or fresh_request_id(),
         )
         return round_detail_from_message(self._connection.call(self._service.OpenSession, request).detail)
+
+    def give_grant(
+        self,
+        dataset: str,
+        analyst: str,
+        budget: Budget,
+        *,
+        until: datetime | None = None,
+        beta: float = 0.05,
+        request_id: str | None = None,
+    ) -> RoundDetail:
+        """Gives an analyst a part of a dataset's budget, which is reserved. The analyst can ask from now on.
+
+        Args:
+            dataset: the dataset's name.
+            analyst: the analyst's name.
+            budget: what all statements may cost the people in the table together.
+            until: from then on the server takes no more statements, and releases the grant by itself; None: an
+                operator ends it.
+            beta: the probability that any truth lies outside its interval.
+            request_id: makes the call safe to repeat; None: a fresh one.
+
+        Raises:
+            NotFound: there is no such dataset.
+            BudgetExhausted: the data account has too little left.
+            WrongState: as many grants are open as the server has room for.
+        """
+        return self.open_session(grant_terms(dataset, analyst, budget, until, beta), request_id)
+
+    def end_grant(self, grant_id: str) -> RoundDetail:
+        """Ends a grant and releases it: what it has not spent is counted no more. Safe to repeat.
+
+        Raises:
+            NotFound: there is no such grant.
+            WrongState: it was aborted, or its computation ended without answers.
+        """
+        shown = self.round(grant_id)
+        if shown.round.mechanism != GRANT:
+            raise NotFound("there is no such grant")
+        if shown.round.state is RoundState.OPEN:
+            shown = self.close_session(grant_id)
+        if shown.round.state in (RoundState.SEALED, RoundState.RUNNING) and not shown.progress.complete:
+            shown = self.run_to_completion(grant_id)
+        return shown if shown.round.state is RoundState.RELEASED else self.release(grant_id)
 
     def close_session(self, session_id: str, request_id: str | None = None) -> RoundDetail:
         """Closes a session: no more statements. `run` and `release` then publish its results as those of a round.

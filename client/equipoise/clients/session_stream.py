@@ -12,26 +12,26 @@ from __future__ import annotations
 import itertools
 import secrets
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from equipoise.clients.connection import Connection
 from equipoise.clients.conversation import Conversation
 from equipoise.clients.receipt_chain import ReceiptChain
+from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.errors import (
     DataLoss,
     InvalidArgument,
     Unavailable,
     WrongState,
 )
-from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import Round
 from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
 from equipoise.records.record import SALT_BYTES
-from equipoise.results import Answer, Labels, Results
+from equipoise.results import Labels, Results
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc
 from equipoise.wire.results import answers_from_chunk
 from equipoise.wire.statements import statement_to_bytes
@@ -39,50 +39,9 @@ from equipoise.wire.statements import statement_to_bytes
 _Conversation: TypeAlias = Conversation[analyst_pb2.AskQueriesRequest, analyst_pb2.AskQueriesResponse]
 
 
-@dataclass(frozen=True, eq=False)
-class StatementAnswer:
-    """The answer to one statement of a session: to each of its cells, if it is a marginal.
-
-    `sequence` counts the analyst's statements from 1; `slot` is its place in the session's order of all statements.
-    `results` holds a row for each cell, `receipt` the signed receipt of this answer and of all before it.
-    """
-
-    sequence: int
-    slot: int
-    statement: Statement
-    results: Results
-    receipt: bytes
-
-    @property
-    def value(self) -> float:
-        """The answer, where the statement has one only. Raises `InvalidArgument` for a marginal."""
-        return self._single.value
-
-    @property
-    def low(self) -> float | None:
-        """The lower end of its interval, None where it has none. Raises `InvalidArgument` for a marginal."""
-        return self._single.low
-
-    @property
-    def high(self) -> float | None:
-        """The upper end of its interval, None where it has none. Raises `InvalidArgument` for a marginal."""
-        return self._single.high
-
-    @property
-    def standard_error(self) -> float | None:
-        """Its standard error, None where it has none. Raises `InvalidArgument` for a marginal."""
-        return self._single.standard_error
-
-    @property
-    def method(self) -> AnswerMethod:
-        """How the statement was answered: all its cells alike."""
-        return AnswerMethod(int(self.results.methods[0]))
-
-    @property
-    def _single(self) -> Answer:
-        if len(self.results) != 1:
-            raise InvalidArgument("statement", "has several cells; read `results`")
-        return next(iter(self.results))
+def free(_: Statement) -> int:
+    """Return what a statement may cost where nothing is paid."""
+    return 0
 
 
 @dataclass(frozen=True)
@@ -91,7 +50,8 @@ class SessionStream:
 
     `after`: how many of the analyst's statements were before the first one given; None: all that have an answer.
     `window`: how many statements may be on their way at once. `holder`: whom receipts must be for, and by whom they
-    must be signed; None: that is left to `equipoise.verification.checks`.
+    must be signed; None: that is left to `equipoise.verification.checks`. `costs`: what each statement may cost of
+    a grant, in units of 10^-12 of rho; 0 in any other session.
     """
 
     shown: Round
@@ -101,6 +61,7 @@ class SessionStream:
     accept_unprotected: bool
     keepsakes: ReceiptStore | None
     holder: ReceiptHolder | None
+    costs: Callable[[Statement], int] = free
 
     @property
     def session_id(self) -> str:
@@ -208,7 +169,8 @@ class _Dialogue:
         if self._chain.received < first:
             return True
         for statement in itertools.islice(self._statements, self._stream.window - len(self._on_way)):
-            self._on_way.append((statement, _encoded(statement, self._chain.received + len(self._on_way) - first)))
+            number = self._chain.received + len(self._on_way) - first
+            self._on_way.append((statement, _encoded(statement, self._stream.costs, number)))
         for sequence, (_, data) in enumerate(self._on_way, start=self._chain.received + 1):
             if sequence > self._sent:
                 asked = analyst_pb2.AskQueriesRequest.Asked(sequence=sequence, statement=data)
@@ -235,9 +197,9 @@ class _Dialogue:
         return StatementAnswer(sequence, answered.slot, statement, results, answered.envelope)
 
 
-def _encoded(statement: Statement, number: int) -> bytes:
+def _encoded(statement: Statement, costs: Callable[[Statement], int], number: int) -> bytes:
     try:
-        return statement_to_bytes(statement)
+        return statement_to_bytes(statement, costs(statement))
     except InvalidArgument as error:
         raise _renamed(error, number) from None
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from equipoise.accounting import in_rho
 from equipoise.clients.analyst import Client
-from equipoise.clients.session_stream import StatementAnswer
-from equipoise.commands.columns import OWN_SESSIONS
+from equipoise.clients.statement_answer import StatementAnswer
+from equipoise.commands.columns import OWN_GRANTS, OWN_SESSIONS
 from equipoise.commands.files import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId
-from equipoise.commands.printing import err, fraction, print_json, print_line, print_list
-from equipoise.commands.terminal import printable
+from equipoise.commands.printing import err, fraction, print_json, print_line, print_list, print_rows, print_table
 from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
+from equipoise.queries.grant_price import GrantPrice, standard_error
 from equipoise.queries.statements import Statement, StatisticKind, kind_of
 from equipoise.queries.statements_file import statement_from_json
+from equipoise.wire.printable import printable
 
 TYPED = Path("-")
 SHOWN = ("cell", "value", "low", "high", "standard_error", "method")
@@ -52,10 +54,28 @@ def ask(
     accept_unprotected: Annotated[
         bool, typer.Option("--accept-unprotected", help="Ask although other analysts may learn what you ask.")
     ] = False,
+    rho: Annotated[
+        float | None,
+        typer.Option(help="Of a grant: what each statement may cost, in zCDP.", show_default=False),
+    ] = None,
+    error: Annotated[
+        float | None,
+        typer.Option(
+            help="Of a grant: the wanted standard error of each count, in records; what it needs is paid.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Of a grant: only show what each statement would cost. Nothing is asked."),
+    ] = False,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """Ask statements in a session, one after the other; each answer is printed as it arrives.
+    """Ask statements of a grant or in a session, one after the other; each answer is printed as it arrives.
+
+    Of a grant, --rho or --error says what each statement may cost. The same question again, for no more than was
+    paid for it, has the same answer and costs nothing.
 
     What is typed, or piped in, is one statement a line, as in a statements file:
 
@@ -68,24 +88,78 @@ def ask(
 
     The newest receipt is kept in the profile. With --json each answer is an object on a line of its own.
     """
+    if dry_run:
+        show_costs(profile, session_id, read_statements(statements), GrantPrice(rho, error), as_json)
+        return
     if not as_json:
         print_line(f"{'number':>8} {'value':>9} {'low':>9} {'high':>9} {'error':>9}  {'method':<12}  cell")
     with Client.from_profile(profile) as client:
         if statements != TYPED:
             asked = read_statements(statements)
             given = client.ask(
-                session_id, asked, after=after or 0, window=WINDOW, accept_unprotected=accept_unprotected
+                session_id,
+                asked,
+                after=after or 0,
+                window=WINDOW,
+                accept_unprotected=accept_unprotected,
+                rho=rho,
+                error=error,
             )
             show_answers(given, as_json)
             return
         typed = _Typed()
         while not typed.ended:
             try:
-                given = client.ask(session_id, typed, after=after, accept_unprotected=accept_unprotected)
+                given = client.ask(
+                    session_id, typed, after=after, accept_unprotected=accept_unprotected, rho=rho, error=error
+                )
                 show_answers(given, as_json)
-            except (InvalidArgument, BudgetExhausted) as error:
-                typed.refused(error)
+            except (InvalidArgument, BudgetExhausted) as refusal:
+                typed.refused(refusal)
                 after = None  # all before it were answered
+
+
+def budget(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
+    """Show your open grants: what each allows, what you have spent of it, and what is left, in zCDP."""
+    with Client.from_profile(profile) as client:
+        grants = client.grants()
+    if as_json:
+        print_json({"grants": grants})
+    else:
+        print_rows(OWN_GRANTS, [(each, each.grant) for each in grants if each.grant is not None])
+
+
+def show_costs(
+    profile: Path, session_id: str, statements: Sequence[Statement], price: GrantPrice, as_json: bool
+) -> None:
+    """Print what statements would cost of a grant, and the standard error of their counts. Nothing is asked.
+
+    Args:
+        profile: the analyst's.
+        session_id: the grant, or its dataset.
+        statements: in order.
+        price: what each may cost.
+        as_json: whether one object is printed.
+
+    Raises:
+        InvalidArgument: it is a session that is no grant, or a statement is a statistic.
+    """
+    with Client.from_profile(profile) as client:
+        shown = client.session(session_id)
+        dataset = client.dataset(shown.terms.dataset, shown.dataset_version)
+    if shown.grant is None:
+        raise InvalidArgument("session_id", "is no grant, in which nothing is paid")
+    persons = dataset.persons.records
+    units = [price.units(each, persons) for each in statements]
+    errors = [standard_error(each, persons, cost) for each, cost in zip(statements, units, strict=True)]
+    at_most, left = sum(units), shown.grant.left
+    if as_json:
+        costs = [{"rho": cost, "standard_error": error} for cost, error in zip(units, errors, strict=True)]
+        print_json({"grant": shown.id, "statements": costs, "at_most": at_most, "left": left})
+        return
+    rows = [(i, in_rho(cost), f"{error:.4g}") for i, (cost, error) in enumerate(zip(units, errors, strict=True))]
+    print_table(("statement", "rho", "standard error in records"), rows)
+    print_line(f"together at most rho {in_rho(at_most)}, of rho {in_rho(left)} that is left")
 
 
 class _Typed:

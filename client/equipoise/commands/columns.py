@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
+from equipoise.accounting import in_rho
 from equipoise.commands.printing import Columns, counted, print_facts
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Plan, Round, RoundDetail, RoundState, Share, Terms
+from equipoise.model.rounds import Grant, Plan, Round, RoundDetail, RoundState, Share, Terms
 from equipoise.queries.schema import Attribute
 from equipoise.queries.statement_work import most_work
 
@@ -69,6 +70,18 @@ SESSIONS: Columns[RoundDetail] = {
     "statements": lambda each: _sum(each.round.terms, lambda share: share.statements),
     "largest half-width": ROUNDS["largest half-width"],
 }
+GRANTS: Columns[RoundDetail] = {
+    "grant": ROUNDS["round"],
+    "dataset": ROUNDS["dataset"],
+    "version": ROUNDS["version"],
+    "state": ROUNDS["state"],
+    "analyst": lambda each: each.round.terms.shares[0].analyst,
+    "epsilon": lambda each: f"{each.round.terms.data_budget.epsilon:g}",
+    "delta": lambda each: f"{each.round.terms.data_budget.delta:g}",
+    "rho": lambda each: in_rho(each.plan.data_cost.rho),
+    "statements": lambda each: f"{each.progress.done:,}",
+    "until": lambda each: shown_time(each.round.terms.close_time) or "it is ended",
+}
 OWN_ROUNDS: Columns[Round] = {
     "round": lambda each: each.id,
     "dataset": lambda each: each.terms.dataset,
@@ -98,6 +111,17 @@ SHARES: Columns[Share] = {
     "sensitivity": lambda share: f"{share.sensitivity:,}" if share.sensitivity else "not declared",
     "support": lambda share: f"{share.support:,}" if share.support else "not declared",
     "ways": lambda share: f"{share.ways:,}" if share.ways else "not declared",
+}
+
+OWN_GRANTS: Columns[tuple[Round, Grant]] = {
+    "grant": lambda own: own[0].id,
+    "dataset": lambda own: own[0].terms.dataset,
+    "version": lambda own: own[0].dataset_version,
+    "rho": lambda own: in_rho(own[1].total),
+    "spent": lambda own: in_rho(own[1].spent),
+    "left": lambda own: in_rho(own[1].left),
+    "statements": lambda own: f"{own[0].answered:,}",
+    "until": lambda own: shown_time(own[0].terms.close_time) or "it is ended",
 }
 
 # One round, a line for each; None is not shown. Analysts are shown their own share.

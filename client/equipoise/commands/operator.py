@@ -5,7 +5,7 @@ from __future__ import annotations
 from equipoise.commands.program import LazyCommand, lazy_app
 
 operator_app = lazy_app(
-    "For operators: data, analysts, rounds, sessions, budgets.",
+    "For operators: data, analysts, rounds, sessions, grants, budgets.",
     {
         "dataset": LazyCommand(
             "equipoise.commands.datasets:dataset_app",
@@ -24,6 +24,10 @@ operator_app = lazy_app(
             "Online sessions, in which statements are answered one at a time: open, (analysts ask), close. "
             "`equipoise operator round run` and `release` then give their results once more, as those of a round, "
             "with all that can be verified.",
+        ),
+        "grant": LazyCommand(
+            "equipoise.commands.operator_grants:grant_app",
+            "Grants: parts of a dataset's budget that analysts spend statement by statement, at any time.",
         ),
         "budget": LazyCommand(
             "equipoise.commands.budgets:budget_app",

@@ -65,17 +65,16 @@ def sql(
 
 
 def _explain(client: Client, round_id: str, questions: Questions, as_json: bool, *, dry: bool) -> None:
-    """What the questions would come to; of a round also how wide their intervals would be."""
-    result = client.dry_run(round_id, questions.statements) if dry and questions.statements else None
+    """What the questions would come to; of a round also how far off each statement's answers can be."""
+    expected = client.explain(round_id, questions) if dry and questions.statements else None
     if as_json:
-        print_json({"understood": questions.understood, "statements": len(questions.statements), "dry_run": result})
+        rows = [] if expected is None else expected.to_dicts()
+        print_json({"understood": questions.understood, "statements": len(questions.statements), "expected": rows})
         return
     print_line(f"{counted(len(questions.statements), 'statement')} would be asked.")
-    if result is not None:
-        print_line(
-            f"{counted(result.queries, 'query')}, each with an interval of a half-width of at most "
-            f"{result.max_half_width:.4g} of the records."
-        )
+    if expected is not None:
+        print_line("Errors are in records: the mean, and the most that an interval reaches to either side.")
+        _print_rows([[*map(shown, row)] for row in expected.rows()], expected.names)
 
 
 def _show(frames: tuple[Frame, ...], questions: Questions, to: Path | None, as_json: bool) -> None:
@@ -98,11 +97,12 @@ def _print(frame: Frame) -> None:
     sizes = [max(0.0, float(str(row[first] or 0))) for row in rows]
     largest = max(sizes, default=0.0) or 1.0
     bars = ("█" * round(BAR * size / largest) for size in sizes)
-    shown_rows = [[*map(_cell, row.values()), bar] for row, bar in zip(rows, bars, strict=True)]
-    print_table((*frame.names, ""), shown_rows[:SHOWN_ROWS])
+    shown_rows = [[*map(shown, row.values()), bar] for row, bar in zip(rows, bars, strict=True)]
+    _print_rows(shown_rows, (*frame.names, ""))
+
+
+def _print_rows(rows: list[list[str]], names: tuple[str, ...]) -> None:
+    """The first rows of a table."""
+    print_table(names, rows[:SHOWN_ROWS])
     if len(rows) > SHOWN_ROWS:
         print_line(f"... and {len(rows) - SHOWN_ROWS:,} more; --out FILE.csv writes all.")
-
-
-def _cell(value: object) -> str:
-    return shown(value) if value is not None else ""

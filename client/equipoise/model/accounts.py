@@ -92,8 +92,9 @@ class JournalEntry:
     """One line of the hash-chained budget journal; `events` is JSON. `action` is one of
 
     "open-account": an account's cap and how it counts, and beside which others for the same records; "set-cap":
-    another cap; "reserve", "spend" and "release": a round's charge; "run": data may be touched from here on;
-    "write-off": what a lost part of the journal may have spent.
+    another cap; "reserve", "spend" and "release": a round's charge; "reduce": what is left of a grant's charge once
+    it can spend no more; "run": data may be touched from here on; "write-off": what a lost part of the journal may
+    have spent.
 
     `round_id` is empty where there is none; `digest` is SHA-256 over the previous digest and this entry.
     """

@@ -17,6 +17,7 @@ from equipoise.model.accounts import AccountCharge, Budget
 AUTO, AUTO_BY_PROMISE = "auto", "auto_by_promise"  # the names of the planner, by what it goes
 # A round in which nobody has a share, and the rounds and sessions that answer from what it has measured.
 MEASUREMENT, STANDING = "measurement", "standing"
+GRANT = "grant"  # a session of one analyst, who says what each statement may cost
 NO_EVENTS = '{"events":[]}'
 
 
@@ -183,6 +184,19 @@ class Progress:
     peak_memory_bytes: int
 
 
+@dataclass(frozen=True)
+class Grant:
+    """What a grant allows, and what its statements with answers have cost: zCDP in units of 10^-12 of rho."""
+
+    total: int
+    spent: int
+
+    @property
+    def left(self) -> int:
+        """What can still be spent."""
+        return self.total - self.spent
+
+
 @dataclass(frozen=True, kw_only=True)
 class Round:
     """A round or a session, as everybody who may see it does.
@@ -191,6 +205,7 @@ class Round:
     the dataset that it is about, the newest when it was opened. `mechanism`: the one that was
     chosen, or asked for. `release_time` is None until it is released, `abort_reason` empty unless it was aborted.
     `answered`: how many statements of the caller's, an analyst's, have their answers, where it is a session.
+    `grant`: what the caller may spend and has spent, where it is a grant.
     """
 
     id: str
@@ -203,6 +218,7 @@ class Round:
     abort_reason: str
     seed_commitment: bytes
     answered: int = 0
+    grant: Grant | None = None
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,8 @@ class DryRun:
 
     `max_uncertified`: of all queries of the round, not of this workload. `sensitivity`: by how much its counts
     together may move, in sum, when one record is replaced. `support`: the most records of the universe that one of
-    its queries covers or leaves out, whichever are fewer.
+    its queries covers or leaves out, whichever are fewer. `expected_error`: the mean error over all queries that
+    shares declare, as a fraction of the records, like the half-width; no promise rests on it.
     """
 
     statements: int
@@ -46,3 +47,4 @@ class DryRun:
     max_uncertified: int
     sensitivity: int
     support: int
+    expected_error: float

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.accounting import Offer
 from equipoise.queries.workload_compiler import CompiledStatement
 
 
@@ -18,17 +19,18 @@ from equipoise.queries.workload_compiler import CompiledStatement
 class SessionWorkload:
     """One analyst's statements, and the slots in which they were answered: int64[statements], ascending.
 
-    `encoded`: the exact bytes of each statement, to which its noise is bound; none where statements have no bytes,
-    as in simulations.
+    `offers`: of each statement the exact bytes, to which its noise is bound, and what it may cost of a grant. The
+    bytes are without what it may cost; that is 0 in sessions that are no grants. None where statements have no
+    bytes, as in simulations.
     """
 
     slots: NDArray[np.int64]
     statements: tuple[CompiledStatement, ...]
-    encoded: tuple[bytes, ...] = ()
+    offers: tuple[Offer, ...] = ()
 
-    def at(self, place: int) -> tuple[CompiledStatement, bytes]:
-        """A statement, and its bytes."""
-        return self.statements[place], self.encoded[place] if self.encoded else b""
+    def at(self, place: int) -> tuple[CompiledStatement, bytes, int]:
+        """A statement, its bytes, and what it may cost."""
+        return self.statements[place], *(self.offers[place] if self.offers else (b"", 0))
 
     @property
     def query_count(self) -> int:

@@ -11,91 +11,33 @@ import re
 from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Predicate
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.schema_checks import edge_text
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.questions.attribute_values import labels_as_numbers, special_categories
 from equipoise.questions.conditions import RecordSet
-from equipoise.questions.expressions import Arithmetic, Count, Expression, GroupValue, Number, Rounded
+from equipoise.questions.expressions import (
+    Arithmetic,
+    Count,
+    Expression,
+    GroupValue,
+    Number,
+    Rounded,
+    Spread,
+    Total,
+)
 from equipoise.questions.filters import AllHold, Compared, Fails, Filter, SomeHold
-from equipoise.questions.measures import Key
+from equipoise.questions.measures import Clamped, Key
 from equipoise.questions.question import Order, Question
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 # Words that a name must not be, unless it is quoted.
-_RESERVED = frozenset(
-    [
-        "all",
-        "and",
-        "any",
-        "as",
-        "asc",
-        "between",
-        "by",
-        "case",
-        "cast",
-        "count",
-        "count_if",
-        "cross",
-        "current_date",
-        "date",
-        "desc",
-        "distinct",
-        "else",
-        "end",
-        "except",
-        "exists",
-        "explain",
-        "false",
-        "filter",
-        "first",
-        "for",
-        "from",
-        "full",
-        "group",
-        "having",
-        "in",
-        "inner",
-        "intersect",
-        "interval",
-        "into",
-        "is",
-        "join",
-        "last",
-        "left",
-        "like",
-        "limit",
-        "natural",
-        "not",
-        "null",
-        "nulls",
-        "offset",
-        "on",
-        "or",
-        "order",
-        "outer",
-        "over",
-        "partition",
-        "qualify",
-        "right",
-        "round",
-        "sample",
-        "select",
-        "set",
-        "sum",
-        "table",
-        "then",
-        "time",
-        "timestamp",
-        "true",
-        "union",
-        "unnest",
-        "using",
-        "values",
-        "when",
-        "where",
-        "window",
-        "with",
-        "avg",
-    ]
+_RESERVED_WORDS = (
+    "all and any as asc avg between by case cast count count_if cross current_date date desc distinct else end "
+    "except exists explain false filter first for from full group having in inner intersect interval into is "
+    "join last left like limit natural not null nulls offset on or order outer over partition qualify right "
+    "round sample select set sum table then time timestamp true union unnest using values when where window "
+    "with "
 )
+_RESERVED = frozenset(_RESERVED_WORDS.split())
 
 
 def sql_of(question: Question) -> str:
@@ -115,6 +57,21 @@ def sql_of(question: Question) -> str:
     if question.limit is not None:
         parts.append(f"LIMIT {question.limit}")
     return " ".join(parts)
+
+
+def statement_sql(statement: Statement, question: Question) -> str:
+    """Returns one statement as SQL.
+
+    Args:
+        statement: a condition, or a marginal.
+        question: one that is about the same table.
+    """
+    schema, table = question.schema, _name(question.table)
+    if not isinstance(statement, Marginal):
+        return f"SELECT COUNT(*) FROM {table} WHERE {_records(statement, schema)}"  # type: ignore[arg-type]
+    keys = ", ".join(map(_name, statement.attributes))
+    where = "" if statement.where is None else f" WHERE {_records(statement.where, schema)}"
+    return f"SELECT {keys}, COUNT(*) FROM {table}{where} GROUP BY {keys}"
 
 
 def _name(name: str) -> str:
@@ -154,9 +111,13 @@ def _label(label: str | float | None) -> str:
 def _expression(expression: Expression, question: Question) -> str:
     match expression:
         case Count(measure):
-            if measure.records is True:
-                return "COUNT(*)"
-            return f"COUNT(*) FILTER (WHERE {_records(measure.records, question.schema)})"
+            return f"COUNT(*){_among(measure.records, question)}"
+        case Total(added, _, _, mean):
+            assert added.added is not None
+            return f"{'AVG' if mean else 'SUM'}({_clamped(added.added)}){_among(added.records, question)}"
+        case Spread(name, of, counted, _, level):
+            told = f", {_number(level)}" if name == "QUANTILE_CONT" else ""
+            return f"{name}({_clamped(of)}{told}){_among(counted.records, question)}"
         case Number(value):
             return _number(value)
         case Arithmetic(operator, left, right):
@@ -165,6 +126,17 @@ def _expression(expression: Expression, question: Question) -> str:
             return f"ROUND({_expression(of, question)}, {decimals})"
         case GroupValue(place):
             return _key(question.keys[place], question.schema)
+
+
+def _among(records: RecordSet, question: Question) -> str:
+    return "" if records is True else f" FILTER (WHERE {_records(records, question.schema)})"
+
+
+def _clamped(of: Clamped) -> str:
+    """An attribute between the bounds that its numbers count as."""
+    low, high = (None if each is None else _number(each) for each in (of.low, of.high))
+    above = _name(of.attribute) if low is None else f"GREATEST({_name(of.attribute)}, {low})"
+    return above if high is None else f"LEAST({above}, {high})"
 
 
 def _filter(having: Filter, question: Question) -> str:

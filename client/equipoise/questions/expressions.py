@@ -1,7 +1,8 @@
 """What a question shows of its counts: arithmetic, with the intervals carried through.
 
 The intervals of all counts hold together, so whatever is computed from their ends holds with them, too: the result
-lies between the least and the largest number that counts within their intervals give.
+lies between the least and the largest number that counts within their intervals give. What is computed of values is
+in `equipoise.derived`.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.derived import Bounded, mean, quantile, total, variance
 from equipoise.model.results import AnswerMethod
-from equipoise.questions.measures import PUBLIC, SEVERAL, Counted, Measure
+from equipoise.queries.numeric_values import NumericValues
+from equipoise.questions.measures import PUBLIC, SEVERAL, Clamped, Counted, Measure
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,27 @@ class Count:
     """How many records a measure counts in each group."""
 
     measure: Measure
+
+
+@dataclass(frozen=True)
+class Total:
+    """The sum of some values, or their mean. `added`: their weights; `counted`: how many records have one."""
+
+    added: Measure
+    counted: Measure
+    values: NumericValues
+    mean: bool = False
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A statistic of values that are counted one by one, by its name in SQL. `level`: of QUANTILE_CONT."""
+
+    name: str
+    of: Clamped
+    counted: Measure
+    values: NumericValues
+    level: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -55,7 +79,7 @@ class GroupValue:
     key: int
 
 
-Expression: TypeAlias = "Count | Number | Arithmetic | Rounded | GroupValue"
+Expression: TypeAlias = "Count | Total | Spread | Number | Arithmetic | Rounded | GroupValue"
 
 
 def measures_of(expression: Expression) -> Iterator[Measure]:
@@ -63,6 +87,10 @@ def measures_of(expression: Expression) -> Iterator[Measure]:
     match expression:
         case Count(measure):
             yield measure
+        case Total(added, counted, _, _):
+            yield from (added, counted)
+        case Spread(_, _, counted, _, _):
+            yield counted
         case Arithmetic(_, left, right):
             yield from measures_of(left)
             yield from measures_of(right)
@@ -83,6 +111,12 @@ def computed(expression: Expression, counted: Mapping[Measure, Counted]) -> Coun
     match expression:
         case Count(measure):
             return counted[measure]
+        case Total(added, records, of, is_mean):
+            weighed, own = counted[added], counted[records]
+            found = (mean if is_mean else total)(_bounded(weighed), _bounded(own), of)
+            return Counted(found.values, found.lows, found.highs, _joined(weighed.methods, own.methods))
+        case Spread():
+            return _spread(expression, counted[expression.counted])
         case Number(value):
             number = np.array(value)
             return Counted(number, number, number, np.array(PUBLIC, dtype=np.uint8))
@@ -93,6 +127,23 @@ def computed(expression: Expression, counted: Mapping[Measure, Counted]) -> Coun
         case Arithmetic(operator, left, right):
             return _combined(operator, computed(left, counted), computed(right, counted))
     raise AssertionError(f"{expression} is no number of each group")
+
+
+def _bounded(counted: Counted) -> Bounded:
+    return Bounded(counted.values, counted.lows, counted.highs)
+
+
+def _spread(expression: Spread, counts: Counted) -> Counted:
+    if expression.name == "QUANTILE_CONT":
+        found = quantile(_bounded(counts), expression.values, expression.level)
+    else:
+        found = variance(_bounded(counts), expression.values)
+        if expression.name == "STDDEV_POP":
+            found = Bounded(np.sqrt(found.values), np.sqrt(found.lows), np.sqrt(found.highs))
+    methods = counts.methods[..., 0]
+    for place in range(1, counts.methods.shape[-1]):
+        methods = _joined(methods, counts.methods[..., place])
+    return Counted(found.values, found.lows, found.highs, methods)
 
 
 def _rounded(numbers: NDArray[np.float64], decimals: int) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.errors import InvalidArgument
 from equipoise.questions.expressions import Expression, measures_of
 from equipoise.questions.measures import Measure
 
@@ -29,6 +30,10 @@ class Compared:
     operator: str
     left: Expression
     right: Expression
+
+    def __post_init__(self) -> None:
+        if self.operator not in _COMPARED:
+            raise InvalidArgument("operator", f"must be one of {' '.join(_COMPARED)}")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.queries.statements import Marginal, Statement
+from equipoise.queries.statements import Marginal, Statement, Sum
 from equipoise.questions.conditions import RecordSet, all_of
 
 PUBLIC, SEVERAL = 0, 255  # beside the numbers of `AnswerMethod`: known without asking; answered in different ways
@@ -36,15 +36,35 @@ class Key:
 
 
 @dataclass(frozen=True)
+class Clamped:
+    """The numbers of an attribute; those below `low` count as it, and those above `high`. None: none is beyond."""
+
+    attribute: str
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
 class Measure:
-    """The records that are counted in each group."""
+    """What is counted in each group.
+
+    Attributes:
+        records: those that count.
+        added: what is added up of them, by weights (`Sum`); None where they are counted.
+        parted: the attribute by whose categories they are counted one by one; empty where they are not.
+    """
 
     records: RecordSet
+    added: Clamped | None = None
+    parted: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """Counts with their intervals, an array of the shape of the groups for each; NaN where there is no interval."""
+    """Counts with their intervals, an array of the shape of the groups for each; NaN where there is no interval.
+
+    Where a measure is parted by an attribute, each has one more dimension, that of its categories.
+    """
 
     values: NDArray[np.float64]
     lows: NDArray[np.float64]
@@ -111,6 +131,7 @@ class Counting:
             ):
                 place = tuple(slice(None) if number < 0 else number for number in choice)
                 names = [key.attribute for key in self.keys if not key.buckets]
+                names += [measure.parted] if measure.parted else []
                 places.append((measure, place, tuple(names)))
         return places
 
@@ -125,10 +146,13 @@ class Counting:
                 if isinstance(number, int)
             ]
             condition = all_of((self.records, measure.records, *chosen))
+            where = None if condition is True or condition is False else condition
             if condition is False:
                 asked.append(False)
+            elif measure.added is not None:
+                asked.append(Sum(measure.added.attribute, names, where, measure.added.low, measure.added.high))
             elif names:
-                asked.append(Marginal(names, None if condition is True else condition))
+                asked.append(Marginal(names, where))
             elif condition is True and self.schema.padded:
                 first = self.schema.attributes[0]
                 asked.append(Among(first.name, first.categories[:-1]))
@@ -141,8 +165,10 @@ class Counting:
     ) -> Iterator[tuple[Measure, Counted]]:
         parts = zip(self._places, self._asked, strict=True)
         for measure, of_measure in itertools.groupby(parts, key=lambda part: part[0][0]):
-            values, lows, highs = (np.zeros(self.shape) for _ in range(3))
-            whole = Counted(values, lows, highs, np.zeros(self.shape, dtype=np.uint8))
+            parts_of = (self.schema.attribute(measure.parted).size,) if measure.parted else ()
+            shape = self.shape + parts_of
+            values, lows, highs = (np.zeros(shape) for _ in range(3))
+            whole = Counted(values, lows, highs, np.zeros(shape, dtype=np.uint8))
             for (_, place, names), asked in of_measure:
                 if isinstance(asked, bool):
                     for array in (whole.values, whole.lows, whole.highs):
@@ -152,7 +178,7 @@ class Counting:
                 start = starts[asked]
                 span = slice(start, start + math.prod(each.size for each in attributes))
                 sizes = [each.size for each in attributes]
-                real = tuple(slice(_real(each)) for each in attributes)
+                real = tuple(slice(None if each.name == measure.parted else _real(each)) for each in attributes)
                 whole.values[place] = answers.values[span].reshape(sizes)[real] * records
                 whole.lows[place] = answers.lows[span].reshape(sizes)[real] * records
                 whole.highs[place] = answers.highs[span].reshape(sizes)[real] * records

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.errors import InvalidArgument
 from equipoise.frames import Frame
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
@@ -18,11 +19,12 @@ from equipoise.questions.expressions import (
     Count,
     Expression,
     GroupValue,
+    Number,
     computed,
     measures_of,
     method_label,
 )
-from equipoise.questions.filters import Filter, filter_measures, filtered
+from equipoise.questions.filters import AllHold, Compared, Filter, filter_measures, filtered
 from equipoise.questions.group_values import values_of_key
 from equipoise.questions.measures import Counted, Counting, Key, Measure
 
@@ -79,6 +81,49 @@ class Question:
     def sizes(self) -> tuple[tuple[Statement, int], ...]:
         """Its statements, each with the number of its answers."""
         return self._counting.sizes
+
+    def sort(self, column: str, *, descending: bool = False, missing_first: bool = False) -> Question:
+        """Returns the question with its rows in the order of a column, noisy as it is, and then as before.
+
+        Args:
+            column: one of its columns' names.
+            descending: whether the largest come first.
+            missing_first: whether rows without a value come before all others.
+
+        Raises:
+            InvalidArgument: there is no such column.
+        """
+        return replace(self, order=(Order(self._shown(column), descending, missing_first), *self.order))
+
+    def keep(self, column: str, operator: str, number: float) -> Question:
+        """Returns the question with those rows alone whose number, noisy as it is, compares so with another.
+
+        Args:
+            column: the name of one of its columns of numbers.
+            operator: one of `= <> < <= > >=`.
+            number: what it is compared with.
+
+        Raises:
+            InvalidArgument: there is no such column, or no such operator.
+        """
+        left = self._shown(column)
+        if isinstance(left, GroupValue):
+            raise InvalidArgument("column", f"{column!r} is no number; conditions on attributes belong in where()")
+        compared = Compared(operator, left, Number(float(number)))
+        return replace(self, having=compared if self.having is None else AllHold((self.having, compared)))
+
+    def head(self, rows: int) -> Question:
+        """Returns the question with its first rows alone; all cost the same. Raises `InvalidArgument` below 0."""
+        if rows < 0:
+            raise InvalidArgument("rows", "must be at least 0")
+        return replace(self, limit=rows if self.limit is None else min(rows, self.limit))
+
+    def _shown(self, column: str) -> Expression:
+        found = next((each.expression for each in self.outputs if each.name == column), None)
+        if found is None:
+            names = ", ".join(each.name for each in self.outputs)
+            raise InvalidArgument("column", f"there is no {column!r}; there are {names}")
+        return found
 
     def answer(
         self, answers: Counted, starts: Mapping[Statement, int], records: int, *, fractions: bool = False
@@ -169,3 +214,12 @@ def columns_of(question: Question) -> tuple[str, ...]:
         number = not isinstance(output.expression, GroupValue)
         names += [output.name, *(f"{output.name}_{end}" for end in ("low", "high", "method") if number)]
     return tuple(names)
+
+
+def check_columns(question: Question) -> None:
+    """Raises `InvalidArgument` where nothing is counted, or two columns of the answer have the same name."""
+    if not any(True for output in question.outputs for _ in measures_of(output.expression)):
+        raise InvalidArgument("columns", "nothing is counted; add COUNT(*)")
+    names = [name.lower() for name in columns_of(question)]
+    if len(set(names)) < len(names):
+        raise InvalidArgument("columns", "two have the same name; name one by AS")

@@ -11,7 +11,7 @@ import numpy as np
 from equipoise.errors import InvalidArgument
 from equipoise.frames import Frame
 from equipoise.queries.statements import Statement
-from equipoise.questions.canonical import sql_of
+from equipoise.questions.canonical import sql_of, statement_sql
 from equipoise.questions.measures import Counted
 from equipoise.questions.question import Question
 from equipoise.results import Results
@@ -22,6 +22,11 @@ class Questions:
     """Questions about one table, in order; nothing of them has been asked yet."""
 
     items: tuple[Question, ...]
+
+    @classmethod
+    def of(cls, *items: Question) -> Questions:
+        """Returns some questions about one table, to be asked together."""
+        return cls(items)
 
     def __len__(self) -> int:
         return len(self.items)
@@ -41,6 +46,34 @@ class Questions:
     def understood(self) -> tuple[str, ...]:
         """Each question as SQL that says exactly what will be counted."""
         return tuple(map(sql_of, self.items))
+
+    def expected(self, error: float, half_width: float, records: int) -> Frame:
+        """Returns what each statement is expected to err by: a row each, with the questions that need it.
+
+        Args:
+            error: the mean error that is expected of an answer, as a fraction of the records.
+            half_width: how far the interval of an answer can reach to either side, alike.
+            records: the number of records in the table.
+
+        Returns:
+            Columns `questions`, their numbers from 1; `statement`, in SQL; `answers`, how many it has; and
+            `expected_error` and `half_width`, in records.
+        """
+        users: dict[Statement, list[str]] = {}
+        sizes: dict[Statement, int] = {}
+        for number, question in enumerate(self.items, start=1):
+            for statement, size in question.sizes:
+                users.setdefault(statement, []).append(str(number))
+                sizes[statement] = size
+        return Frame(
+            {
+                "questions": [", ".join(dict.fromkeys(each)) for each in users.values()],
+                "statement": [statement_sql(each, self.items[0]) for each in users],
+                "answers": np.array([*sizes.values()], dtype=np.int64),
+                "expected_error": np.full(len(users), min(1.0, error) * records),
+                "half_width": np.full(len(users), min(1.0, half_width) * records),
+            }
+        )
 
     def answers(self, results: Results | None, records: int, *, fractions: bool = False) -> tuple[Frame, ...]:
         """Returns the answer to each question.

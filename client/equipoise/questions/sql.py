@@ -1,4 +1,4 @@
-"""SQL about counts: from a text to questions. A closed subset: what is not understood is refused, with its place.
+"""SQL: from a text to questions. A closed subset: what is not understood is refused, with its place.
 
 >>> from equipoise import Attribute, Schema
 >>> schema = Schema((Attribute("origin", ("EWR", "JFK")), Attribute("late", ("no", "yes"))))
@@ -20,16 +20,17 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements.marginal import MAX_CELLS
 from equipoise.questions.conditions import RecordSet
-from equipoise.questions.expressions import Count, Expression, GroupValue, measures_of
+from equipoise.questions.expressions import Count, Expression, GroupValue
 from equipoise.questions.filters import Filter
 from equipoise.questions.measures import Key
-from equipoise.questions.question import Order, Output, Question, columns_of
+from equipoise.questions.question import Order, Output, Question, check_columns
 from equipoise.questions.sql_cases import buckets_of
 from equipoise.questions.sql_clauses import limit_of, place_in_select, table_of
 from equipoise.questions.sql_conditions import ConditionReader
 from equipoise.questions.sql_numbers import NumberReader
 from equipoise.questions.sql_text import SqlStatement, statements_of
 from equipoise.questions.sql_tree import SqlTree, tree_of
+from equipoise.questions.sql_values import ValueReader
 
 MAX_PARTS = 4_096  # statements of one question
 
@@ -81,9 +82,11 @@ class _Select:
             records = conditions.records(where.this)
         selected = [self._alias(each) for each in select.expressions]
         keys = self._keys(select, selected, conditions)
-        outputs = tuple(self._outputs(selected, keys, conditions))
+        grouped = frozenset(key.attribute for key, _ in keys if key.attribute)
+        values = ValueReader(conditions, records, grouped)
+        outputs = tuple(self._outputs(selected, keys, NumberReader(conditions, values, {})))
         self._check_names(outputs, selected)
-        numbers = NumberReader(conditions, {each.name.lower(): each.expression for each in outputs})
+        numbers = NumberReader(conditions, values, {each.name.lower(): each.expression for each in outputs})
         question = Question(
             table,
             self.schema,
@@ -95,9 +98,10 @@ class _Select:
             limit_of(tree, select),
             tree.statement.explain,
         )
-        names_of_columns = columns_of(question)
-        if len(set(map(str.lower, names_of_columns))) < len(names_of_columns):
-            tree.refuse(select.expressions[-1], "two columns have the same name; name one by AS")
+        try:
+            check_columns(question)
+        except InvalidArgument as error:
+            tree.refuse(select.expressions[-1], error.problem)
         return question
 
     def _alias(self, node: exp.Expression) -> tuple[exp.Expression, str]:
@@ -149,10 +153,9 @@ class _Select:
         self,
         selected: list[tuple[exp.Expression, str]],
         keys: list[tuple[Key, exp.Expression]],
-        conditions: ConditionReader,
+        numbers: NumberReader,
     ) -> Iterator[Output]:
-        numbers = NumberReader(conditions, {})
-        unnamed = itertools.count()
+        conditions, unnamed = numbers.conditions, itertools.count()
         for node, alias in selected:
             place = self._place(node, keys, conditions)
             if place is not None:
@@ -178,8 +181,6 @@ class _Select:
     def _check_names(self, outputs: tuple[Output, ...], selected: list[tuple[exp.Expression, str]]) -> None:
         """Names that AS gives must not be those of attributes, as HAVING and ORDER BY could mean either."""
         attributes = set(map(str.lower, self.schema.names))
-        if not any(True for output in outputs for _ in measures_of(output.expression)):
-            self.tree.refuse(self.tree.root, "nothing is counted; add COUNT(*)")
         for output, (node, alias) in zip(outputs, selected, strict=True):
             own = isinstance(node, exp.Column) and alias.lower() == node.name.lower()
             if alias.lower() in attributes and not own:

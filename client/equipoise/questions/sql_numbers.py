@@ -15,6 +15,7 @@ from equipoise.questions.measures import Measure
 from equipoise.questions.sql_cases import branches_of
 from equipoise.questions.sql_conditions import OPERATORS, ConditionReader
 from equipoise.questions.sql_tree import SqlTree
+from equipoise.questions.sql_values import ValueReader
 
 _ARITHMETIC: dict[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 MAX_DECIMALS = 15
@@ -22,9 +23,13 @@ MAX_DECIMALS = 15
 
 @dataclass(frozen=True)
 class NumberReader:
-    """Reads numbers about one table. `named`: those that SELECT has given a name."""
+    """Reads numbers about one table.
+
+    `values`: reads what is computed of values; `named`: numbers that SELECT has given a name.
+    """
 
     conditions: ConditionReader
+    values: ValueReader
     named: dict[str, Expression]
 
     @property
@@ -49,7 +54,8 @@ class NumberReader:
             exp.Count: self._count,
             exp.CountIf: self._count,
             exp.Sum: self._count,
-            exp.Avg: self._share,
+            exp.Avg: self._count,
+            **dict.fromkeys(self.values.spreads, self._count),
             exp.Column: self._named,
         }
         reader = readers.get(type(node))
@@ -124,6 +130,11 @@ class NumberReader:
 
     def _counted(self, node: exp.Expression, among: RecordSet) -> Expression:
         """COUNT, COUNT_IF, or a SUM of ones, of some of the records."""
+        if type(node) in self.values.spreads:
+            return self.values.spread(node, among)
+        if isinstance(node, exp.Sum | exp.Avg) and self.values.reads(node.this):
+            self.tree.take(node, "this")
+            return self.values.total(node.this, among, mean=isinstance(node, exp.Avg))
         if isinstance(node, exp.Count):
             self.tree.take(node, "this", "big_int")
             return self._number_of(self._present(node.this), among)
@@ -135,7 +146,7 @@ class NumberReader:
             return self._number_of(self._ones(node.this), among)
         if isinstance(node, exp.Avg):
             return self._share(node, among)
-        return self.tree.unknown(node, "FILTER, which belongs to COUNT or SUM")
+        return self.tree.unknown(node, "FILTER, which belongs to COUNT, SUM and the like")
 
     def _number_of(self, records: RecordSet, among: RecordSet) -> Expression:
         return Count(Measure(all_of((among, records))))
@@ -169,14 +180,8 @@ class NumberReader:
 
     def _ones_and_zeros(self, node: exp.Expression) -> tuple[RecordSet, RecordSet]:
         """The records for which a CASE is 1, and those for which it is 1 or 0."""
-        if isinstance(node, exp.Column):
-            self.tree.refuse(
-                node,
-                f"sums and means of {node.name} cannot be asked; GROUP BY {node.name} counts its values, "
-                "from which they follow",
-            )
         if not isinstance(node, exp.Case):
-            self.tree.unknown(node, "SUM or AVG, which take CASE WHEN … THEN 1 ELSE 0 END")
+            self.tree.unknown(node, "SUM or AVG, which take an attribute, or CASE WHEN … THEN 1 ELSE 0 END")
         return self._case(node, lambda value: value == 1)
 
     def _case(self, node: exp.Expression, chosen: Callable[[float | None], bool]) -> tuple[RecordSet, RecordSet]:

@@ -46,6 +46,11 @@ _CLASSES: dict[str, str] = {
     "NullSafeNEQ": "IS DISTINCT FROM cannot be answered; write <> or IS NOT NULL",
     "Min": "the least value is one person's; GROUP BY the attribute, and see which of its bins count any",
     "Max": "the largest value is one person's; GROUP BY the attribute, and see which of its bins count any",
+    "Variance": "the variance of a sample cannot be answered; VAR_POP is that of the records",
+    "Stddev": "the deviation of a sample cannot be answered; STDDEV_POP is that of the records",
+    "StddevSamp": "the deviation of a sample cannot be answered; STDDEV_POP is that of the records",
+    "PercentileDisc": "a quantile that is some record's value is never shown; QUANTILE_CONT lies between records",
+    "Quantile": "a quantile that is some record's value is never shown; QUANTILE_CONT lies between records",
     "Anonymous": "this function is not known here; docs/sql.md lists those that are",
 }
 

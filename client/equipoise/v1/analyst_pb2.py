@@ -26,7 +26,7 @@ from equipoise.v1 import types_pb2 as equipoise_dot_v1_dot_types__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x65quipoise/v1/analyst.proto\x12\x0c\x65quipoise.v1\x1a\x18\x65quipoise/v1/types.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x14\n\x12GetIdentityRequest\"E\n\x13GetIdentityResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x04role\x18\x02 \x01(\x0e\x32\x12.equipoise.v1.Role\"\x15\n\x13GetAuthorityRequest\"M\n\x14GetAuthorityResponse\x12\x11\n\tauthority\x18\x01 \x01(\x0c\x12\x0c\n\x04link\x18\x02 \x01(\x0c\x12\x14\n\x0c\x63\x65rtificates\x18\x03 \x03(\x0c\"2\n\x11GetDatasetRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\r\"<\n\x12GetDatasetResponse\x12&\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x15.equipoise.v1.Dataset\"A\n\x18ListAnalystRoundsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\"Y\n\x19ListAnalystRoundsResponse\x12#\n\x06rounds\x18\x01 \x03(\x0b\x32\x13.equipoise.v1.Round\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"*\n\x16GetAnalystRoundRequest\x12\x10\n\x08round_id\x18\x01 \x01(\t\"=\n\x17GetAnalystRoundResponse\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.equipoise.v1.Round\",\n\x18WatchAnalystRoundRequest\x12\x10\n\x08round_id\x18\x01 \x01(\t\"?\n\x19WatchAnalystRoundResponse\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.equipoise.v1.Round\"^\n\x15SubmitWorkloadRequest\x12,\n\x06header\x18\x01 \x01(\x0b\x32\x1a.equipoise.v1.SubmitHeaderH\x00\x12\x0f\n\x05piece\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04part\"@\n\x16SubmitWorkloadResponse\x12&\n\x07receipt\x18\x01 \x01(\x0b\x32\x15.equipoise.v1.Receipt\"^\n\x15\x44ryRunWorkloadRequest\x12,\n\x06header\x18\x01 \x01(\x0b\x32\x1a.equipoise.v1.SubmitHeaderH\x00\x12\x0f\n\x05piece\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04part\"\x94\x01\n\x16\x44ryRunWorkloadResponse\x12\x12\n\nstatements\x18\x01 \x01(\x04\x12\x0f\n\x07queries\x18\x02 \x01(\x04\x12\x16\n\x0emax_half_width\x18\x03 \x01(\x01\x12\x17\n\x0fmax_uncertified\x18\x04 \x01(\x04\x12\x13\n\x0bsensitivity\x18\x05 \x01(\x04\x12\x0f\n\x07support\x18\x06 \x01(\x04\"?\n\x17WithdrawWorkloadRequest\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\",\n\x18WithdrawWorkloadResponse\x12\x10\n\x08\x65nvelope\x18\x01 \x01(\x0c\"@\n\x14StreamResultsRequest\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x04\"&\n\x15StreamResultsResponse\x12\r\n\x05\x63hunk\x18\x01 \x01(\x0c\"B\n\x17\x44ownloadSynopsisRequest\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x15\n\rafter_records\x18\x02 \x01(\x04\":\n\x18\x44ownloadSynopsisResponse\x12\r\n\x05\x63\x65lls\x18\x01 \x03(\x07\x12\x0f\n\x07records\x18\x02 \x01(\x04\"?\n\x17\x44ownloadEvidenceRequest\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x12\n\nsince_size\x18\x02 \x01(\x04\"J\n\x18\x44ownloadEvidenceResponse\x12\x12\n\x08\x65vidence\x18\x01 \x01(\x0cH\x00\x12\x12\n\x08workload\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04part\"<\n\x13ListSessionsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\"V\n\x14ListSessionsResponse\x12%\n\x08sessions\x18\x01 \x03(\x0b\x32\x13.equipoise.v1.Round\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"p\n\rAttachSession\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x04\x12\x17\n\x0f\x63ommitment_salt\x18\x03 \x01(\x0c\x12\x1a\n\x12\x61\x63\x63\x65pt_unprotected\x18\x04 \x01(\x08\"\xb0\x01\n\x11\x41skQueriesRequest\x12-\n\x06\x61ttach\x18\x01 \x01(\x0b\x32\x1b.equipoise.v1.AttachSessionH\x00\x12\x36\n\x05\x61sked\x18\x02 \x01(\x0b\x32%.equipoise.v1.AskQueriesRequest.AskedH\x00\x1a,\n\x05\x41sked\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x11\n\tstatement\x18\x02 \x01(\x0c\x42\x06\n\x04part\"\x9e\x02\n\x12\x41skQueriesResponse\x12=\n\x08\x61ttached\x18\x01 \x01(\x0b\x32).equipoise.v1.AskQueriesResponse.AttachedH\x00\x12=\n\x08\x61nswered\x18\x02 \x01(\x0b\x32).equipoise.v1.AskQueriesResponse.AnsweredH\x00\x1a\x35\n\x08\x41ttached\x12\x10\n\x08\x61nswered\x18\x01 \x01(\x04\x12\x17\n\x0f\x63ommitment_salt\x18\x02 \x01(\x0c\x1aK\n\x08\x41nswered\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x0c\n\x04slot\x18\x02 \x01(\x04\x12\r\n\x05\x63hunk\x18\x03 \x01(\x0c\x12\x10\n\x08\x65nvelope\x18\x04 \x01(\x0c\x42\x06\n\x04part\"e\n\x0cSubmitHeader\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x17\n\x0f\x63ommitment_salt\x18\x03 \x01(\x0c\x12\x16\n\x0eworkload_bytes\x18\x04 \x01(\x04\"\xb5\x01\n\x07Receipt\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x17\n\x0fworkload_digest\x18\x02 \x01(\x0c\x12\x12\n\nstatements\x18\x03 \x01(\x04\x12\x0f\n\x07queries\x18\x04 \x01(\x04\x12/\n\x0b\x61\x63\x63\x65pt_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08\x65nvelope\x18\x06 \x01(\x0c\x12\x17\n\x0f\x63ommitment_salt\x18\x07 \x01(\x0c\x32\xad\n\n\x0e\x41nalystService\x12R\n\x0bGetIdentity\x12 .equipoise.v1.GetIdentityRequest\x1a!.equipoise.v1.GetIdentityResponse\x12U\n\x0cGetAuthority\x12!.equipoise.v1.GetAuthorityRequest\x1a\".equipoise.v1.GetAuthorityResponse\x12O\n\nGetDataset\x12\x1f.equipoise.v1.GetDatasetRequest\x1a .equipoise.v1.GetDatasetResponse\x12\x64\n\x11ListAnalystRounds\x12&.equipoise.v1.ListAnalystRoundsRequest\x1a\'.equipoise.v1.ListAnalystRoundsResponse\x12^\n\x0fGetAnalystRound\x12$.equipoise.v1.GetAnalystRoundRequest\x1a%.equipoise.v1.GetAnalystRoundResponse\x12\x66\n\x11WatchAnalystRound\x12&.equipoise.v1.WatchAnalystRoundRequest\x1a\'.equipoise.v1.WatchAnalystRoundResponse0\x01\x12]\n\x0eSubmitWorkload\x12#.equipoise.v1.SubmitWorkloadRequest\x1a$.equipoise.v1.SubmitWorkloadResponse(\x01\x12]\n\x0e\x44ryRunWorkload\x12#.equipoise.v1.DryRunWorkloadRequest\x1a$.equipoise.v1.DryRunWorkloadResponse(\x01\x12\x61\n\x10WithdrawWorkload\x12%.equipoise.v1.WithdrawWorkloadRequest\x1a&.equipoise.v1.WithdrawWorkloadResponse\x12Z\n\rStreamResults\x12\".equipoise.v1.StreamResultsRequest\x1a#.equipoise.v1.StreamResultsResponse0\x01\x12\x63\n\x10\x44ownloadSynopsis\x12%.equipoise.v1.DownloadSynopsisRequest\x1a&.equipoise.v1.DownloadSynopsisResponse0\x01\x12\x63\n\x10\x44ownloadEvidence\x12%.equipoise.v1.DownloadEvidenceRequest\x1a&.equipoise.v1.DownloadEvidenceResponse0\x01\x12U\n\x0cListSessions\x12!.equipoise.v1.ListSessionsRequest\x1a\".equipoise.v1.ListSessionsResponse\x12S\n\nAskQueries\x12\x1f.equipoise.v1.AskQueriesRequest\x1a .equipoise.v1.AskQueriesResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x65quipoise/v1/analyst.proto\x12\x0c\x65quipoise.v1\x1a\x18\x65quipoise/v1/types.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x14\n\x12GetIdentityRequest\"E\n\x13GetIdentityResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x04role\x18\x02 \x01(\x0e\x32\x12.equipoise.v1.Role\"\x15\n\x13GetAuthorityRequest\"M\n\x14GetAuthorityResponse\x12\x11\n\tauthority\x18\x01 \x01(\x0c\x12\x0c\n\x04link\x18\x02 \x01(\x0c\x12\x14\n\x0c\x63\x65rtificates\x18\x03 \x03(\x0c\"2\n\x11GetDatasetRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\r\"<\n\x12GetDatasetResponse\x12&\n\x07\x64\x61taset\x18\x01 \x01(\x0b\x32\x15.equipoise.v1.Dataset\"A\n\x18ListAnalystRoundsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\"Y\n\x19ListAnalystRoundsResponse\x12#\n\x06rounds\x18\x01 \x03(\x0b\x32\x13.equipoise.v1.Round\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"*\n\x16GetAnalystRoundRequest\x12\x10\n\x08round_id\x18\x01 \x01(\t\"=\n\x17GetAnalystRoundResponse\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.equipoise.v1.Round\",\n\x18WatchAnalystRoundRequest\x12\x10\n\x08round_id\x18\x01 \x01(\t\"?\n\x19WatchAnalystRoundResponse\x12\"\n\x05round\x18\x01 \x01(\x0b\x32\x13.equipoise.v1.Round\"^\n\x15SubmitWorkloadRequest\x12,\n\x06header\x18\x01 \x01(\x0b\x32\x1a.equipoise.v1.SubmitHeaderH\x00\x12\x0f\n\x05piece\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04part\"@\n\x16SubmitWorkloadResponse\x12&\n\x07receipt\x18\x01 \x01(\x0b\x32\x15.equipoise.v1.Receipt\"^\n\x15\x44ryRunWorkloadRequest\x12,\n\x06header\x18\x01 \x01(\x0b\x32\x1a.equipoise.v1.SubmitHeaderH\x00\x12\x0f\n\x05piece\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04part\"\xac\x01\n\x16\x44ryRunWorkloadResponse\x12\x12\n\nstatements\x18\x01 \x01(\x04\x12\x0f\n\x07queries\x18\x02 \x01(\x04\x12\x16\n\x0emax_half_width\x18\x03 \x01(\x01\x12\x17\n\x0fmax_uncertified\x18\x04 \x01(\x04\x12\x13\n\x0bsensitivity\x18\x05 \x01(\x04\x12\x0f\n\x07support\x18\x06 \x01(\x04\x12\x16\n\x0e\x65xpected_error\x18\x07 \x01(\x01\"?\n\x17WithdrawWorkloadRequest\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\",\n\x18WithdrawWorkloadResponse\x12\x10\n\x08\x65nvelope\x18\x01 \x01(\x0c\"@\n\x14StreamResultsRequest\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x04\"&\n\x15StreamResultsResponse\x12\r\n\x05\x63hunk\x18\x01 \x01(\x0c\"B\n\x17\x44ownloadSynopsisRequest\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x15\n\rafter_records\x18\x02 \x01(\x04\":\n\x18\x44ownloadSynopsisResponse\x12\r\n\x05\x63\x65lls\x18\x01 \x03(\x07\x12\x0f\n\x07records\x18\x02 \x01(\x04\"?\n\x17\x44ownloadEvidenceRequest\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x12\n\nsince_size\x18\x02 \x01(\x04\"J\n\x18\x44ownloadEvidenceResponse\x12\x12\n\x08\x65vidence\x18\x01 \x01(\x0cH\x00\x12\x12\n\x08workload\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04part\"<\n\x13ListSessionsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\"V\n\x14ListSessionsResponse\x12%\n\x08sessions\x18\x01 \x03(\x0b\x32\x13.equipoise.v1.Round\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"p\n\rAttachSession\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x16\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x04\x12\x17\n\x0f\x63ommitment_salt\x18\x03 \x01(\x0c\x12\x1a\n\x12\x61\x63\x63\x65pt_unprotected\x18\x04 \x01(\x08\"\xb0\x01\n\x11\x41skQueriesRequest\x12-\n\x06\x61ttach\x18\x01 \x01(\x0b\x32\x1b.equipoise.v1.AttachSessionH\x00\x12\x36\n\x05\x61sked\x18\x02 \x01(\x0b\x32%.equipoise.v1.AskQueriesRequest.AskedH\x00\x1a,\n\x05\x41sked\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x11\n\tstatement\x18\x02 \x01(\x0c\x42\x06\n\x04part\"\x9e\x02\n\x12\x41skQueriesResponse\x12=\n\x08\x61ttached\x18\x01 \x01(\x0b\x32).equipoise.v1.AskQueriesResponse.AttachedH\x00\x12=\n\x08\x61nswered\x18\x02 \x01(\x0b\x32).equipoise.v1.AskQueriesResponse.AnsweredH\x00\x1a\x35\n\x08\x41ttached\x12\x10\n\x08\x61nswered\x18\x01 \x01(\x04\x12\x17\n\x0f\x63ommitment_salt\x18\x02 \x01(\x0c\x1aK\n\x08\x41nswered\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x0c\n\x04slot\x18\x02 \x01(\x04\x12\r\n\x05\x63hunk\x18\x03 \x01(\x0c\x12\x10\n\x08\x65nvelope\x18\x04 \x01(\x0c\x42\x06\n\x04part\"e\n\x0cSubmitHeader\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x17\n\x0f\x63ommitment_salt\x18\x03 \x01(\x0c\x12\x16\n\x0eworkload_bytes\x18\x04 \x01(\x04\"\xb5\x01\n\x07Receipt\x12\x10\n\x08round_id\x18\x01 \x01(\t\x12\x17\n\x0fworkload_digest\x18\x02 \x01(\x0c\x12\x12\n\nstatements\x18\x03 \x01(\x04\x12\x0f\n\x07queries\x18\x04 \x01(\x04\x12/\n\x0b\x61\x63\x63\x65pt_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08\x65nvelope\x18\x06 \x01(\x0c\x12\x17\n\x0f\x63ommitment_salt\x18\x07 \x01(\x0c\x32\xad\n\n\x0e\x41nalystService\x12R\n\x0bGetIdentity\x12 .equipoise.v1.GetIdentityRequest\x1a!.equipoise.v1.GetIdentityResponse\x12U\n\x0cGetAuthority\x12!.equipoise.v1.GetAuthorityRequest\x1a\".equipoise.v1.GetAuthorityResponse\x12O\n\nGetDataset\x12\x1f.equipoise.v1.GetDatasetRequest\x1a .equipoise.v1.GetDatasetResponse\x12\x64\n\x11ListAnalystRounds\x12&.equipoise.v1.ListAnalystRoundsRequest\x1a\'.equipoise.v1.ListAnalystRoundsResponse\x12^\n\x0fGetAnalystRound\x12$.equipoise.v1.GetAnalystRoundRequest\x1a%.equipoise.v1.GetAnalystRoundResponse\x12\x66\n\x11WatchAnalystRound\x12&.equipoise.v1.WatchAnalystRoundRequest\x1a\'.equipoise.v1.WatchAnalystRoundResponse0\x01\x12]\n\x0eSubmitWorkload\x12#.equipoise.v1.SubmitWorkloadRequest\x1a$.equipoise.v1.SubmitWorkloadResponse(\x01\x12]\n\x0e\x44ryRunWorkload\x12#.equipoise.v1.DryRunWorkloadRequest\x1a$.equipoise.v1.DryRunWorkloadResponse(\x01\x12\x61\n\x10WithdrawWorkload\x12%.equipoise.v1.WithdrawWorkloadRequest\x1a&.equipoise.v1.WithdrawWorkloadResponse\x12Z\n\rStreamResults\x12\".equipoise.v1.StreamResultsRequest\x1a#.equipoise.v1.StreamResultsResponse0\x01\x12\x63\n\x10\x44ownloadSynopsis\x12%.equipoise.v1.DownloadSynopsisRequest\x1a&.equipoise.v1.DownloadSynopsisResponse0\x01\x12\x63\n\x10\x44ownloadEvidence\x12%.equipoise.v1.DownloadEvidenceRequest\x1a&.equipoise.v1.DownloadEvidenceResponse0\x01\x12U\n\x0cListSessions\x12!.equipoise.v1.ListSessionsRequest\x1a\".equipoise.v1.ListSessionsResponse\x12S\n\nAskQueries\x12\x1f.equipoise.v1.AskQueriesRequest\x1a .equipoise.v1.AskQueriesResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -64,43 +64,43 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DRYRUNWORKLOADREQUEST']._serialized_start=950
   _globals['_DRYRUNWORKLOADREQUEST']._serialized_end=1044
   _globals['_DRYRUNWORKLOADRESPONSE']._serialized_start=1047
-  _globals['_DRYRUNWORKLOADRESPONSE']._serialized_end=1195
-  _globals['_WITHDRAWWORKLOADREQUEST']._serialized_start=1197
-  _globals['_WITHDRAWWORKLOADREQUEST']._serialized_end=1260
-  _globals['_WITHDRAWWORKLOADRESPONSE']._serialized_start=1262
-  _globals['_WITHDRAWWORKLOADRESPONSE']._serialized_end=1306
-  _globals['_STREAMRESULTSREQUEST']._serialized_start=1308
-  _globals['_STREAMRESULTSREQUEST']._serialized_end=1372
-  _globals['_STREAMRESULTSRESPONSE']._serialized_start=1374
-  _globals['_STREAMRESULTSRESPONSE']._serialized_end=1412
-  _globals['_DOWNLOADSYNOPSISREQUEST']._serialized_start=1414
-  _globals['_DOWNLOADSYNOPSISREQUEST']._serialized_end=1480
-  _globals['_DOWNLOADSYNOPSISRESPONSE']._serialized_start=1482
-  _globals['_DOWNLOADSYNOPSISRESPONSE']._serialized_end=1540
-  _globals['_DOWNLOADEVIDENCEREQUEST']._serialized_start=1542
-  _globals['_DOWNLOADEVIDENCEREQUEST']._serialized_end=1605
-  _globals['_DOWNLOADEVIDENCERESPONSE']._serialized_start=1607
-  _globals['_DOWNLOADEVIDENCERESPONSE']._serialized_end=1681
-  _globals['_LISTSESSIONSREQUEST']._serialized_start=1683
-  _globals['_LISTSESSIONSREQUEST']._serialized_end=1743
-  _globals['_LISTSESSIONSRESPONSE']._serialized_start=1745
-  _globals['_LISTSESSIONSRESPONSE']._serialized_end=1831
-  _globals['_ATTACHSESSION']._serialized_start=1833
-  _globals['_ATTACHSESSION']._serialized_end=1945
-  _globals['_ASKQUERIESREQUEST']._serialized_start=1948
-  _globals['_ASKQUERIESREQUEST']._serialized_end=2124
-  _globals['_ASKQUERIESREQUEST_ASKED']._serialized_start=2072
-  _globals['_ASKQUERIESREQUEST_ASKED']._serialized_end=2116
-  _globals['_ASKQUERIESRESPONSE']._serialized_start=2127
-  _globals['_ASKQUERIESRESPONSE']._serialized_end=2413
-  _globals['_ASKQUERIESRESPONSE_ATTACHED']._serialized_start=2275
-  _globals['_ASKQUERIESRESPONSE_ATTACHED']._serialized_end=2328
-  _globals['_ASKQUERIESRESPONSE_ANSWERED']._serialized_start=2330
-  _globals['_ASKQUERIESRESPONSE_ANSWERED']._serialized_end=2405
-  _globals['_SUBMITHEADER']._serialized_start=2415
-  _globals['_SUBMITHEADER']._serialized_end=2516
-  _globals['_RECEIPT']._serialized_start=2519
-  _globals['_RECEIPT']._serialized_end=2700
-  _globals['_ANALYSTSERVICE']._serialized_start=2703
-  _globals['_ANALYSTSERVICE']._serialized_end=4028
+  _globals['_DRYRUNWORKLOADRESPONSE']._serialized_end=1219
+  _globals['_WITHDRAWWORKLOADREQUEST']._serialized_start=1221
+  _globals['_WITHDRAWWORKLOADREQUEST']._serialized_end=1284
+  _globals['_WITHDRAWWORKLOADRESPONSE']._serialized_start=1286
+  _globals['_WITHDRAWWORKLOADRESPONSE']._serialized_end=1330
+  _globals['_STREAMRESULTSREQUEST']._serialized_start=1332
+  _globals['_STREAMRESULTSREQUEST']._serialized_end=1396
+  _globals['_STREAMRESULTSRESPONSE']._serialized_start=1398
+  _globals['_STREAMRESULTSRESPONSE']._serialized_end=1436
+  _globals['_DOWNLOADSYNOPSISREQUEST']._serialized_start=1438
+  _globals['_DOWNLOADSYNOPSISREQUEST']._serialized_end=1504
+  _globals['_DOWNLOADSYNOPSISRESPONSE']._serialized_start=1506
+  _globals['_DOWNLOADSYNOPSISRESPONSE']._serialized_end=1564
+  _globals['_DOWNLOADEVIDENCEREQUEST']._serialized_start=1566
+  _globals['_DOWNLOADEVIDENCEREQUEST']._serialized_end=1629
+  _globals['_DOWNLOADEVIDENCERESPONSE']._serialized_start=1631
+  _globals['_DOWNLOADEVIDENCERESPONSE']._serialized_end=1705
+  _globals['_LISTSESSIONSREQUEST']._serialized_start=1707
+  _globals['_LISTSESSIONSREQUEST']._serialized_end=1767
+  _globals['_LISTSESSIONSRESPONSE']._serialized_start=1769
+  _globals['_LISTSESSIONSRESPONSE']._serialized_end=1855
+  _globals['_ATTACHSESSION']._serialized_start=1857
+  _globals['_ATTACHSESSION']._serialized_end=1969
+  _globals['_ASKQUERIESREQUEST']._serialized_start=1972
+  _globals['_ASKQUERIESREQUEST']._serialized_end=2148
+  _globals['_ASKQUERIESREQUEST_ASKED']._serialized_start=2096
+  _globals['_ASKQUERIESREQUEST_ASKED']._serialized_end=2140
+  _globals['_ASKQUERIESRESPONSE']._serialized_start=2151
+  _globals['_ASKQUERIESRESPONSE']._serialized_end=2437
+  _globals['_ASKQUERIESRESPONSE_ATTACHED']._serialized_start=2299
+  _globals['_ASKQUERIESRESPONSE_ATTACHED']._serialized_end=2352
+  _globals['_ASKQUERIESRESPONSE_ANSWERED']._serialized_start=2354
+  _globals['_ASKQUERIESRESPONSE_ANSWERED']._serialized_end=2429
+  _globals['_SUBMITHEADER']._serialized_start=2439
+  _globals['_SUBMITHEADER']._serialized_end=2540
+  _globals['_RECEIPT']._serialized_start=2543
+  _globals['_RECEIPT']._serialized_end=2724
+  _globals['_ANALYSTSERVICE']._serialized_start=2727
+  _globals['_ANALYSTSERVICE']._serialized_end=4052
 # @@protoc_insertion_point(module_scope)

@@ -410,6 +410,7 @@ class DryRunWorkloadResponse(_message.Message):
     MAX_UNCERTIFIED_FIELD_NUMBER: _builtins.int
     SENSITIVITY_FIELD_NUMBER: _builtins.int
     SUPPORT_FIELD_NUMBER: _builtins.int
+    EXPECTED_ERROR_FIELD_NUMBER: _builtins.int
     statements: _builtins.int
     """Statements in the workload."""
     queries: _builtins.int
@@ -422,6 +423,8 @@ class DryRunWorkloadResponse(_message.Message):
     """By how much all counts of the workload together may move, in sum, when one record is replaced."""
     support: _builtins.int
     """The most records of the universe that one of its queries covers, or leaves out, whichever are fewer."""
+    expected_error: _builtins.float
+    """The mean error over all declared queries that is expected, in the unit of max_half_width; no promise rests on it."""
     def __init__(
         self,
         *,
@@ -431,10 +434,11 @@ class DryRunWorkloadResponse(_message.Message):
         max_uncertified: _builtins.int = ...,
         sensitivity: _builtins.int = ...,
         support: _builtins.int = ...,
+        expected_error: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["max_half_width", b"max_half_width", "max_uncertified", b"max_uncertified", "queries", b"queries", "sensitivity", b"sensitivity", "statements", b"statements", "support", b"support"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expected_error", b"expected_error", "max_half_width", b"max_half_width", "max_uncertified", b"max_uncertified", "queries", b"queries", "sensitivity", b"sensitivity", "statements", b"statements", "support", b"support"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -30,7 +30,7 @@ Names of analysts: 1 to 63 letters, digits, `.`, `_` and `-` of ASCII, a letter 
 differ in case only. Identifiers of rounds and sessions are 32 hexadecimal digits.
 
 Mechanisms of rounds: "auto", "auto_by_promise", or "equilibrium", "pooled", "laplace", "gaussian", "histogram",
-"small_db", "projection", "multiplicative_weights"; of sessions: "online", "online_private", "low_sensitivity"; of
+"small_db", "projection", "multiplicative_weights"; of sessions: "online", "online_private", "low_sensitivity", "grant"; of
 measurements that stand: "measurement", which measures a dataset once, and "standing", whose rounds answer from it.
 Their options are described in docs/mechanisms/README.md and docs/session-mechanisms.md.
 
@@ -547,6 +547,57 @@ class Marginal(_message.Message):
 Global___Marginal: _TypeAlias = Marginal  # noqa: Y015
 
 @_typing.final
+class Sum(_message.Message):
+    """The sum of an attribute's values, one for each cell of a table: of their places between `low` and `high`, rounded
+    down to whole records, as a fraction of all records.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ATTRIBUTE_FIELD_NUMBER: _builtins.int
+    BY_FIELD_NUMBER: _builtins.int
+    WHERE_FIELD_NUMBER: _builtins.int
+    LOW_FIELD_NUMBER: _builtins.int
+    HIGH_FIELD_NUMBER: _builtins.int
+    attribute: _builtins.str
+    """The attribute: one with bins, each of which stands for its middle, or whose categories are numbers."""
+    low: _builtins.float
+    """Values below count as this; an edge or a value of the attribute. Its lowest one where it is not set."""
+    high: _builtins.float
+    """Values above count as this; an edge or a value of the attribute. Its highest one where it is not set."""
+    @_builtins.property
+    def by(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The attributes whose combinations are the cells, each once, the last one varying fastest. None: a single sum."""
+
+    @_builtins.property
+    def where(self) -> Global___Predicate:
+        """The records that count; all of them where it is not set."""
+
+    def __init__(
+        self,
+        *,
+        attribute: _builtins.str = ...,
+        by: _abc.Iterable[_builtins.str] | None = ...,
+        where: Global___Predicate | None = ...,
+        low: _builtins.float | None = ...,
+        high: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_high", b"_high", "_low", b"_low", "high", b"high", "low", b"low", "where", b"where"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_high", b"_high", "_low", b"_low", "attribute", b"attribute", "by", b"by", "high", b"high", "low", b"low", "where", b"where"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__high: _TypeAlias = _typing.Literal["high"]  # noqa: Y015
+    _WhichOneofArgType__high: _TypeAlias = _typing.Literal["_high", b"_high"]  # noqa: Y015
+    _WhichOneofReturnType__low: _TypeAlias = _typing.Literal["low"]  # noqa: Y015
+    _WhichOneofArgType__low: _TypeAlias = _typing.Literal["_low", b"_low"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__high) -> _WhichOneofReturnType__high | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__low) -> _WhichOneofReturnType__low | None: ...
+
+Global___Sum: _TypeAlias = Sum  # noqa: Y015
+
+@_typing.final
 class Statistic(_message.Message):
     """A number that is no linear query, of a fixed set whose sensitivities are proven. Asked in sessions of
     `low_sensitivity` only. Values are places in [0, 1] within the range of a binned attribute.
@@ -695,6 +746,12 @@ class Statement(_message.Message):
     PREDICATE_FIELD_NUMBER: _builtins.int
     MARGINAL_FIELD_NUMBER: _builtins.int
     STATISTIC_FIELD_NUMBER: _builtins.int
+    SUM_FIELD_NUMBER: _builtins.int
+    RHO_FIELD_NUMBER: _builtins.int
+    rho: _builtins.int
+    """What the statement may cost, in zCDP, in units of 10^-12 of rho: above 0 where it is asked from a grant, and 0
+    everywhere else.
+    """
     @_builtins.property
     def predicate(self) -> Global___Predicate:
         """The fraction of the records for which a condition holds: one linear query."""
@@ -707,18 +764,24 @@ class Statement(_message.Message):
     def statistic(self) -> Global___Statistic:
         """A number that is no linear query."""
 
+    @_builtins.property
+    def sum(self) -> Global___Sum:
+        """The sum of an attribute's values: one linear query a cell."""
+
     def __init__(
         self,
         *,
         predicate: Global___Predicate | None = ...,
         marginal: Global___Marginal | None = ...,
         statistic: Global___Statistic | None = ...,
+        sum: Global___Sum | None = ...,
+        rho: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["marginal", b"marginal", "predicate", b"predicate", "statement", b"statement", "statistic", b"statistic"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["marginal", b"marginal", "predicate", b"predicate", "statement", b"statement", "statistic", b"statistic", "sum", b"sum"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["marginal", b"marginal", "predicate", b"predicate", "statement", b"statement", "statistic", b"statistic"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["marginal", b"marginal", "predicate", b"predicate", "rho", b"rho", "statement", b"statement", "statistic", b"statistic", "sum", b"sum"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_statement: _TypeAlias = _typing.Literal["predicate", "marginal", "statistic"]  # noqa: Y015
+    _WhichOneofReturnType_statement: _TypeAlias = _typing.Literal["predicate", "marginal", "statistic", "sum"]  # noqa: Y015
     _WhichOneofArgType_statement: _TypeAlias = _typing.Literal["statement", b"statement"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_statement) -> _WhichOneofReturnType_statement | None: ...
 
@@ -1352,6 +1415,7 @@ class Round(_message.Message):
     SEED_COMMITMENT_FIELD_NUMBER: _builtins.int
     ANSWERED_FIELD_NUMBER: _builtins.int
     DATASET_VERSION_FIELD_NUMBER: _builtins.int
+    GRANT_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """A random identifier."""
     state: Global___RoundState.ValueType
@@ -1378,6 +1442,10 @@ class Round(_message.Message):
     def release_time(self) -> _timestamp_pb2.Timestamp:
         """When the streams open; set once released."""
 
+    @_builtins.property
+    def grant(self) -> Global___Grant:
+        """What the caller's statements may cost together, and what they have cost; set where it is a grant."""
+
     def __init__(
         self,
         *,
@@ -1391,14 +1459,41 @@ class Round(_message.Message):
         seed_commitment: _builtins.bytes = ...,
         answered: _builtins.int = ...,
         dataset_version: _builtins.int = ...,
+        grant: Global___Grant | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["open_time", b"open_time", "release_time", b"release_time", "terms", b"terms"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["grant", b"grant", "open_time", b"open_time", "release_time", b"release_time", "terms", b"terms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "answered", b"answered", "dataset_version", b"dataset_version", "id", b"id", "mechanism", b"mechanism", "open_time", b"open_time", "release_time", b"release_time", "seed_commitment", b"seed_commitment", "state", b"state", "terms", b"terms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "answered", b"answered", "dataset_version", b"dataset_version", "grant", b"grant", "id", b"id", "mechanism", b"mechanism", "open_time", b"open_time", "release_time", b"release_time", "seed_commitment", b"seed_commitment", "state", b"state", "terms", b"terms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Round: _TypeAlias = Round  # noqa: Y015
+
+@_typing.final
+class Grant(_message.Message):
+    """What a grant allows, and what its analyst has spent of it, both in zCDP, in units of 10^-12 of rho."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOTAL_FIELD_NUMBER: _builtins.int
+    SPENT_FIELD_NUMBER: _builtins.int
+    total: _builtins.int
+    """What all statements may cost together, fixed when the grant was given."""
+    spent: _builtins.int
+    """What the statements with answers have cost."""
+    def __init__(
+        self,
+        *,
+        total: _builtins.int = ...,
+        spent: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["spent", b"spent", "total", b"total"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Grant: _TypeAlias = Grant  # noqa: Y015
 
 @_typing.final
 class RoundDetail(_message.Message):
@@ -1525,7 +1620,7 @@ class JournalEntry(_message.Message):
     sequence: _builtins.int
     """Counts from 1, without gaps."""
     action: _builtins.str
-    """"open-account", "set-cap", "reserve", "run", "spend", "release" or "write-off"."""
+    """"open-account", "set-cap", "reserve", "run", "reduce", "spend", "release" or "write-off"."""
     account: _builtins.str
     """The account, such as "data/ACCOUNT" or "analyst/ACCOUNT/query/NAME"."""
     round_id: _builtins.str

@@ -203,7 +203,7 @@ def _compare(opened: _Opened, inputs: VerifierInputs, passed: Passed) -> None:
         answers = read_stream(bundle.stream, proven)
         report(NO_ANSWERS if answers is None else f"{len(bundle.stream):,} messages, {len(answers):,} answers")
         if receipts is not None and asked is not None:
-            report(check_live_answers(bundle.evidence, receipts, asked, answers))
+            report(check_live_answers(bundle.evidence, receipts, asked, answers, proven))
     with _numbered(Check.INTERVALS, passed) as report:
         report(NO_ANSWERS if answers is None else check_intervals(answers, queries, proven))
     with _numbered(Check.SYNOPSIS, passed) as report:

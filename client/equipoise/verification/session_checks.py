@@ -21,9 +21,10 @@ from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPaylo
 from equipoise.records.record import workload_commitment
 from equipoise.records.signed_notes import VerifierKey
 from equipoise.results import Results
+from equipoise.verification.grant_checks import check_noise, check_spending
 from equipoise.wire.outline import asked_from_bytes
 from equipoise.wire.session_workload import compile_asked
-from equipoise.wire.statements import statement_from_bytes, statement_to_bytes
+from equipoise.wire.statements import priced_from_bytes, statement_to_bytes
 
 
 @dataclass(frozen=True)
@@ -129,26 +130,33 @@ def check_asked(
         raise VerificationFailed(f"there are {len(statements):,} statements, and a receipt of {answered:,} answers")
     if compiled.query_count > share.queries:
         raise BudgetExhausted(f"{compiled.query_count:,} queries were asked, your share allows {share.queries:,}")
-    if own is not None and _encoded(own) != _encoded(map(statement_from_bytes, statements)):
+    if own is not None and _encoded(own) != _encoded(priced_from_bytes(each)[0] for each in statements):
         raise VerificationFailed("the statements are others than yours")
     _check_slots(slots, proven)
     asked = AskedInSession(statements, slots, tuple(each.query_count for each in compiled.statements), salt)
     whose = "not compared with statements of your own" if own is None else "the same as your own"
-    return asked, f"{answered:,} statements, {asked.query_count:,} queries; {whose}"
+    paid = check_spending(statements, proven)
+    return asked, f"{answered:,} statements, {asked.query_count:,} queries{paid}; {whose}"
 
 
 def check_live_answers(
-    evidence: Evidence, receipts: SessionReceipts, asked: AskedInSession, results: Results | None
+    evidence: Evidence,
+    receipts: SessionReceipts,
+    asked: AskedInSession,
+    results: Results | None,
+    proven: ProvenRound,
 ) -> str:
     """Checks that the released answers are those that were given while the session was open.
 
-    A released answer that differs from the live one, or has another slot, breaks the chain from there on.
+    A released answer that differs from the live one, or has another slot, breaks the chain from there on. A grant's
+    answers must have the noise that was paid for, too.
 
     Args:
         evidence: Whose session it was.
         receipts: What `check_session_receipts` returned.
         asked: What `check_asked` returned.
         results: The released answers; None where nothing was released.
+        proven: The session on record.
 
     Returns:
         What was compared, for people.
@@ -160,6 +168,7 @@ def check_live_answers(
         return "not compared with the live answers: nothing was released"
     if len(results) != asked.query_count:
         raise VerificationFailed(f"there are {len(results):,} answers to {asked.query_count:,} queries")
+    check_noise(asked.statements, asked.queries, results, proven)
     given = [
         (receipt, whose)
         for receipt, whose in ((receipts.own, "your own receipt"), (receipts.last, "the receipt in the bundle"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from equipoise.model.plan_choices import Forecast, PlanCandidate, PlanChoice
-from equipoise.model.rounds import Plan, Progress, Round, RoundDetail, RoundState
+from equipoise.model.rounds import Grant, Plan, Progress, Round, RoundDetail, RoundState
 from equipoise.v1 import operator_pb2, types_pb2
 from equipoise.wire.accounts import BUDGET, CHARGE, COST
 from equipoise.wire.messages import Converted, MessageCodec
@@ -39,7 +39,7 @@ _CHOICE = MessageCodec(
     operator_pb2.PlanRoundResponse, PlanChoice, plan=PLAN, candidates=_CANDIDATE, persons=PERSONS
 )
 PROGRESS = MessageCodec(types_pb2.Progress, Progress)
-_ROUND = MessageCodec(types_pb2.Round, Round, terms=TERMS, state=STATES)
+_ROUND = MessageCodec(types_pb2.Round, Round, terms=TERMS, state=STATES, grant=MessageCodec(types_pb2.Grant, Grant))
 
 
 def round_to_message(shown: Round) -> types_pb2.Round:

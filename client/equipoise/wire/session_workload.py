@@ -4,22 +4,38 @@ from __future__ import annotations
 
 import numpy as np
 
+from equipoise.accounting import Offer
 from equipoise.queries import statement_work, workload_compiler
 from equipoise.queries.schema import Schema
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise.wire.outline import asked_from_bytes
-from equipoise.wire.statements import statement_from_bytes
+from equipoise.wire.statements import priced_from_bytes, statement_to_bytes
 
 
 def compile_statement(data: bytes, schema: Schema, path: str = "statement") -> CompiledStatement:
-    """Compiles one Statement message. Raises `InvalidArgument` naming what is below `path`.
+    """Compiles one Statement message, whatever it may cost. Raises `InvalidArgument` naming what is below `path`.
 
     Args:
         data: a serialized Statement.
         path: the statement's place, which messages name.
     """
-    return workload_compiler.compile_statement(statement_from_bytes(data, path), schema, path)
+    return workload_compiler.compile_statement(priced_from_bytes(data, path)[0], schema, path)
+
+
+def offer_of(data: bytes, path: str = "statement") -> Offer:
+    """Returns what one Statement message asks, and what it may cost. Raises as `compile_statement`.
+
+    Args:
+        data: a serialized Statement.
+        path: the statement's place, which messages name.
+
+    Returns:
+        The bytes of the statement without what it may cost, and that. Where it says nothing of a cost these are the
+        exact bytes that were sent, else those that all equal statements have.
+    """
+    statement, rho = priced_from_bytes(data, path)
+    return Offer(statement_to_bytes(statement) if rho else data, rho)
 
 
 def compile_with_work(data: bytes, schema: Schema, path: str = "statement") -> tuple[CompiledStatement, int]:
@@ -36,7 +52,7 @@ def compile_with_work(data: bytes, schema: Schema, path: str = "statement") -> t
     Raises:
         InvalidArgument: naming what is below `path`.
     """
-    return statement_work.compile_with_work(statement_from_bytes(data, path), schema, len(data), path)
+    return statement_work.compile_with_work(priced_from_bytes(data, path)[0], schema, len(data), path)
 
 
 def compile_asked(data: bytes, schema: Schema, max_statements: int | None = None) -> SessionWorkload:
@@ -58,4 +74,4 @@ def compile_asked(data: bytes, schema: Schema, max_statements: int | None = None
         if piece not in compiled:
             compiled[piece] = compile_statement(piece, schema, f"statements[{i}]")
     statements = tuple(compiled[piece] for piece in pieces)
-    return SessionWorkload(np.array(slots, dtype=np.int64), statements, tuple(pieces))
+    return SessionWorkload(np.array(slots, dtype=np.int64), statements, tuple(map(offer_of, pieces)))

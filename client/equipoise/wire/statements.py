@@ -21,17 +21,24 @@ from equipoise.queries.statements import (
     Quantile,
     Statement,
     Statistic,
+    Sum,
     Variance,
 )
 from equipoise.v1 import types_pb2
 from equipoise.wire.fields import checked_number, checked_text, checked_texts, refuse_unknown_fields
 
+NO_PRICE = "must not be set: a grant alone is paid from"
 MAX_STATEMENT_BYTES = 1 << 20  # far beyond any that compiles, but for one that lists very many categories
 
 
-def statement_to_bytes(statement: Statement) -> bytes:
-    """Returns the bytes of one Statement message, the same for equal statements. Raises `InvalidArgument`."""
-    message = types_pb2.Statement()
+def statement_to_bytes(statement: Statement, rho: int = 0) -> bytes:
+    """Returns the bytes of one Statement message, the same for equal statements. Raises `InvalidArgument`.
+
+    Args:
+        statement: what is asked.
+        rho: what it may cost of a grant, in units of 10^-12 of rho, below 2^63; 0 where it is asked of none.
+    """
+    message = types_pb2.Statement(rho=rho)
     write_statement(statement, message, "statement")
     return message.SerializeToString(deterministic=True)
 
@@ -43,9 +50,25 @@ def statement_from_bytes(data: bytes, path: str = "statement") -> Statement:
         data: a serialized Statement of at most 1 MiB.
         path: the statement's place, which messages name.
     """
+    return _free(*priced_from_bytes(data, path), path)
+
+
+def priced_from_bytes(data: bytes, path: str = "statement") -> tuple[Statement, int]:
+    """Reads a Statement, with what it may cost of a grant, in units of 10^-12, or 0. Raises `InvalidArgument`.
+
+    Args:
+        data: a serialized Statement of at most 1 MiB.
+        path: the statement's place, which messages name.
+    """
     if len(data) > MAX_STATEMENT_BYTES:
         raise InvalidArgument(path, f"is larger than {MAX_STATEMENT_BYTES:,} bytes; split it")
-    return read_statement(data, path)
+    return _read(data, path)
+
+
+def _free(statement: Statement, rho: int, path: str) -> Statement:
+    if rho:
+        raise InvalidArgument(f"{path}.rho", NO_PRICE)
+    return statement
 
 
 def write_statement(statement: Statement, target: types_pb2.Statement, path: str) -> None:
@@ -55,10 +78,24 @@ def write_statement(statement: Statement, target: types_pb2.Statement, path: str
         target.marginal.attributes.extend(checked_texts(statement.attributes, path, ".marginal.attributes"))
         if statement.where is not None:
             _write_predicate(statement.where, target.marginal.where, f"{path}.marginal.where", 1)
+    elif isinstance(statement, Sum):
+        _write_sum(statement, target.sum, f"{path}.sum")
     elif isinstance(statement, Statistic):
         _write_statistic(statement, target.statistic, f"{path}.statistic")
     else:
         _write_predicate(statement, target.predicate, f"{path}.predicate", 1)
+
+
+def _write_sum(statement: Sum, target: types_pb2.Sum, path: str) -> None:
+    target.attribute = checked_text(statement.attribute, path, ".attribute")
+    if statement.by:
+        target.by.extend(checked_texts(statement.by, path, ".by"))
+    if statement.where is not None:
+        _write_predicate(statement.where, target.where, f"{path}.where", 1)
+    if statement.low is not None:
+        target.low = checked_number(statement.low, path, ".low")
+    if statement.high is not None:
+        target.high = checked_number(statement.high, path, ".high")
 
 
 def _write_predicate(predicate: Predicate, target: types_pb2.Predicate, path: str, depth: int) -> None:
@@ -92,13 +129,17 @@ def read_statement(data: bytes, path: str) -> Statement:
         data: a serialized Statement.
         path: the statement's place, which messages name.
     """
+    return _free(*_read(data, path), path)
+
+
+def _read(data: bytes, path: str) -> tuple[Statement, int]:
     message = types_pb2.Statement()
     try:
         message.ParseFromString(data)
     except DecodeError:
         raise InvalidArgument(path, "is not a serialized Statement, or is nested too deeply") from None
     try:
-        return _statement_of(message)
+        return _statement_of(message), message.rho
     except InvalidArgument as error:
         raise InvalidArgument(f"{path}{error.field}", error.problem) from None
 
@@ -114,10 +155,22 @@ def _statement_of(message: types_pb2.Statement) -> Statement:
             attributes = _read_attributes(marginal.attributes, ".marginal.attributes")
             where = marginal.HasField("where")
             return Marginal(attributes, _read_predicate(marginal.where, ".marginal.where", 1) if where else None)
+        case "sum":
+            return _read_sum(message.sum, ".sum")
         case "statistic":
             return _read_statistic(message.statistic, ".statistic")
         case _:
-            raise InvalidArgument("", "is neither a predicate nor a marginal nor a statistic")
+            raise InvalidArgument("", "is neither a predicate nor a marginal nor a sum nor a statistic")
+
+
+def _read_sum(message: types_pb2.Sum, path: str) -> Sum:
+    return Sum(
+        checked_text(message.attribute, path, ".attribute"),
+        _read_attributes(message.by, f"{path}.by") if message.by else (),
+        _read_predicate(message.where, f"{path}.where", 1) if message.HasField("where") else None,
+        checked_number(message.low, path, ".low") if message.HasField("low") else None,
+        checked_number(message.high, path, ".high") if message.HasField("high") else None,
+    )
 
 
 def _read_attributes(names: Sequence[str], path: str) -> tuple[str, ...]:

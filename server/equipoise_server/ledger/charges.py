@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from datetime import datetime
+from operator import gt
 from typing import Any
 
 from sqlalchemy import Connection, Row, select
@@ -129,10 +130,36 @@ def release(connection: Connection, round_id: str, time: datetime) -> None:
     for charge in _reserved(connection, round_id):
         standing = account(connection, charge.account)
         _settle(connection, round_id, charge, "released")
-        # Sum up what is left instead of subtracting: a sum that was cut to `MAX_AMOUNT` less a charge is too small.
-        total = combined(live_costs(connection, standing), standing.composition, standing.cap)
-        change(connection, standing.name, columns("committed", total))
+        _recount(connection, standing)
         _record(connection, time, "release", round_id, charge)
+
+
+def reduce(connection: Connection, round_id: str, smaller: Charge, time: datetime) -> None:
+    """Reduce what a round has reserved on one account to what it has spent of it, once it can spend no more.
+
+    Only a privacy filter allows this (`accounting.privacy_filter`): the rest was never spent, but data were read.
+    After a crash before the commit all is still reserved. Raises `DataLoss` where less is reserved than is spent.
+
+    Args:
+        connection: The transaction in which the round is released.
+        round_id: The round.
+        smaller: What it has spent on that account.
+        time: The time of the journal's entry.
+    """
+    standing = account(connection, smaller.account)
+    charge = replace(smaller, cost=smaller.counted(standing.cap.order))
+    reserved = [each.cost for each in _reserved(connection, round_id) if each.account == standing.name]
+    if len(reserved) != 1 or any(map(gt, astuple(charge.cost), astuple(reserved[0]))):
+        raise DataLoss(f"the round {round_id} has spent more on {charge.account} than was reserved for it")
+    _settle(connection, round_id, charge, "reserved")
+    _recount(connection, standing)
+    _record(connection, time, "reduce", round_id, charge)
+
+
+def _recount(connection: Connection, standing: Account) -> None:
+    # Sum up what is left instead of subtracting: a sum that was cut to `MAX_AMOUNT` less a charge is too small.
+    left = combined(live_costs(connection, standing), standing.composition, standing.cap)
+    change(connection, standing.name, columns("committed", left))
 
 
 def live_costs(connection: Connection, standing: Account, *, spent_only: bool = False) -> list[Cost]:
@@ -219,5 +246,5 @@ def _settle(connection: Connection, round_id: str, charge: Charge, state: str) -
     connection.execute(
         charges_table.update()
         .where(charges_table.c.round_id == round_id, charges_table.c.account == charge.account)
-        .values(state=state)
+        .values(state=state, events=charge.events, **asdict(charge.cost))
     )

@@ -1,6 +1,7 @@
 """Fresh noise for statements: its distribution, scale, cost and half-width.
 
-When a record is replaced, one count of a predicate changes by 1, or two counts of a marginal change by 1 each. So
+When a record is replaced, one count of a predicate changes by 1, or two counts of a marginal change by 1 each; sums
+change by at most as much. So
 the number `l1_sensitivity` (1 or 2) is both the L1 sensitivity, which scales Laplace noise, and the square of the
 L2 sensitivity, which scales Gaussian noise. The kind of a statement is private, so the noise of both kinds is
 calibrated to the same cost.
@@ -8,6 +9,7 @@ calibrated to the same cost.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Protocol
@@ -30,7 +32,7 @@ MAX_MOVED = MAX_STATEMENT_SENSITIVITY
 VARIANCE_BITS = 20  # variances are rounded up to units of 2^-20
 
 
-class NoiseDistribution(Protocol):
+class NoiseDistribution(Hashable, Protocol):
     """A distribution of integer noise."""
 
     @property

@@ -18,6 +18,7 @@ from equipoise.model.times import to_microseconds
 from equipoise_server.clock import next_grid_point
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.context import Context
+from equipoise_server.rounds.grant_ending import return_unspent
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.round_job import check_seeds, read_job, read_seed
 from equipoise_server.rounds.runner import Runner
@@ -191,6 +192,7 @@ class Lifecycle:
         # The streams open at the clock's next point of the grid. That time never changes afterwards.
         self._context.watch.check(connection)
         run_id, peak_memory_bytes = completed_run(connection, record.id)
+        return_unspent(connection, record, now)
         discard(connection, record.id, but=run_id)
         grid = record.terms.release_grid_seconds or self._grid
         return {

@@ -117,6 +117,7 @@ class Submissions:
             plan.max_uncertified,
             compiled.l1_sensitivity,
             compiled.support,
+            plan.expected_error,
         )
 
     def _checked(self, analyst: str, round_id: str, workload: bytes) -> tuple[CompiledWorkload, MechanismPlan]:

@@ -9,7 +9,7 @@ from equipoise.accounting import Cost
 from equipoise.model.accounts import AccountCharge, Budget
 from equipoise.model.persons import Persons
 from equipoise.model.plan_choices import PlanChoice
-from equipoise.model.rounds import MechanismPlan, Plan, PlanNumbers, Progress, Round, RoundDetail, Terms
+from equipoise.model.rounds import Grant, MechanismPlan, Plan, PlanNumbers, Progress, Round, RoundDetail, Terms
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.mechanisms.explanation import why
 from equipoise_server.mechanisms.forecasts import plan_candidates
@@ -17,16 +17,17 @@ from equipoise_server.mechanisms.planner import Comparison
 from equipoise_server.rounds.records import RoundRecord
 
 
-def shown_to_analyst(record: RoundRecord, analyst: str, answered: int = 0) -> Round:
+def shown_to_analyst(record: RoundRecord, analyst: str, answered: int = 0, grant: Grant | None = None) -> Round:
     """Return a round as one analyst sees it, with the analyst's own share alone.
 
     Args:
         record: A round that was read for analysts, so that its state is the one that analysts may see.
         analyst: The analyst's name.
         answered: Of a session, the number of the analyst's own answers that the analyst can read.
+        grant: Of a grant, what it allows and what was spent of it.
     """
     own = tuple(share for share in record.terms.shares if share.analyst == analyst)
-    return replace(record, terms=replace(record.terms, shares=own), answered=answered)
+    return replace(record, terms=replace(record.terms, shares=own), answered=answered, grant=grant)
 
 
 def shown_to_operator(record: RoundRecord, progress: Progress, charges: tuple[AccountCharge, ...]) -> RoundDetail:

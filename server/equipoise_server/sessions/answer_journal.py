@@ -12,12 +12,13 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from equipoise.errors import AlreadyExists, DataLoss, Unavailable, WrongState
+from equipoise.errors import AlreadyExists, DataLoss, EquipoiseError, Unavailable, WrongState
 from equipoise.model.results import Answers
 from equipoise.model.rounds import RoundState
 from equipoise.model.times import to_microseconds
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.wire.results import answers_from_chunk, answers_to_chunk
+from equipoise.wire.session_workload import offer_of
 from equipoise_server.computation.session import Question
 from equipoise_server.ledger.guard_comparison import count_answers
 from equipoise_server.rounds.context import Context
@@ -25,6 +26,7 @@ from equipoise_server.rounds.store.rounds import read_audit_nonce
 from equipoise_server.rounds.store.step_records import recorded_promise
 from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.answer_store import StoredAnswer
+from equipoise_server.sessions.grant_spending import GrantSpending
 from equipoise_server.sessions.open_session import OpenSession
 from equipoise_server.sessions.pending_statements import OTHER_STATEMENT, AnalystProgress, PendingStatement
 from equipoise_server.storage.operations import committing
@@ -55,6 +57,27 @@ class AnswerJournal:
             _, self._answered = answer_store.standing(connection, self._id)
             self._promise = recorded_promise(connection, self._id)
             self.first_slot = answer_store.count_slots(connection, self._id)
+
+    def spending(self) -> GrantSpending:
+        """Return what all stored statements have spent of a grant; nothing in any other session.
+
+        Raises:
+            DataLoss: the stored costs are not those that the statements come to.
+        """
+        account = self._session.unspent()
+        with self._context.store.read() as connection:
+            if account is None:
+                if answer_store.spent(connection, self._id):
+                    raise DataLoss(DAMAGED)
+                return GrantSpending()
+            for statement, cost in answer_store.costs(connection, self._id):
+                try:
+                    counted = account.pay(offer_of(statement))
+                except EquipoiseError:
+                    raise DataLoss(DAMAGED) from None
+                if counted != cost:
+                    raise DataLoss(DAMAGED)
+        return GrantSpending(account)
 
     def progress(self, analyst: str) -> AnalystProgress:
         """Return an analyst's progress as stored. Raises `DataLoss` where the analyst never attached."""
@@ -94,7 +117,7 @@ class AnswerJournal:
             for stored, computed in zip(page, answers, strict=True):
                 own = progress.get(stored.analyst) or self._unused(stored.analyst)
                 progress[stored.analyst] = own
-                again = self._next(own, stored.slot, stored.statement, stored.due, computed)
+                again = self._next(own, stored.slot, stored.statement, stored.due, computed, stored.cost)
                 if (again.sequence, again.chunk, again.chain) != (stored.sequence, stored.chunk, stored.chain):
                     raise DataLoss(DAMAGED)
                 own.advance(again, len(computed.values))
@@ -134,7 +157,7 @@ class AnswerJournal:
             after = {analyst: replace(own) for analyst, own in progress.items()}
             for (slot, pending), computed in zip(statements, answers, strict=True):
                 own = after[pending.analyst]
-                answer = self._next(own, slot, pending.statement, due, computed)
+                answer = self._next(own, slot, pending.statement, due, computed, pending.cost)
                 stored.append(self._receipted(connection, answer))
                 own.advance(answer, pending.cells)
             answer_store.insert(connection, self._id, self._answered, stored)
@@ -161,13 +184,19 @@ class AnswerJournal:
             return answer_store.from_slot(connection, self._id, slot)
 
     def _next(
-        self, progress: AnalystProgress, slot: int, statement: bytes, due: datetime, computed: Answers
+        self,
+        progress: AnalystProgress,
+        slot: int,
+        statement: bytes,
+        due: datetime,
+        computed: Answers,
+        cost: int,
     ) -> StoredAnswer:
         """Return the analyst's next answer, without its receipt."""
         sequence = progress.stored + 1
         chunk = answers_to_chunk(self._id, sequence, progress.cells, computed)
         chain = chain_step(progress.chain, sequence, slot, statement, computed)
-        return StoredAnswer(progress.share.analyst, sequence, slot, due, statement, chunk, b"", chain)
+        return StoredAnswer(progress.share.analyst, sequence, slot, due, statement, chunk, b"", chain, cost)
 
     def _receipted(self, connection: Connection, answer: StoredAnswer) -> StoredAnswer:
         """Return the answer with its receipt. The receipt's time is the due time, which says nothing of others."""

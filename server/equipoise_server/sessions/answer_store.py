@@ -5,7 +5,7 @@ Every function works in the transaction of the connection that it is given.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -35,6 +35,7 @@ class StoredAnswer:
     `sequence` counts the analyst's statements from 1; `slot` is the statement's place in the session's one order.
     `chunk` is the answer (`equipoise.wire.results.answers_to_chunk`); `envelope` is the signed receipt of all the
     analyst's answers up to this one (`equipoise.records.receipts`); `chain` is the hash that the receipt signs.
+    `cost`: what it has cost of a grant, in units of 10^-12 of rho; 0 in any other session.
     """
 
     analyst: str
@@ -45,6 +46,7 @@ class StoredAnswer:
     chunk: bytes
     envelope: bytes
     chain: bytes
+    cost: int = 0
 
 
 def salt_in_force(connection: Connection, session_id: str, analyst: str) -> bytes | None:
@@ -95,6 +97,7 @@ def insert(connection: Connection, session_id: str, before: int, answers: Sequen
             "chunk": each.chunk,
             "envelope": each.envelope,
             "chain": each.chain,
+            "cost": each.cost,
         }
         for each in answers
     ]
@@ -167,6 +170,19 @@ def from_slot(connection: Connection, session_id: str, slot: int) -> list[Stored
     return [_answer(row) for row in connection.execute(query.order_by(asked.c.slot).limit(ROWS_AT_ONCE))]
 
 
+def costs(connection: Connection, session_id: str) -> Iterator[tuple[bytes, int]]:
+    """Yield each statement in `session_id` with what it has cost of a grant, in the order of slots."""
+    query = select(asked.c.statement, asked.c.cost).where(asked.c.round_id == session_id).order_by(asked.c.slot)
+    for row in connection.execute(query, execution_options={"yield_per": 1000}):
+        yield row.statement, row.cost
+
+
+def spent(connection: Connection, session_id: str) -> int:
+    """Return what all statements in `session_id` have cost of a grant, in units of 10^-12 of rho."""
+    query = select(func.sum(asked.c.cost)).where(asked.c.round_id == session_id)
+    return int(connection.execute(query).scalar() or 0)
+
+
 def count_slots(connection: Connection, session_id: str) -> int:
     """Return one more than the last slot that has an answer; 0 without answers."""
     last = connection.execute(select(func.max(asked.c.slot)).where(asked.c.round_id == session_id)).scalar()
@@ -183,4 +199,5 @@ def _answer(row: Row[Any]) -> StoredAnswer:
         row.chunk,
         row.envelope,
         row.chain,
+        row.cost,
     )

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import structlog
 
+from equipoise.accounting import Offer, PrivacyFilter
 from equipoise.errors import InvalidArgument, TooLarge, Unavailable
-from equipoise.model.rounds import Ending
+from equipoise.model.rounds import GRANT, Ending
 from equipoise.queries.schema import Schema
 from equipoise.queries.statement_work import most_work
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise.wire.results import ANSWERS_TO_STATEMENT
-from equipoise.wire.session_workload import compile_with_work
+from equipoise.wire.session_workload import compile_with_work, offer_of
+from equipoise.wire.statements import NO_PRICE
 from equipoise_server.computation.session import SessionJob
 from equipoise_server.mechanisms.registry import session_mechanism
 from equipoise_server.rounds.context import Context
@@ -30,6 +33,13 @@ from equipoise_server.workers.session_process import NOT_NOW
 MAX_STATEMENT = 1 << 16  # bytes; many statements wait in memory at once
 
 log = structlog.get_logger(__name__)
+
+
+class Question(NamedTuple):
+    """A statement that was checked: how many cells it has, what it asks, and what it may cost of a grant."""
+
+    cells: int
+    offer: Offer
 
 
 @dataclass(frozen=True)
@@ -64,6 +74,19 @@ class OpenSession:
             problem = f"is {work:,} units of work, and the session's turns hold {allowed:,} for each statement"
             raise InvalidArgument("statement", f"{problem}: ask for fewer cells, or set a condition of fewer parts")
         return compiled
+
+    def question(self, statement: bytes) -> Question:
+        """Check a statement, and what it may cost: each of a grant says so, and no other. Raises as `compile`."""
+        compiled, offer = self.compile(statement), offer_of(statement)
+        if offer.rho and not is_grant(self.record):
+            raise InvalidArgument("statement.rho", NO_PRICE)
+        if not offer.rho and is_grant(self.record):
+            raise InvalidArgument("statement.rho", "must be set: each statement of a grant says what it may cost")
+        return Question(compiled.query_count, offer)
+
+    def unspent(self) -> PrivacyFilter | None:
+        """Return the filter of a grant of which nothing is spent; None in any other session."""
+        return PrivacyFilter(self.record.plan.data_cost.rho) if is_grant(self.record) else None
 
     @property
     def most_work(self) -> int | None:
@@ -107,6 +130,11 @@ def read_open_session(context: Context, record: RoundRecord) -> OpenSession:
         audit_nonce=nonce,
     )
     return OpenSession(record, dataset.schema, job, schedule_of(record))
+
+
+def is_grant(record: RoundRecord) -> bool:
+    """Return whether a session is a grant, whose analyst pays for each statement."""
+    return record.terms.session is not None and record.terms.mechanism == GRANT
 
 
 def by_turns(record: RoundRecord) -> bool:

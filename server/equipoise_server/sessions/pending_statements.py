@@ -8,18 +8,23 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from equipoise.accounting import Offer
 from equipoise.errors import AlreadyExists, BudgetExhausted, EquipoiseError, OutOfRange, TooLarge, WrongState
 from equipoise.model.rounds import Share
 from equipoise_server.sessions.answer_store import StoredAnswer
 
 ELSEWHERE = "attached elsewhere: another stream of yours has taken the session over"
 OTHER_STATEMENT = "sequence: was asked before with another statement"
+NOTHING_PAID = Offer(b"", 0)
 MAX_BYTES = 1 << 26  # of one analyst's statements; sealing joins them into one workload, which a store must hold
 
 
 @dataclass(eq=False)
 class PendingStatement:
-    """An accepted statement whose answer was not delivered yet. `place` is the position of the analyst's share."""
+    """An accepted statement whose answer was not delivered yet. `place` is the position of the analyst's share.
+
+    `offer`: what it asks, and what it may cost of a grant. `cost`: what it does cost; 0 until it is taken.
+    """
 
     analyst: str
     place: int
@@ -27,6 +32,8 @@ class PendingStatement:
     statement: bytes
     cells: int
     arrived: datetime
+    offer: Offer = NOTHING_PAID
+    cost: int = 0
     answer: Future[StoredAnswer] = field(default_factory=Future)
 
     def tell(self, outcome: StoredAnswer | EquipoiseError) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import select
 
 from equipoise.errors import InvalidArgument, NotFound, OutOfRange, Unavailable, WrongState
-from equipoise.model.rounds import Progress, RoundState, Terms
+from equipoise.model.rounds import GRANT, Grant, Progress, RoundState, Terms
 from equipoise.model.times import to_microseconds
 from equipoise.records.record import SALT_BYTES
 from equipoise_server.ledger.rollback_guard import Guard
@@ -19,12 +19,13 @@ from equipoise_server.rounds.store.results import has_results
 from equipoise_server.rounds.store.rounds import IS_SESSION, NO_ROUND, read_own_round, read_round
 from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.attachments import Attachment
-from equipoise_server.sessions.open_session import due_until
+from equipoise_server.sessions.open_session import due_until, is_grant
 from equipoise_server.sessions.session_loop import SessionLoop
 from equipoise_server.sessions.session_loops import MAX_WORKERS, SessionLoops
 from equipoise_server.storage.tables.session import asked
 
 NO_ROOM = "as many sessions by turns are open as a server has room for; close one first"
+NO_ROOM_FOR_GRANTS = "as many grants are open as a server has room for; end one first"
 NO_LONGER_KEPT = "the session's answers are no longer kept"
 UNPROTECTED = (
     "the session does not protect analysts from one another: say that you know with accept_unprotected=True, "
@@ -69,6 +70,9 @@ class Sessions:
         """
         if terms.session is None:
             raise InvalidArgument("session", "is missing")
+        if terms.mechanism == GRANT and not self.loops.has_room_for_grants():
+            # Refuse by the number of grants, which is public: later a refusal would tell what others ask.
+            raise WrongState(NO_ROOM_FOR_GRANTS)
         if terms.session.turn_seconds and not self.loops.has_room_for_turns():
             # Refuse before anything is charged: the session's turns would pass without answers.
             raise WrongState(NO_ROOM)
@@ -117,6 +121,13 @@ class Sessions:
         with self._context.store.read() as connection:
             newest = select(asked.c.sequence).where(own & due).order_by(asked.c.sequence.desc()).limit(1)
             return int(connection.execute(newest).scalar() or 0)
+
+    def grant(self, record: RoundRecord) -> Grant | None:
+        """Return what an analyst's own grant allows and what was spent of it; None for any other session."""
+        if not is_grant(record):
+            return None
+        with self._context.store.read() as connection:
+            return Grant(record.plan.data_cost.rho, answer_store.spent(connection, record.id))
 
     def attach(
         self, analyst: str, session_id: str, after_sequence: int, salt: bytes, accept_unprotected: bool

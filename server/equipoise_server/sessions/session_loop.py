@@ -15,19 +15,18 @@ from concurrent.futures import Future
 from datetime import datetime
 
 import structlog
-from sqlalchemy.exc import IntegrityError
 
-from equipoise.errors import DataLoss, EquipoiseError, Unavailable, WrongState
-from equipoise.queries.workload_compiler import CompiledStatement
+from equipoise.errors import EquipoiseError, WrongState
 from equipoise_server.clock import Clock
-from equipoise_server.computation.session import Question
+from equipoise_server.computation.session import Question as AskedQuestion
 from equipoise_server.rounds.state_machine import closed
 from equipoise_server.sessions.answer_journal import CLOSED, AnswerJournal, NonceChangedError
 from equipoise_server.sessions.answer_store import StoredAnswer
-from equipoise_server.sessions.open_session import OpenSession, by_turns
+from equipoise_server.sessions.loop_problems import problem_of
+from equipoise_server.sessions.open_session import OpenSession, Question, by_turns
 from equipoise_server.sessions.pending_statements import AnalystProgress, PendingStatement, PendingStatements
 from equipoise_server.sessions.turns import POLL_SECONDS
-from equipoise_server.workers.session_process import NOT_NOW, SessionProcess
+from equipoise_server.workers.session_process import SessionProcess
 
 FULL = "the session has taken as many statements as its length allows"
 USED_UP = "the session has used up its updates"
@@ -46,6 +45,7 @@ class SessionLoop:
         self._pending = PendingStatements()
         self._due: list[tuple[datetime, PendingStatement, StoredAnswer | EquipoiseError]] = []
         self._slots = journal.first_slot
+        self._spending = journal.spending()
         self._ended: EquipoiseError | None = None
         self._process = SessionProcess(session.job, idle_seconds)
         self._thread = threading.Thread(target=self._answer_all, name=f"session-{self._id}", daemon=True)
@@ -68,6 +68,11 @@ class SessionLoop:
     def by_turns(self) -> bool:
         """Whether the session answers by turns."""
         return by_turns(self._session.record)
+
+    @property
+    def of_grant(self) -> bool:
+        """Whether the session is a grant."""
+        return self._spending.account is not None
 
     @property
     def audit_nonce(self) -> bytes | None:
@@ -94,21 +99,21 @@ class SessionLoop:
 
     def ask(self, analyst: str, stream: Future[None], sequence: int, statement: bytes) -> Future[StoredAnswer]:
         """Ask a statement over an attached stream, as `Attachment.ask` does."""
-        compiled: CompiledStatement | None = None
+        question: Question | None = None
         while True:
             with self._changed:
                 self._check_open()
                 progress = self._pending.attached(analyst, stream)
                 pending = progress.known(sequence, statement)
-                if pending is None and sequence > progress.stored and compiled is not None:
-                    pending = self._accept(progress, sequence, statement, compiled)
+                if pending is None and sequence > progress.stored and question is not None:
+                    pending = self._accept(progress, sequence, statement, question)
                 if pending is not None:
                     return pending.answer
                 stored = sequence <= progress.stored
             if stored:
                 return self._tell_again(progress, sequence, statement)
             # Compile without the lock, as it may be slow. The caller may ask the same statement again meanwhile.
-            compiled = self._session.compile(statement)
+            question = self._session.question(statement)
 
     def end(self, problem: EquipoiseError | None = None) -> None:
         """End the worker, and tell all callers that the session is closed, or what the problem is."""
@@ -124,16 +129,17 @@ class SessionLoop:
             raise type(self._ended)(self._ended.message)
 
     def _accept(
-        self, progress: AnalystProgress, sequence: int, statement: bytes, compiled: CompiledStatement
+        self, progress: AnalystProgress, sequence: int, statement: bytes, question: Question
     ) -> PendingStatement:
         now = self._clock()
         if closed(self._session.record.terms.close_time, now):
             raise WrongState(CLOSED)
-        progress.check_room(compiled.query_count, len(statement))
+        progress.check_room(question.cells, len(statement))
         if self._session.schedule.full(self._slots, self._pending.unstored):
             raise WrongState(FULL)
-        analyst, cells = progress.share.analyst, compiled.query_count
-        pending = PendingStatement(analyst, progress.place, sequence, statement, cells, now)
+        self._spending.check(self._pending.waiting, question.offer)
+        whose = progress.share.analyst, progress.place
+        pending = PendingStatement(*whose, sequence, statement, question.cells, now, question.offer)
         self._pending.add(progress, pending)
         self._changed.notify_all()
         return pending
@@ -164,17 +170,8 @@ class SessionLoop:
                 elif self._ended is None:
                     # At once: else the next answers would come the later the fewer have asked.
                     self._process.pass_to(self._slots)
-        except WrongState:
-            pass  # sealed, or aborted, in the meantime
-        except (DataLoss, Unavailable) as error:
-            problem = error
-        except IntegrityError:
-            # Another server has answered the session, too. The answers that the other server stored count.
-            problem = Unavailable(NOT_NOW)
         except Exception as error:
-            # The error's text may contain statements, so only its type is logged.
-            log.error("session_not_answered", session_id=self._id, kind=type(error).__name__)
-            problem = Unavailable(NOT_NOW)
+            problem = problem_of(error, self._id)
         with self._changed:
             self._finish(problem)
         self._process.close()
@@ -191,6 +188,7 @@ class SessionLoop:
                 taken = self._session.schedule.take(waiting, self._slots, self._due, now)
                 if taken:
                     self._pending.take([pending for _, pending in taken])
+                    self._spending.pay([pending for _, pending in taken])
                     return taken
                 if waiting and not self._due and closed(self._session.record.terms.close_time, now):
                     # No turn is left for these statements.
@@ -205,7 +203,7 @@ class SessionLoop:
 
     def _answer(self, taken: Sequence[tuple[int, PendingStatement]]) -> None:
         """Have some statements answered, store the answers, and note when each is due."""
-        found = self._process.answers([Question(slot, pending.statement) for slot, pending in taken])
+        found = self._process.answers([AskedQuestion(slot, pending.statement) for slot, pending in taken])
         answered, unanswered = taken[: len(found)], taken[len(found) :]
         progress = {pending.analyst: self._pending.progress(pending.analyst) for _, pending in answered}
         try:

@@ -6,16 +6,16 @@ import threading
 import time
 
 import structlog
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from equipoise.errors import DataLoss, EquipoiseError, Unavailable
 from equipoise.model.rounds import RoundState
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.rounds.clock_watch import UNTRUSTED
 from equipoise_server.rounds.context import Context
-from equipoise_server.rounds.store.rounds import IS_SESSION, read_round, session_from_json
+from equipoise_server.rounds.store.rounds import IS_GRANT, IS_SESSION, read_round, session_from_json
 from equipoise_server.sessions.answer_journal import AnswerJournal
-from equipoise_server.sessions.open_session import by_turns, read_open_session
+from equipoise_server.sessions.open_session import by_turns, is_grant, read_open_session
 from equipoise_server.sessions.session_loop import SessionLoop
 from equipoise_server.storage.tables.round import rounds
 from equipoise_server.workers.session_process import NOT_NOW
@@ -23,6 +23,7 @@ from equipoise_server.workers.session_process import NOT_NOW
 RETRY_SECONDS = 30.0
 STOPPING = "the server is stopping"
 MAX_WORKERS = 16  # each holds the counts of its dataset's universe
+MAX_GRANTS = 64  # open at once, which operators see: each has a worker of its own once its analyst asks
 OTHER_SERVER = "the session is answered by another server"
 
 log = structlog.get_logger(__name__)
@@ -68,7 +69,7 @@ class SessionLoops:
                 record = read_round(connection, session_id)
                 if self._context.watch.problem(connection) is not None:
                     raise Unavailable(UNTRUSTED)
-            if not by_turns(record):
+            if not (by_turns(record) or is_grant(record)):
                 self._make_room()
             if not self._claims.take(_claim(session_id)):
                 raise Unavailable(OTHER_SERVER)
@@ -84,6 +85,15 @@ class SessionLoops:
         """Return whether the server has room for one more session by turns. Other sessions do not count."""
         with self._context.store.read() as connection:
             return sum(seconds > 0 for seconds in self._open_sessions(connection).values()) < self._max_workers
+
+    def has_room_for_grants(self) -> bool:
+        """Return whether the server has room for one more grant. Other sessions do not count.
+
+        So a grant that is open never waits for a worker because of what other analysts do.
+        """
+        query = select(func.count()).where(rounds.c.state == RoundState.OPEN.value, IS_GRANT)
+        with self._context.store.read() as connection:
+            return int(connection.execute(query).scalar_one()) < MAX_GRANTS
 
     def look_after(self) -> None:
         """Start and end workers as the store requires. To be called about twice a second. Raises `Unavailable`."""
@@ -164,7 +174,7 @@ class SessionLoops:
         at_once = {
             session_id: loop
             for session_id, loop in self._loops.items()
-            if loop.problem is None and not loop.by_turns
+            if loop.problem is None and not (loop.by_turns or loop.of_grant)
         }
         if len(at_once) < self._max_workers:
             return

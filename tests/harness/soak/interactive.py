@@ -12,7 +12,7 @@ from harness.crash.callers import ANALYSTS
 from harness.crash.clients import ANALYST_BUDGET, DATA_BUDGET, WORKLOADS, Table
 
 from equipoise.clients.analyst import Client
-from equipoise.clients.session_stream import StatementAnswer
+from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.errors import WrongState
 from equipoise.model.results import Answers
 from equipoise.model.rounds import Ending, RoundState, SessionTerms, Share, Terms

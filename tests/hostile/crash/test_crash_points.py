@@ -22,7 +22,7 @@ from sqlalchemy import select
 from equipoise.clients.analyst import Client
 from equipoise.clients.auditor import Auditor
 from equipoise.clients.operator import Operator
-from equipoise.clients.session_stream import StatementAnswer
+from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.errors import NotAuthenticated
 from equipoise.model.accounts import Account, Budget
 from equipoise.model.datasets import DatasetState

@@ -53,7 +53,7 @@ class SlotsSeen:
     def used_up_at(self, slot: int) -> bool:  # noqa: ARG002
         return False
 
-    def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"") -> Answers:  # noqa: ARG002
+    def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"", rho: int = 0) -> Answers:  # noqa: ARG002
         self.slots.append(slot)
         return some_answers(self.data.count(linear(statement)), AnswerMethod.SYNOPSIS, slot)
 
@@ -67,6 +67,7 @@ class Places:
 
     slotted: bool
     name: str = "places"
+    priced: bool = False
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
         session_length(setting, self.slotted)

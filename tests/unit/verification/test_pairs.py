@@ -21,7 +21,8 @@ from equipoise.accounting import (
     charge_of,
     events_to_json,
 )
-from equipoise.auditing.accounts import Accounts, is_cost_of, is_cost_of_events
+from equipoise.auditing.accounts import Accounts
+from equipoise.auditing.charge_parts import is_cost_of, is_cost_of_events
 from equipoise.auditing.plan_checks import check_budgets
 from equipoise.auditing.rounds import read_rounds
 from equipoise.auditing.steps import open_steps

@@ -65,6 +65,7 @@ class LowSensitivity:
 
     name = "low_sensitivity"
     slotted = True
+    priced = False
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
         """`options`: `sensitivity`, `candidates` or `prior`, and what `epochs.plan` may be forced to.
@@ -107,9 +108,9 @@ class LowSensitivity:
 
     def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:
         """Accept single numbers of at most the declared sensitivity. Raises `InvalidArgument` for anything else."""
-        parameters = parameters_of(plan)
+        asked, parameters = statistic_of(statement), parameters_of(plan)
         records, declared = parameters.table_records, parameters.sensitivity
-        delta = statistic_of(statement).sensitivity(records)
+        delta = asked.sensitivity(records)
         if grid_units(delta) > grid_units(declared):
             moves = f"moves by Delta = {float(delta):.9g} where one of {records:,} records is replaced"
             raise InvalidArgument(
@@ -156,7 +157,13 @@ class LowSensitivitySession:
         self.epochs.pass_to(slot)
         return self.epochs.used_up
 
-    def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"") -> Answers:
+    def answer(
+        self,
+        slot: int,
+        statement: CompiledStatement,
+        encoded: bytes = b"",
+        rho: int = 0,  # noqa: ARG002
+    ) -> Answers:
         """Answer the statement in a slot."""
         statistic = statistic_of(statement)
         question = DatabaseQuestion(statistic, self.candidates(statistic), self.data, self.scale, self.known)

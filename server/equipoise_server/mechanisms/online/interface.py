@@ -21,7 +21,7 @@ from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkload
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.mechanisms.checking import check_setting, check_table
+from equipoise_server.mechanisms.checking import check_no_sums, check_setting, check_table
 from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters
 
 HYPOTHESIS = AnswerMethod.HYPOTHESIS
@@ -38,13 +38,14 @@ class Session(Protocol):
         """
         ...
 
-    def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"") -> Answers:
+    def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"", rho: int = 0) -> Answers:
         """Answer the statement in a slot.
 
         Args:
             slot: the slot; slots ascend, and those left out were empty.
             statement: the statement.
             encoded: the statement's exact bytes, to which its noise is bound.
+            rho: what it may cost, in units of 10^-12, where the mechanism is `priced`; else 0.
         """
         ...
 
@@ -64,6 +65,11 @@ class SessionMechanism(Protocol):
     @property
     def slotted(self) -> bool:
         """Whether the clock gives slots: share i of m has slot `t m + i` in turn t. Otherwise arrival does."""
+        ...
+
+    @property
+    def priced(self) -> bool:
+        """Whether each statement says what it may cost."""
         ...
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
@@ -109,9 +115,10 @@ def session_length(setting: PublicParameters, slotted: bool) -> int:
 
 
 def linear(statement: CompiledStatement) -> CompiledWorkload:
-    """Return the statement if it consists of linear queries. Raises `InvalidArgument` for a statistic."""
+    """Return the statement if it counts records. Raises `InvalidArgument` for a statistic, and for a sum."""
     if isinstance(statement, CompiledStatistic):
         raise InvalidArgument("statement", "is a statistic; only sessions of low_sensitivity answer statistics")
+    check_no_sums("a session", statement, "statement")
     return statement
 
 
@@ -180,5 +187,8 @@ def check_asked(
             raise ValueError("more was asked than an analyst's share")
         if mechanism.slotted and (workload.slots % len(setting.shares) != places[analyst]).any():
             raise ValueError("a slot was given to another analyst than its own")
+        costs = [offer.rho for offer in workload.offers] or [0] * len(workload.statements)
+        if any((rho > 0) is not mechanism.priced for rho in costs):
+            raise ValueError("what a statement may cost is missing, or is given where nothing is paid")
         for statement in workload.statements:
             mechanism.check_statement(plan, statement)

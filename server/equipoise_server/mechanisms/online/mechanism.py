@@ -73,6 +73,7 @@ class Online:
 
     name = "online"
     slotted = False
+    priced = False
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
         """Plan updates, threshold and noise from the shares, the length and the budget.
@@ -177,7 +178,13 @@ class OnlineSession:
         """Return whether the last update was made, after which the table is not read."""
         return self._tests.used_up
 
-    def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"") -> Answers:
+    def answer(
+        self,
+        slot: int,
+        statement: CompiledStatement,
+        encoded: bytes = b"",
+        rho: int = 0,  # noqa: ARG002
+    ) -> Answers:
         """Answer the statement in a slot. Slots ascend."""
         self._streams.ask(slot, encoded)
         asked = linear(statement)

@@ -49,6 +49,7 @@ class OnlinePrivate:
 
     name = "online_private"
     slotted = True
+    priced = False
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
         """See `epochs.plan` and `prior_plan`; the former lists what `options` may force beside `length`.
@@ -118,7 +119,13 @@ class LinearSession:
         self.epochs.pass_to(slot)
         return self.epochs.used_up
 
-    def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"") -> Answers:
+    def answer(
+        self,
+        slot: int,
+        statement: CompiledStatement,
+        encoded: bytes = b"",
+        rho: int = 0,  # noqa: ARG002
+    ) -> Answers:
         """Answer the statement in a slot."""
         asked = linear(statement)
         queries = self.known[0].support.queries(asked) if self.known else asked

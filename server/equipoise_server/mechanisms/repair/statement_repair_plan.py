@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 from equipoise.accounting import PrivacyEvent, PureDpEvent
 from equipoise.errors import BudgetExhausted
@@ -13,7 +14,7 @@ from equipoise_server.mechanisms.equilibrium import cost_model
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.options import real, whole
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
-from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, NOISES, AnswerNoise
+from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, NOISES, AnswerNoise, NoiseDistribution
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, RepairParameters, half_width_on_grid
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 
@@ -105,13 +106,19 @@ def choose_noise(setting: PublicParameters, rho: Fraction, chance: float) -> tup
     """
 
     def reach(noise: AnswerNoise, l1_sensitivity: int) -> int:
-        return half_width_on_grid(noise.law(l1_sensitivity).quantile(chance / 2), setting.records)
+        return half_width_on_grid(_quantile(noise.law(l1_sensitivity), chance / 2), setting.records)
 
     forced = setting.options.get("answers")
     noises = [kind.within(rho) for kind in NOISES if forced in (None, kind.name)]
     half_widths = [(reach(noise, 1), reach(noise, 2)) for noise in noises]
     best = min(range(len(noises)), key=lambda index: half_widths[index][::-1])
     return noises[best], half_widths[best]
+
+
+@lru_cache(maxsize=4096)
+def _quantile(law: NoiseDistribution, probability: float) -> int:
+    """Return the law's quantile: the search for a game asks for the same one of every game that it weighs."""
+    return law.quantile(probability)
 
 
 def repair_data_cost(repairs: RepairParameters, size: Size) -> tuple[list[PrivacyEvent], Fraction]:

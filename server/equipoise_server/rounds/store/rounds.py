@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, select
 
 from equipoise.errors import DataLoss, InvalidArgument, NotFound, VerificationFailed
-from equipoise.model.rounds import MechanismPlan, RoundState, SessionTerms, Share, Terms
+from equipoise.model.rounds import GRANT, MechanismPlan, RoundState, SessionTerms, Share, Terms
 from equipoise.model.times import from_microseconds
 from equipoise.records.canonical import canonical_json
 from equipoise.records.public_facts import PLAN, SHARE, TERMS, RecordedTerms
@@ -18,6 +18,8 @@ from equipoise_server.storage.tables.session import sessions
 
 NO_ROUND = "there is no such round"  # the same words whether it does not exist or is not the caller's
 IS_SESSION = rounds.c.id.in_(select(sessions.c.round_id))
+# Terms are canonical JSON, in which a quote within a text is escaped; no grant has options.
+IS_GRANT = IS_SESSION & rounds.c.terms.contains(f'"mechanism":"{GRANT}"', autoescape=True)
 # The account that a round is charged to: its dataset's.
 _ACCOUNT = select(datasets.c.account).where(datasets.c.name == rounds.c.dataset).scalar_subquery().label("account")
 

@@ -10,12 +10,15 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from equipoise.errors import DataLoss, VerificationFailed
+from equipoise.accounting import PrivacyFilter
+from equipoise.errors import EquipoiseError
 from equipoise.model.rounds import RoundState
 from equipoise.profile.receipt_store import read_session_receipt
 from equipoise.records.promises import Promise
 from equipoise.records.receipts import SessionReceiptPayload, chain_start, chain_step
 from equipoise.wire.results import answers_from_chunk
+from equipoise.wire.session_workload import offer_of
+from equipoise_server.ledger.caps import MAX_AMOUNT
 from equipoise_server.rounds.store.step_records import recorded_promise
 from equipoise_server.rounds.store.stored_records import damaged
 from equipoise_server.storage.tables.round import rounds
@@ -47,7 +50,7 @@ def check_answers(connection: Connection, round_id: str, *, is_session: bool) ->
     for row in connection.execution_options(yield_per=ROWS_AT_ONCE).execute(rows):
         try:
             whole = row.analyst in chains and chains[row.analyst].follows(row, promise)
-        except (DataLoss, VerificationFailed, ValueError):
+        except (EquipoiseError, ValueError):
             whole = False
         if not whole:
             damaged(round_id, "answers")
@@ -57,11 +60,12 @@ def check_answers(connection: Connection, round_id: str, *, is_session: bool) ->
 
 
 class _Chain:
-    """One analyst's answers so far: what they chain to, how many there are, and how many cells they have."""
+    """One analyst's answers so far: what they chain to, how many there are, their cells, and what they cost."""
 
     def __init__(self, round_id: str, analyst: str, salt: bytes) -> None:
         self._round_id, self._analyst, self._salt = round_id, analyst, salt
         self._chain, self._sequence, self._cells = b"", 0, 0
+        self._spent = PrivacyFilter(MAX_AMOUNT)  # a statement that is not paid for costs nothing
 
     def follows(self, row: Row[Any], promise: Promise) -> bool:
         """Take the next answer; tell whether it and its receipt are those that follow."""
@@ -81,7 +85,8 @@ class _Chain:
             row.due_time,
             promise,
         )
-        return (row.sequence, row.chain, receipt) == (self._sequence, self._chain, wanted) and (
+        cost = self._spent.pay(offer_of(row.statement))
+        return (row.sequence, row.chain, row.cost, receipt) == (self._sequence, self._chain, cost, wanted) and (
             chunk.round_id,
             chunk.sequence,
             chunk.first_query,

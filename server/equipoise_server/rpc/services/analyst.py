@@ -17,6 +17,7 @@ from equipoise_server.identity.admission import Admission
 from equipoise_server.identity.succession import certificates_of
 from equipoise_server.rounds.analyst_views import AnalystViews
 from equipoise_server.rounds.datasets import Datasets
+from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.submissions import Submissions
 from equipoise_server.rpc.services.evidence_stream import awaited, evidence_pieces, workload_pieces
 from equipoise_server.rpc.services.session_stream import SessionStreams
@@ -73,10 +74,8 @@ class AnalystMethods:
         self, caller: Caller, request: analyst_pb2.GetAnalystRoundRequest
     ) -> analyst_pb2.GetAnalystRoundResponse:
         """Shows one round."""
-        shown, _ = self._look(caller, request.round_id)
-        if shown.terms.HasField("session"):
-            shown.answered = self.session_streams.sessions.answered(caller.name, request.round_id)
-        return analyst_pb2.GetAnalystRoundResponse(round=shown)
+        record = self.views.get(caller.name, request.round_id)
+        return analyst_pb2.GetAnalystRoundResponse(round=self._session(caller, record))
 
     async def watch_analyst_round(
         self, caller: Caller, request: analyst_pb2.WatchAnalystRoundRequest
@@ -163,14 +162,7 @@ class AnalystMethods:
             caller.name, request.page_size, request.page_token
         )
         return analyst_pb2.ListSessionsResponse(
-            sessions=[
-                round_to_message(
-                    shown_to_analyst(
-                        record, caller.name, self.session_streams.sessions.answered(caller.name, record.id)
-                    )
-                )
-                for record in records
-            ],
+            sessions=[self._session(caller, record) for record in records],
             next_page_token=token,
         )
 
@@ -179,6 +171,14 @@ class AnalystMethods:
     ) -> AsyncIterator[analyst_pb2.AskQueriesResponse]:
         """Answers statements one at a time, in order."""
         return self.session_streams.answers(caller.name, requests)
+
+    def _session(self, caller: Caller, record: RoundRecord) -> types_pb2.Round:
+        """Return a round; a session with how many of the caller's statements have answers, and what they cost."""
+        if record.terms.session is None:
+            return round_to_message(shown_to_analyst(record, caller.name))
+        sessions = self.session_streams.sessions
+        answered, grant = sessions.answered(caller.name, record.id), sessions.grant(record)
+        return round_to_message(shown_to_analyst(record, caller.name, answered, grant))
 
     def _look(self, caller: Caller, round_id: str) -> tuple[types_pb2.Round, bool]:
         record = self.views.get(caller.name, round_id)

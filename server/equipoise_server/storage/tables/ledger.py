@@ -87,7 +87,8 @@ journal = Table(
     Column("events", Text, nullable=False),
     Column("digest", LargeBinary, nullable=False),
     CheckConstraint(
-        "action IN ('open-account', 'set-cap', 'reserve', 'run', 'spend', 'release', 'write-off')", name="action"
+        "action IN ('open-account', 'set-cap', 'reserve', 'run', 'reduce', 'spend', 'release', 'write-off')",
+        name="action",
     ),
     Index("ix_journal_account", "account"),
 )

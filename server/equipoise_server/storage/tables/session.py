@@ -26,7 +26,8 @@ attached = Table(
 
 # The statements of a session, each with what was answered: `chunk`, and the signed receipt `envelope`, exactly as
 # they are delivered from `due_time` on. `sequence` counts the analyst's statements, `slot` is the place in the one
-# order of all; `chain`: what the receipt says of all up to here. Triggers refuse any change of a row, and the
+# order of all; `chain`: what the receipt says of all up to here; `cost`: of a grant, in
+# units of 10^-12 of rho, 0 in other sessions. Triggers refuse any change of a row, and the
 # removal of one whose session goes on or whose results are kept, unless its analyst was deleted.
 asked = Table(
     "asked",
@@ -40,6 +41,7 @@ asked = Table(
     Column("chunk", LargeBinary, nullable=False),
     Column("envelope", LargeBinary, nullable=False),
     Column("chain", LargeBinary, nullable=False),
+    Column("cost", BigInteger, nullable=False),
     ForeignKeyConstraint(["round_id", "analyst"], ["shares.round_id", "shares.analyst"]),
     Index("ix_asked_slot", "round_id", "slot", unique=True),
 )

@@ -1,0 +1,136 @@
+"""What an analyst does in sessions and with grants: asks one statement after the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from equipoise.clients.connection import Connection
+from equipoise.clients.results import ResultsClient
+from equipoise.clients.session_stream import SessionStream, free
+from equipoise.clients.statement_answer import StatementAnswer
+from equipoise.errors import InvalidArgument, NotFound
+from equipoise.model.rounds import Round, RoundState
+from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore
+from equipoise.queries.grant_price import GrantPrice, paid
+from equipoise.queries.statements import Statement
+from equipoise.v1 import analyst_pb2
+from equipoise.wire.outline import asked_from_bytes
+from equipoise.wire.rounds import round_from_message
+from equipoise.wire.statements import priced_from_bytes
+
+ID = r"[0-9a-f]{32}"  # of a round or session
+
+
+class SessionsClient(ResultsClient):
+    """The part of an analyst's client that asks in sessions. Thread-safe.
+
+    Args:
+        connection: the connection, which the client closes.
+        keepsakes: where signed receipts are kept; None: nowhere, and the caller keeps what it is given.
+    """
+
+    def __init__(self, connection: Connection, keepsakes: ReceiptStore | None = None) -> None:
+        super().__init__(connection)
+        self._keepsakes = keepsakes
+
+    def sessions(self) -> Iterator[Round]:
+        """Yields the online sessions in which the caller has a share, newest first."""
+        for page in self._connection.pages(
+            self._service.ListSessions, lambda token: analyst_pb2.ListSessionsRequest(page_token=token)
+        ):
+            yield from map(round_from_message, page.sessions)
+
+    def grants(self) -> list[Round]:
+        """Returns the caller's grants that are open, newest first."""
+        return [each for each in self.sessions() if each.grant is not None and each.state is RoundState.OPEN]
+
+    def session(self, name: str) -> Round:
+        """Returns a session by its id, or an open grant by the name of its dataset.
+
+        Raises:
+            NotFound: the caller has no such session, and no open grant of such a dataset.
+            InvalidArgument: the caller has several open grants of it, whose ids say which is meant.
+        """
+        if re.fullmatch(ID, name):
+            return self.round(name)
+        found = [each for each in self.grants() if each.terms.dataset == name]
+        if not found:
+            raise NotFound(f"there is no session {name!a}, and you have no open grant of a dataset of that name")
+        if len(found) > 1:
+            ids = ", ".join(each.id for each in found)
+            raise InvalidArgument("session_id", f"must be the id of one of your grants of {name!a}: {ids}")
+        return self.round(found[0].id)
+
+    def session_statements(self, session_id: str) -> tuple[Statement, ...]:
+        """Returns the caller's statements of a session that has ended, in order, as the custodian has stored them.
+
+        They are not verified: `equipoise.verification.checks` compares them with the signed receipts.
+
+        Raises:
+            WrongState: the session has not ended.
+        """
+        _, workload = self.evidence(session_id)
+        encoded = () if workload is None else asked_from_bytes(workload)[0]
+        return tuple(priced_from_bytes(each)[0] for each in encoded)
+
+    def ask(
+        self,
+        session_id: str,
+        statements: Iterable[Statement],
+        *,
+        after: int | None = 0,
+        window: int = 1,
+        accept_unprotected: bool = False,
+        rho: float | None = None,
+        error: float | None = None,
+    ) -> Iterator[StatementAnswer]:
+        """Asks statements in a session or of a grant and yields the answers in the same order, as they come.
+
+        Statements count from the first of the session on. One that was asked before gets its answer again, so the
+        same program, started again, continues where it ended. Statements of a grant are new ones each time, and the
+        same question, for no more than was paid for it, has the same answer at no cost. A stream that breaks is
+        resumed. Every receipt is checked against statements and answers, and the newest is kept in the profile. A
+        statement that is refused was neither answered nor charged, and all answers before it have been yielded.
+
+        Args:
+            session_id: the session; or a grant, also by the name of its dataset where the caller has no other one.
+            statements: taken one at a time, as there is room in the window.
+            after: how many of the caller's statements come before the first one given; None: all that have an
+                answer.
+            window: how many statements may be on their way at once. With 1, the next one is taken when all others
+                are answered, so it may depend on their answers.
+            accept_unprotected: says that the caller knows that the session does not protect its analysts from one
+                another; only sessions that do not need it.
+            rho: what each statement may cost of a grant, in zCDP.
+            error: or the standard error of each of its counts that is wanted, in records. Both None in sessions
+                that are no grants.
+
+        Raises:
+            InvalidArgument: a statement is malformed; `field` names it. Or what it may cost is missing, or is given
+                where nothing is paid.
+            NotFound: the caller has no such session, or no open grant of such a dataset.
+            BudgetExhausted: the statement is beyond the caller's share, or costs more than is left of the grant.
+            WrongState: the session takes no more statements, is attached to from elsewhere, or does not protect its
+                analysts from one another and `accept_unprotected` is false.
+            AlreadyExists: another statement was asked before under the same number.
+            OutOfRange: `after` is beyond what was answered.
+            VerificationFailed: a receipt is not for what was asked and answered.
+        """
+        holder = self._holder()
+        shown = self.session(session_id)
+        dataset = self.dataset(shown.terms.dataset, shown.dataset_version)
+        costs: Callable[[Statement], int] = free
+        if shown.grant is not None:
+            costs, after = partial(paid, GrantPrice(rho, error), dataset.persons.records), None
+        elif rho is not None or error is not None:
+            raise InvalidArgument("rho", "must not be given, and no error: it is no grant, and nothing is paid")
+        stream = SessionStream(
+            shown, dataset.schema, after, window, accept_unprotected, self._keepsakes, holder, costs
+        )
+        yield from stream.answers(self._connection, self._service, statements)
+
+    def _holder(self) -> ReceiptHolder | None:
+        """Whom receipts are for, read before anything is sent; None where the caller keeps receipts itself."""
+        return None if self._keepsakes is None else self._keepsakes.holder()

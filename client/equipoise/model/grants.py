@@ -1,0 +1,36 @@
+"""The terms of a grant: a session of one analyst, who pays for each statement out of a part of a budget."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from equipoise.model.accounts import Budget
+from equipoise.model.rounds import GRANT, SessionTerms, Share, Terms
+
+# A grant costs the other analysts nothing. Terms must name a budget for them; this one holds nothing but that.
+ANALYSTS = Budget(1e-9, 1e-9)
+# The filter limits what is asked. These limits only bound what a store has to hold.
+MOST_STATEMENTS = 1 << 20
+MOST_QUERIES = 1 << 30
+
+
+def grant_terms(dataset: str, analyst: str, budget: Budget, until: datetime | None, beta: float) -> Terms:
+    """Return the terms of a grant.
+
+    Args:
+        dataset: the dataset's name.
+        analyst: the analyst's name.
+        budget: what all statements may cost the people in the table together.
+        until: when the server closes it by itself, aware; None: an operator does.
+        beta: the probability that any truth lies outside its interval.
+    """
+    return Terms(
+        dataset=dataset,
+        shares=(Share(analyst, MOST_STATEMENTS, MOST_QUERIES),),
+        data_budget=budget,
+        analyst_budget=ANALYSTS,
+        beta=beta,
+        mechanism=GRANT,
+        close_time=until,
+        session=SessionTerms(),
+    )

@@ -1,0 +1,1 @@
+"""`grant`: one analyst asks what it likes, and pays for each statement out of a part of the data's budget."""

@@ -1,0 +1,70 @@
+"""When a grant is released, the data account counts what was spent of it instead of all that it allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from fractions import Fraction
+
+from sqlalchemy import Connection, select
+
+from equipoise.accounting import RHO_UNIT, Cost, Offer, PrivacyFilter, ZcdpEvent, events_from_json, events_to_json
+from equipoise.errors import DataLoss
+from equipoise.model.rounds import GRANT
+from equipoise.wire.outline import asked_from_bytes
+from equipoise.wire.session_workload import offer_of
+from equipoise_server.ledger import charges
+from equipoise_server.ledger.account_names import data_account
+from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.storage.tables.round import submissions
+from equipoise_server.storage.tables.session import asked, sessions
+
+
+def return_unspent(connection: Connection, record: RoundRecord, now: datetime) -> None:
+    """Reduce a grant's charge to what its sealed statements come to; do nothing for any other round.
+
+    In doubt everything counts as spent: if statements were removed with their analyst, nothing is returned.
+
+    Args:
+        connection: in the transaction that releases the round.
+        record: the round, before its release.
+        now: of the release.
+
+    Raises:
+        DataLoss: the statements do not cost what was counted while they were answered.
+    """
+    if record.terms.mechanism != GRANT:
+        return
+    workloads = connection.execute(
+        select(submissions.c.workload).where(submissions.c.round_id == record.id)
+    ).scalars()
+    statements = [statement for workload in workloads for statement in asked_from_bytes(workload)[0]]
+    answered = connection.execute(select(sessions.c.answered).where(sessions.c.round_id == record.id)).scalar_one()
+    if len(statements) != answered:
+        return
+    spent = spent_by(record.plan.data_cost.rho, [offer_of(statement) for statement in statements])
+    told = connection.execute(select(asked.c.cost).where(asked.c.round_id == record.id)).scalars()
+    if sum(told) != spent:
+        raise DataLoss(f"the statements of the grant {record.id} do not cost what was counted")
+    if spent < record.plan.data_cost.rho:
+        charges.reduce(connection, record.id, _charge_of(record, spent), now)
+
+
+def spent_by(total: int, offers: Sequence[Offer]) -> int:
+    """Return what statements come to together, in units of 10^-12 of rho. Raises `BudgetExhausted` above `total`.
+
+    Args:
+        total: what the grant allows.
+        offers: the statements, in the order in which they were answered.
+    """
+    account = PrivacyFilter(total)
+    for offer in offers:
+        account.pay(offer)
+    return account.spent
+
+
+def _charge_of(record: RoundRecord, spent: int) -> charges.Charge:
+    """Return the charge of `spent` units, under the name of the plan's own event; of nothing, without events."""
+    (planned,) = events_from_json(record.plan.data_events)
+    parts = [ZcdpEvent(planned.name, Fraction(spent, RHO_UNIT))] if spent else []
+    return charges.Charge(data_account(record.account), Cost(rho=spent), events_to_json(GRANT, parts))

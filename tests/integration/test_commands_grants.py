@@ -1,0 +1,82 @@
+"""A grant by the commands alone: given, asked of, looked at, ended, and verified by its analyst and an auditor."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.shop_commands import STATEMENTS, Run, register
+
+from equipoise import Client, attribute
+from equipoise.cli import main
+from equipoise.errors import InvalidArgument, NotFound
+
+GRANT = ("operator", "grant", "add", "shop")
+BUDGET = ("--data-epsilon", "0.5", "--data-delta", "1e-6")
+
+
+def lines(capsys: pytest.CaptureFixture[str], profile: Path, *arguments: object) -> list[Any]:
+    """The objects that a command prints with --json, one a line."""
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, arguments), "--profile", str(profile), "--json"])
+    printed = capsys.readouterr()
+    assert not ended.value.code, printed.err
+    return [json.loads(line) for line in printed.out.splitlines()]
+
+
+def test_a_grant_by_the_commands_alone(
+    place: Path, run: Run, refused: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    register(run, place)
+    given = run("operator", *GRANT, "ann", *BUDGET)
+    grant_id, total = given["round"]["id"], given["plan"]["data_cost"]["rho"]
+    assert [each["round"]["id"] for each in run("operator", "operator", "grant", "list")["grants"]] == [grant_id]
+    assert run("bob", "budget")["grants"] == []
+    assert "no open grant" in refused("bob", "ask", "shop", place / "statements.json", "--error", "20")
+    (mine,) = run("ann", "budget")["grants"]
+    assert mine["grant"] == {"total": total, "spent": 0}
+
+    dry = run("ann", "ask", "shop", place / "statements.json", "--error", "40", "--dry-run")
+    assert [each["rho"] for each in dry["statements"]] == [625_000_000, 312_500_000, 312_500_000]
+    assert [each["standard_error"] for each in dry["statements"]] == pytest.approx([40.0] * 3)
+    first = lines(capsys, place / "ann", "ask", "shop", place / "statements.json", "--error", "40")
+    assert [len(each["answers"]) for each in first] == [8, 1, 1]
+    assert all(cell["standard_error"] * 400 == pytest.approx(40) for each in first for cell in each["answers"])
+    assert run("ann", "budget")["grants"][0]["grant"]["spent"] == dry["at_most"]
+    again = lines(capsys, place / "ann", "ask", grant_id, place / "statements.json", "--error", "40")
+    assert [each["answers"] for each in again] == [each["answers"] for each in first]
+    assert run("ann", "budget")["grants"][0]["grant"]["spent"] == dry["at_most"]
+    assert "either rho, in zCDP, or error" in refused("ann", "ask", "shop", place / "statements.json")
+    assert "is asked of it" in refused("ann", "ask", "shop", place / "statements.json", "--rho", "1")
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main(["budget", "--profile", str(place / "ann")])
+    assert "0.00125" in capsys.readouterr().out
+
+    with Client.from_profile(place / "ann") as client:
+        (answer,) = client.ask("shop", [attribute("colour") == "red"], rho=0.001)
+        assert answer.standard_error == pytest.approx((1 / 0.002) ** 0.5 / 400)
+        with pytest.raises(NotFound):
+            list(client.ask("elsewhere", [attribute("colour") == "red"], rho=0.001))
+        run("operator", *GRANT, "ann", *BUDGET)
+        with pytest.raises(InvalidArgument, match="the id of one of your grants"):
+            list(client.ask("shop", [attribute("colour") == "red"], rho=0.001))
+
+    ended = run("operator", "operator", "grant", "end", grant_id)
+    assert ended["round"]["state"] == "released"
+    assert run("operator", "operator", "grant", "end", grant_id)["round"] == ended["round"]
+    history = run("operator", "operator", "budget", "history", "data/shop")["entries"]
+    mine = [(each["action"], json.loads(each["events"])) for each in history if each["round_id"] == grant_id]
+    assert [action for action, _ in mine] == ["reserve", "run", "reduce", "spend"]
+    assert mine[-1][1]["events"][0]["rho"] == "9/4000"
+    run("ann", "wait", grant_id)
+    run("ann", "bundle", grant_id, "--out", place / "grant.bundle")
+    keys = place / "ann" / "log.vkey"
+    checks = run("ann", "verify", place / "grant.bundle", "--key", keys)
+    assert any("rho 0.00225 was paid" in str(each) for each in checks["checks"])
+    round_of_none = refused("operator", "operator", "grant", "end", "00" * 16)
+    assert "there is no such round" in round_of_none
+    assert STATEMENTS
