@@ -162,6 +162,14 @@ app = lazy_app(
             "equipoise_server.commands.deployment:demo",
             "Run a whole round on a public table, with airlines that hide their questions from one another.",
         ),
+        "backup": LazyCommand(
+            "equipoise_server.commands.backups:backup",
+            "Back up the store, the configuration and the keys to a new directory; servers may run meanwhile.",
+        ),
+        "restore": LazyCommand(
+            "equipoise_server.commands.backups:restore",
+            "Put a backup's store in the place of the deployment's, while no server runs.",
+        ),
         "plan": LazyCommand(
             "equipoise_server.commands.plan:plan",
             "Compare what every mechanism would promise, cost and take for a round, and show which one auto "

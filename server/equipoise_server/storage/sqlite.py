@@ -36,7 +36,7 @@ def prepare(url: URL) -> None:
         InvalidArgument: the file cannot be created, or lies on a network file system, where file locks and shared
             memory do not work as SQLite requires; the field is `store`.
     """
-    path = _path(url)
+    path = path_of(url)
     kind = file_system(path)
     if kind in SHARED:
         raise InvalidArgument(
@@ -50,8 +50,8 @@ def prepare(url: URL) -> None:
 
 def check_there(url: URL) -> None:
     """Raise `InvalidArgument("store", ...)` if there is no file: connecting would create one."""
-    if not _path(url).is_file():
-        raise InvalidArgument("store", f"{_path(url)} is not there")
+    if not path_of(url).is_file():
+        raise InvalidArgument("store", f"{path_of(url)} is not there")
 
 
 def engine(url: URL, writes: bool) -> Engine:
@@ -101,7 +101,7 @@ def hold(url: URL) -> Iterator[None]:
     Raises:
         InvalidArgument: another server holds the store, or its file cannot be used; the field is `store`.
     """
-    path = _path(url)
+    path = path_of(url)
     if path.exists() and path.stat().st_nlink > 1:
         # The second name has another lock, so a second server could spend the same budgets again.
         raise InvalidArgument("store", f"{path} has a second name (a hard link); a store must have one name only")
@@ -147,7 +147,7 @@ def _checkpoint(connection: DBAPIConnection) -> bool:
     return row is not None and row[0] == 0
 
 
-def _path(url: URL) -> Path:
+def path_of(url: URL) -> Path:
     """Return the file's path without links, so that one store has one name."""
     return Path(url.database or "").resolve()
 

@@ -79,7 +79,7 @@ def open_store(url: str) -> Store:
         Unavailable: the store cannot be opened now.
         DataLoss: the store is damaged.
     """
-    parsed = _parsed(url)
+    parsed = parsed_url(url)
     database = postgresql if parsed.drivername == postgresql.DRIVER else sqlite
     database.prepare(parsed)
     writer, reader = database.engine(parsed, writes=True), database.engine(parsed, writes=False)
@@ -103,7 +103,7 @@ def read_only(url: str) -> Iterator[ReadOnlyStore]:
     Raises:
         InvalidArgument: there is no store, or another version has written it; the field is `store`.
     """
-    parsed = _parsed(url)
+    parsed = parsed_url(url)
     database = postgresql if parsed.drivername == postgresql.DRIVER else sqlite
     database.check_there(parsed)
     store = ReadOnlyStore(database.engine(parsed, writes=False))
@@ -123,17 +123,18 @@ def hold(url: str) -> AbstractContextManager[None]:
     Raises:
         InvalidArgument: another server (on SQLite) or a repair holds the store; the field is `store`.
     """
-    parsed = _parsed(url)
+    parsed = parsed_url(url)
     return (postgresql.shared if parsed.drivername == postgresql.DRIVER else sqlite.hold)(parsed)
 
 
 def hold_exclusively(url: str) -> AbstractContextManager[None]:
     """Hold a store for a repair that no server may see half done. Raises `InvalidArgument` while it is in use."""
-    parsed = _parsed(url)
+    parsed = parsed_url(url)
     return (postgresql.exclusive if parsed.drivername == postgresql.DRIVER else sqlite.hold)(parsed)
 
 
-def _parsed(url: str) -> URL:
+def parsed_url(url: str) -> URL:
+    """Return the URL of a store in parts. Raises `InvalidArgument`; the field is `store`."""
     decoded = unquote_plus(url)
     try:
         parsed = make_url(url)
