@@ -26,3 +26,12 @@ def refusal(capsys: pytest.CaptureFixture[str], profile: Path, *arguments: objec
         main([*map(str, arguments), "--profile", str(profile)])
     assert ended.value.code == 1
     return capsys.readouterr().err
+
+
+def lines(capsys: pytest.CaptureFixture[str], profile: Path, *arguments: object) -> list[Any]:
+    """The objects that a command prints with --json, one a line."""
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, arguments), "--profile", str(profile), "--json"])
+    printed = capsys.readouterr()
+    assert not ended.value.code, printed.err
+    return [json.loads(line) for line in printed.out.splitlines()]

@@ -7,23 +7,14 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from harness.client_command import lines
 from harness.shop_commands import BUDGETS, GAME, STATEMENTS, TERMS, Run, register
 
 from equipoise.cli import main
 
 SESSION = ["shop", "--share", "ann=5/40", "--share", "bob=5/40", "--data-epsilon", "8", "--data-delta", "1e-4"]
-
-
-def lines(capsys: pytest.CaptureFixture[str], profile: Path, *arguments: object) -> list[Any]:
-    """The objects that a command prints with --json, one a line."""
-    with pytest.raises(SystemExit) as ended:
-        main([*map(str, arguments), "--profile", str(profile), "--json"])
-    printed = capsys.readouterr()
-    assert not ended.value.code, printed.err
-    return [json.loads(line) for line in printed.out.splitlines()]
 
 
 def test_a_session_by_the_commands_alone(
