@@ -1,4 +1,4 @@
-"""Rounds of a real server on a table whose possible records cannot be listed: from the file to a replay."""
+"""Rounds and sessions on a table whose possible records cannot be listed: a real server, from file to replay."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from equipoise.clients.operator import Operator
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.results import AnswerMethod
-from equipoise.model.rounds import AUTO, Share, Terms
+from equipoise.model.rounds import AUTO, SessionTerms, Share, Terms
 from equipoise.model.synopsis import Synopsis
 from equipoise.profile.profile import Profile
 from equipoise.queries.predicates import Predicate, attribute
@@ -47,7 +47,8 @@ ASKED: dict[str, tuple[Statement, ...]] = {
     "ann": (Marginal(("c1", "c8")), NEAR, Marginal(("hour",))),
     "bob": (attribute("c5").isin(["a", "b"]), FAR, ~FAR),
 }
-ALL_CERTIFIED = ("laplace", "standing", "projection")
+ALL_CERTIFIED = ("laplace", "standing", "projection", "online")
+SESSIONS = {"online": SessionTerms()}
 MECHANISMS = (AUTO, "laplace", "pooled", "standing", "projection", "equilibrium", "multiplicative_weights")
 
 
@@ -107,6 +108,16 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Released]:
             operator.run_to_completion(round_id)
             operator.release(round_id)
             clients["ann"].wait(round_id)
+        for mechanism, session in SESSIONS.items():
+            terms = Terms("wide", shares, BUDGET, None, mechanism=mechanism, session=session)
+            session_id = rounds[mechanism] = operator.open_session(terms).round.id
+            for name, asked in ASKED.items():
+                told = list(clients[name].ask(session_id, asked, accept_unprotected=True))
+                assert len(told) == len(asked)
+            operator.close_session(session_id)
+            operator.run_to_completion(session_id)
+            operator.release(session_id)
+            clients["ann"].wait(session_id)
         for mechanism, options in (("equilibrium", {"prior": "none"}), ("histogram", {})):
             with pytest.raises(
                 InvalidArgument, match=r"134,217,728 possible records; .*; take projection, pooled, gaussian"
@@ -115,7 +126,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Released]:
         yield Released(directory, rounds)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", [*MECHANISMS, *SESSIONS])
 def test_results_have_intervals_that_hold(released: Released, mechanism: str) -> None:
     data = source_at(released.state / "data" / "table.csv").counts(SCHEMA)
     records = rows()
@@ -172,7 +183,7 @@ def test_the_synthetic_table_is_the_one_that_is_committed_to_and_resembles_the_t
     assert np.abs(synopsis.counts(asked) / len(synopsis) - truths).max() < 0.1
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", [*MECHANISMS, *SESSIONS])
 def test_analysts_verify_what_they_got(
     released: Released, mechanism: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -190,7 +201,7 @@ def test_an_auditor_finds_all_in_order(released: Released, capsys: pytest.Captur
 
 
 @pytest.mark.thin(5)
-@pytest.mark.parametrize("mechanism", ["measurement", *MECHANISMS])
+@pytest.mark.parametrize("mechanism", ["measurement", *MECHANISMS, *SESSIONS])
 def test_every_round_is_replayed_to_the_byte(
     released: Released, mechanism: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,9 +12,11 @@ from harness.exact_game import Law, renyi
 from numpy.typing import NDArray
 
 from equipoise.accounting.residuals import PARAMETER_BITS
+from equipoise.queries.record_list import RecordList
 from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
 from equipoise_server.mechanisms.prior.measure import fitted_prior
 from equipoise_server.mechanisms.prior.plan import PriorParameters
+from equipoise_server.mechanisms.prior.support import ListedSupport, Support, Universe
 from equipoise_server.mechanisms.residuals.direct import UniformReach
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import Measured
@@ -43,10 +45,21 @@ def measured_numbers(counts: NDArray[np.int64], variance: Fraction) -> Iterator[
         yield (one, other), math.prod(weights[z] / total for z in (np.array([one, other]) - exact).tolist())
 
 
-def known_from(prior: PriorParameters, records: int, numbers: tuple[int, int]) -> MeasuredPrior:
-    """What a session knows that measured these numbers."""
+def support_at(sizes: tuple[int, ...], places: tuple[int, ...]) -> Support:
+    """The universe, or a list of some of its records, maybe several times; `places`: of them, none for all."""
+    if not places:
+        return Universe(sizes)
+    codes = np.stack(np.unravel_index(places, sizes)).astype(np.uint8)
+    return ListedSupport(RecordList(sizes, codes))
+
+
+def known_from(
+    prior: PriorParameters, records: int, numbers: tuple[int, int], places: tuple[int, ...] = ()
+) -> MeasuredPrior:
+    """What a session knows that measured these numbers; `places`: of its support (`support_at`)."""
     measured = Measured(prior.noise, records, {(0,): np.array(numbers)})
-    return MeasuredPrior(fitted_prior(prior, measured), measured, UniformReach(prior.noise.family, Fraction(1, 10)))
+    support, reach = support_at(prior.noise.sizes, places), UniformReach(prior.noise.family, Fraction(1, 10))
+    return MeasuredPrior(support, fitted_prior(prior, measured, support), measured, reach)
 
 
 def divergence(one: Law, other: Law, order: float) -> float:

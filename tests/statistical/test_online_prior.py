@@ -19,6 +19,7 @@ from harness.exact_game import Law
 from numpy.typing import NDArray
 from statistical.exact_online import session_law
 from statistical.exact_pipeline import SEED, Pair
+from statistical.measured_attribute import support_at
 
 from equipoise.accounting import PrivacyEvent
 from equipoise.accounting.residuals import PARAMETER_BITS
@@ -67,10 +68,11 @@ SETTING = PublicParameters(
 
 @dataclass(frozen=True)
 class Instance:
-    """A session, the variance of its measurement's integers, and what is asked."""
+    """A session, the variance of its measurement's integers, what is asked, and its support (`support_at`)."""
 
     variance: Fraction
     statements: tuple[str, ...]
+    places: tuple[int, ...] = ()
 
     def parameters(self) -> PriorOnlineParameters:
         """The planned stages after a measurement of one attribute."""
@@ -96,8 +98,10 @@ class Instance:
         for found in itertools.product(range(-MAX_INTEGER, MAX_INTEGER + 1), repeat=2):
             numbers, drawn = np.array(found), (np.array(found) - exact).tolist()
             measured = Measured(parameters.prior.noise, int(counts.sum()), {(0,): numbers})
+            support = support_at(SCHEMA.sizes, self.places)
             known = MeasuredPrior(
-                fitted_prior(parameters.prior, measured),
+                support,
+                fitted_prior(parameters.prior, measured, support),
                 measured,
                 UniformReach(parameters.prior.noise.family, parameters.chance),
             )
@@ -127,6 +131,7 @@ class Instance:
 
 WHOLE = Instance(Fraction(1, 2), ("both", "one"))
 MEASUREMENT = Instance(Fraction(1, 2), ("one",))
+OVER_SUPPORTS = [Instance(Fraction(1, 2), ("both", "one"), places) for places in ((0, 3, 3), (1,))]
 
 
 SPLIT = [np.array(each) for each in ([3, -3], [0, 1], [-5, 2])]  # what a standing measurement may have told
@@ -184,7 +189,11 @@ def rho_of(events: list[PrivacyEvent]) -> float:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("instance", [WHOLE, MEASUREMENT], ids=["whole", "measurement alone"])
+@pytest.mark.parametrize(
+    "instance",
+    [WHOLE, MEASUREMENT, *OVER_SUPPORTS],
+    ids=["whole", "measurement alone", "a support without the table's records", "one record"],
+)
 def test_a_moved_record_shows_no_more_than_is_charged(instance: Instance) -> None:
     assert 0.2 < instance.used(rho_of(instance.events())) <= 1
     pair = Pair.of(instance.law(NEAR), instance.law(FAR))

@@ -22,6 +22,7 @@ from equipoise.queries.record_list import RecordList
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.conversion import delta_of_rho, mixture_delta
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.equilibrium import mechanism as equilibrium
 from equipoise_server.mechanisms.equilibrium import start as start_module
@@ -108,6 +109,21 @@ def test_over_a_support_both_leak_at_most_what_they_are_charged(
     assert workloads_leak_less(game)
 
 
+HALVED = replace(MIXED, query_step=MIXED.query_step // 2)  # so that what doubled payoffs add is not cut off
+
+
+@pytest.mark.parametrize("records", SUPPORTS[1:])
+def test_over_a_support_the_game_alone_leaks_most_of_its_charge_and_doubled_payoffs_more(
+    records: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a standing measurement: beside one of the round's own, what the game leaks is too little to see."""
+    over_support(monkeypatch, records)
+    assert 0.7 < told_part(HALVED, data_rho(HALVED, SIZE), MASKS[0][1]) <= 1 + FAR
+    right = Game.payoff
+    monkeypatch.setattr(Game, "payoff", lambda game, places: 2 * right(game, places))
+    assert told_part(HALVED, data_rho(HALVED, SIZE), MASKS[0][1]) > 1.5
+
+
 def test_a_measurement_that_is_not_charged_is_caught() -> None:
     assert data_part(MIXED, data_rho(MIXED, SIZE)) > 1.2
 
@@ -145,12 +161,12 @@ def pulled_by_a_workload(monkeypatch: pytest.MonkeyPatch) -> None:
 TOLD = [-6, 0, 4]  # differences that a standing measurement may have told
 
 
-def told_part(game: GameParameters, rho: float) -> float:
+def told_part(game: GameParameters, rho: float, masks: list[int] = MASKS[0][0]) -> float:
     """What the worst pair of tables uses of `rho` after whatever a standing measurement told."""
     worst = 0.0
     for told in TOLD:
         for data, other in TABLES:
-            law, near = (told_law(game, asked(MASKS[0][0]), each, told) for each in (data, other))
+            law, near = (told_law(game, asked(masks), each, told) for each in (data, other))
             worst = max(worst, *(both_ways(law, near, order) / (order * rho) for order in ORDERS))
     return worst
 

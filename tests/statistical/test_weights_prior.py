@@ -15,6 +15,7 @@ from harness.answers import to_bytes
 from harness.exact_game import Law
 from harness.exponential_law import exponential_law
 from numpy.typing import NDArray
+from statistical.measured_attribute import support_at
 
 from equipoise.accounting import PrivacyEvent
 from equipoise.accounting.residuals import PARAMETER_BITS
@@ -22,7 +23,6 @@ from equipoise.model.accounts import Budget
 from equipoise.model.results import Answers
 from equipoise.model.rounds import Share
 from equipoise.queries.predicates import AllOf, Among
-from equipoise.queries.record_list import RecordList
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
@@ -40,7 +40,6 @@ from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.prior.choice import OWN
 from equipoise_server.mechanisms.prior.measure import fitted_prior
 from equipoise_server.mechanisms.prior.plan import PriorParameters
-from equipoise_server.mechanisms.prior.support import ListedSupport, Support, Universe
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.mechanisms.residuals.noise import ResidualNoise
@@ -85,17 +84,10 @@ def gaussian(variance: Fraction) -> dict[int, float]:
     return {z: weight / sum(weights.values()) for z, weight in weights.items()}
 
 
-def support(places: tuple[int, ...]) -> Support:
-    """The universe, or a list of some of its records, maybe several times."""
-    if not places:
-        return Universe(SCHEMA.sizes)
-    codes = np.stack(np.unravel_index(places, SCHEMA.sizes)).astype(np.uint8)
-    return ListedSupport(RecordList(SCHEMA.sizes, codes))
-
-
 def selection(numbers: NDArray[np.int64], histogram: NDArray[np.int64], places: tuple[int, ...]) -> list[float]:
     """The law of the shipped turn's selection, from the prior that is fitted to these numbers."""
     measured, seen = Measured(parameters().prior.noise, 3, {(0,): numbers}), list[NDArray[np.int64]]()
+    support = support_at(SCHEMA.sizes, places)
 
     def draw(exponents: NDArray[np.int64], *_: object) -> NDArray[np.int64]:
         seen.append(exponents)
@@ -103,8 +95,8 @@ def selection(numbers: NDArray[np.int64], histogram: NDArray[np.int64], places: 
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(turns, "draw_exponential", draw)
-        prior = fitted_prior(parameters().prior, measured, support(places))
-        stream, queries = KeyedStream.derive(bytes(32), "test"), support(places).queries(WORKLOAD)
+        prior = fitted_prior(parameters().prior, measured, support)
+        stream, queries = KeyedStream.derive(bytes(32), "test"), support.queries(WORKLOAD)
         learn_in_turns(parameters(), queries, WORKLOAD.counts(histogram), 3, prior.potential, stream)
     return [float(chance) for chance in exponential_law(seen[0])]
 
@@ -151,9 +143,10 @@ def test_a_record_shows_no_more_than_measurement_selection_and_answer_are_charge
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("places", [(), (0, 3, 3), (1,)])
 @pytest.mark.parametrize("name", ["prior", "answers"])
-def test_a_part_that_is_not_charged_is_caught(name: str) -> None:
-    assert used([event for event in charged_parts() if event.name != name]) > 1
+def test_a_part_that_is_not_charged_is_caught(name: str, places: tuple[int, ...]) -> None:
+    assert used([event for event in charged_parts() if event.name != name], places) > 1
 
 
 WIDE = Schema(tuple(Attribute(name, ("0", "1", "2")) for name in "abc"))

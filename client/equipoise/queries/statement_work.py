@@ -15,6 +15,7 @@ from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.predicate_compiler import PredicateCompiler
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement, StatisticKind, kind_of
+from equipoise.queries.universe_size import MAX_UNIVERSE
 from equipoise.queries.workload_builder import WorkloadBuilder
 from equipoise.queries.workload_compiler import CompiledStatement, add_statement
 
@@ -23,6 +24,7 @@ BYTE = 400  # of the statement as it is sent
 PRODUCT = 8_000  # of two boxes while a condition is compiled, for each attribute of the schema
 TABLE = 800_000  # of each table of the universe that is needed
 UNIVERSE_CELL = 30  # of each cell of the universe, for each of these tables
+LISTED_CELLS = 1 << 21  # as much as these, where possible records are not listed: a support, and 10^6 records
 BOX_CELL = 20  # of each cell of a box's table
 INSIDE_CELL = 150  # of each cell of a marginal with a condition, for each of the condition's boxes
 ANSWER = 400  # of each answer
@@ -82,5 +84,7 @@ def _answering(compiled: CompiledWorkload) -> int:
     boxes = sum(len(group.queries) * cells(group.axes) for group in compiled.groups)
     boxes += sum(len(each.first_queries) * cells(each.table_axes) for each in compiled.restricted)
     inside = sum(len(each.first_queries) * each.cells for each in compiled.restricted)
-    counted = len(tables) * (TABLE + UNIVERSE_CELL * math.prod(sizes)) + BOX_CELL * boxes + INSIDE_CELL * inside
+    universe = math.prod(sizes)
+    passed = universe if universe <= MAX_UNIVERSE else LISTED_CELLS
+    counted = len(tables) * (TABLE + UNIVERSE_CELL * passed) + BOX_CELL * boxes + INSIDE_CELL * inside
     return counted + ANSWER * compiled.query_count

@@ -1,7 +1,8 @@
-"""The number of possible records in words: it may have more digits than anybody reads."""
+"""The number of possible records: up to which they are listed, and how it is told."""
 
 from __future__ import annotations
 
+MAX_UNIVERSE = 1 << 26  # records that can be listed: a histogram of them, and distributions over them, fit
 MAX_DIGITS = 9
 
 

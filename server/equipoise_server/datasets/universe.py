@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.universe_size import MAX_UNIVERSE
 from equipoise_server.datasets.coded_counts import CodedCounts, code_type
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
@@ -17,7 +18,6 @@ MISSING = -1  # null, or not a number where DuckDB says so (NaN)
 UNKNOWN = -2  # a label that is not a category; text that is no number or no date, as the edges ask for
 BELOW = -3  # a value below the first edge; one at or above the last edge has the number of bins as its code
 
-MAX_UNIVERSE = 1 << 26  # records that can be enumerated: a histogram of them, and distributions over them, fit
 MAX_AXES = 60  # of a histogram: NumPy arrays have at most 64
 
 

@@ -11,18 +11,17 @@ from equipoise.model.accounts import Budget
 from equipoise.model.persons import MAX_PERSON_RECORDS
 from equipoise.model.terms_checks import check_shares, check_unit
 from equipoise.queries.box_terms import EXACT
-from equipoise.queries.universe_size import size_in_words
+from equipoise.queries.universe_size import MAX_UNIVERSE, size_in_words
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.budget_rounding import usable_delta
 from equipoise_server.mechanisms.interface import PublicParameters
 
 MIN_BETA = 1e-12
 ANY_WIDTH = (
     "take projection, pooled, gaussian, laplace, or equilibrium or multiplicative_weights with a prior, "
-    "or a standing measurement, instead"
+    "or a standing measurement, instead; in a session online or online_private with a prior"
 )
 SUMS_INSTEAD = "ask for marginals over the attribute, or in a round of gaussian, laplace, projection or pooled"
 

@@ -15,9 +15,9 @@ from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal
+from equipoise.queries.universe_size import MAX_UNIVERSE
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.datasets.universe import MAX_UNIVERSE
 from equipoise_server.mechanisms.calibration import noise_distribution
 from equipoise_server.mechanisms.histogram.mechanism import METHOD, Histogram
 from equipoise_server.mechanisms.histogram.plan import BEYOND, HistogramParameters, half_widths_of, truncation

@@ -53,6 +53,17 @@ def test_what_takes_longer_is_more_work() -> None:
     assert restricted[-1] > 600_000
 
 
+def test_a_statement_on_a_table_that_cannot_be_listed_is_the_work_of_its_support_and_records() -> None:
+    """Not of all possible records: 2^26 of these take longer than the support of any wider table."""
+
+    def of_width(bits: int) -> int:
+        schema = Schema(tuple(Attribute(f"bit{number:02}", ("no", "yes")) for number in range(bits)))
+        return compile_with_work(statement_to_bytes(attribute(BITS[0]) == "yes"), schema)[1]
+
+    assert of_width(26) > 10 * of_width(27)
+    assert of_width(27) == of_width(40) == of_width(200) > of_width(20)
+
+
 def test_neither_which_categories_nor_which_attributes_of_one_size_make_a_difference() -> None:
     assert work(attribute(BITS[0]) == "yes") == work(attribute(BITS[9]) == "no")
     assert work(Marginal(BITS[:3])) == work(Marginal(BITS[5:8]))

@@ -161,7 +161,7 @@ def test_released_results_are_neither_changed_nor_removed_while_their_analyst_is
 def test_answers_of_a_session_are_never_changed_and_not_removed_while_they_are_needed(store: Store) -> None:
     released_results(store)
     answer = dict.fromkeys(("statement", "chunk", "envelope", "chain"), b"1")
-    place = dict.fromkeys(("sequence", "due_time"), 1)
+    place = dict.fromkeys(("sequence", "due_time", "cost"), 1)
     with store.write() as connection:
         for slot, analyst in enumerate(("ann", "gone")):
             size = dict.fromkeys(("statements", "queries", "sensitivity", "support", "ways"), 1)

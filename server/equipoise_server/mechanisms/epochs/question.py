@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from equipoise.model.results import Answers
 from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.weighed_queries import WeighedQueries
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.codec import COUNT, canonical_object, key
 from equipoise_server.datasets.counts import Counts
@@ -72,10 +73,11 @@ class Question(Protocol):
 class LinearQuestion:
     """A predicate, or all cells of a marginal: at most one holds for a record. The scale is (`records`, 1).
 
+    `queries`: its own over the records that the hypothesis has weights of.
     `known`: a prior's measurement, and the largest half-width up to which it answers; None without a prior.
     """
 
-    statement: CompiledWorkload
+    queries: WeighedQueries
     data: Counts
     records: int
     known: tuple[MeasuredPrior, int] | None = None
@@ -83,23 +85,23 @@ class LinearQuestion:
     @property
     def l1_sensitivity(self) -> int:
         """1 for a predicate; 2 for a marginal, one cell of which loses the record while another gains it."""
-        return self.statement.statement_sensitivity(0)
+        return self.queries.compiled.statement_sensitivity(0)
 
     def truth(self) -> NDArray[np.int64]:
         """Counts."""
-        return self.data.count(self.statement)
+        return self.data.count(self.queries.compiled)
 
     def multiset_answers(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the share of the multiset's records."""
-        return on_grid(self.statement.counts(multiset), int(multiset.sum()))
+        return on_grid(self.queries.counts(multiset), int(multiset.sum()))
 
     def prior_answers(self, expected: NDArray[np.int64]) -> Answers | None:
         """Return what a prior's measurement tells within its half-width."""
-        return prior_answers_within(self.known, self.statement, expected)
+        return prior_answers_within(self.known, self.queries.compiled, expected)
 
     def direction(self, signs: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return each record's cell decides, or none does."""
-        return self.statement.transpose(signs) << DIRECTION_BITS
+        return self.queries.transpose(signs) << DIRECTION_BITS
 
 
 def prior_answers_within(

@@ -11,23 +11,23 @@ from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.running_time import (
     CELL_BYTES,
-    CELL_SECONDS,
     DIGIT_SECONDS,
     PROCESS_BYTES,
     QUERY_BYTES,
+    statement_seconds,
 )
 
 EXPECTED_PART = 0.1  # of the promise that the mean error comes to, on the streams of docs/sessions-accuracy.md
-STATEMENT_SECONDS = 6e-4  # streams, two countings and one answer, beside what they take for each cell of |X|
+STATEMENT_SECONDS = 6e-4  # streams, two countings and one answer, beside what counting takes
 RECORD_SECONDS = 1e-6  # of drawing one record of a hypothesis
-LEARNING_SECONDS = 6e-8  # of one new hypothesis, for each cell of |X|
+LEARNING_SECONDS = 6e-8  # of one new hypothesis, for each cell of the universe or record of a support
 
 
 def session_plan(
     mechanism: str, setting: PublicParameters, session: Session, parameters: EpochParameters
 ) -> MechanismPlan:
     """Return the plan of a session in epochs, with its costs at all caps."""
-    tested = session.statements * (STATEMENT_SECONDS + 3 * CELL_SECONDS * session.universe)
+    tested = session.statements * (STATEMENT_SECONDS + statement_seconds(setting, 2))
     drawn = RECORD_SECONDS * parameters.records + LEARNING_SECONDS * session.universe
     counted = parameters.count_noise.digits * DIGIT_SECONDS * session.slots
     return make_plan(

@@ -65,8 +65,9 @@ class Online:
 
     Errors, with probability `1 - beta` for all answers of a session at once: an answer from the hypothesis is
     within the threshold and what the noise of test and threshold may add, an answer with noise within the quantile
-    of its law, an answer from a prior's measurement within `residuals.direct`. Other answers after the last update
-    are not certified. Where the plan proves that c updates are enough
+    of its law, an answer from a prior's measurement within `residuals.direct`. None of them rests on which records
+    the hypothesis has weights of, so from a prior that may be a support (`prior.support`). Other answers after the
+    last update are not certified. Where the plan proves that c updates are enough
     (`parameters.most_updates`), there are none.
     """
 
@@ -88,7 +89,6 @@ class Online:
         """Plan a session from every prior that it may start from, best first."""
         session_length(setting, slotted=False)
         check_options(setting.options)
-        check_enumerable(self.name, setting)
         starts = starts_of(
             setting,
             {
@@ -105,6 +105,7 @@ class Online:
         return starts
 
     def _from_nothing(self, setting: PublicParameters) -> MechanismPlan:
+        check_enumerable(f"{self.name} without a prior", setting)
         parameters = plan_online(setting)
         return make_plan(
             self.name,
@@ -169,7 +170,7 @@ class OnlineSession:
         self._data, self._streams = data, SessionStreams(seed)
         self._known = known
         start = known[0].prior.potential if known else np.zeros(setting.universe_size, dtype=np.int64)
-        self._hypothesis = Hypothesis(start, gain_slack(rounding_error(setting.records, setting.universe_size)))
+        self._hypothesis = Hypothesis(start, gain_slack(rounding_error(setting.records, len(start))))
         vectors = [stage.vector for stage in stages]
         self._tests = SequentialSparseVector(vectors, self._streams.derive_asked, "online")
 
@@ -187,7 +188,8 @@ class OnlineSession:
         """Answer the statement in a slot. Slots ascend."""
         self._streams.ask(slot, encoded)
         asked = linear(statement)
-        expected = self._hypothesis.answers(asked)
+        queries = self._known[0].support.queries(asked) if self._known else asked
+        expected = self._hypothesis.answers(queries)
         stage = None if self.used_up_at(slot) else self._stages[self._tests.positives]
         measured = self._measured_answers(asked, expected, stage)
         if measured is not None:
@@ -204,7 +206,7 @@ class OnlineSession:
         published = fresh_answers(stage.noise, l1_sensitivity, counts, self._records, half_width, stream)
         self._streams.learn()
         fractions = np.clip(published.values, 0, ONE) / 2.0**GRID_BITS
-        self._hypothesis.measured(asked, 0, fractions, stage.reach / 2.0**GRID_BITS)
+        self._hypothesis.measured(queries, 0, fractions, stage.reach / 2.0**GRID_BITS)
         return published
 
     def _measured_answers(

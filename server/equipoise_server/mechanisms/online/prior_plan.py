@@ -26,6 +26,7 @@ from equipoise_server.mechanisms.prior.choice import STANDING
 from equipoise_server.mechanisms.prior.forecast import expected_largest, expected_of_session
 from equipoise_server.mechanisms.prior.known_answers import measured_half_width
 from equipoise_server.mechanisms.prior.plan import PriorParameters, plan_prior, standing_prior
+from equipoise_server.mechanisms.prior.support import support_size
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, rounding_error
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, half_width_on_grid
 from equipoise_server.mechanisms.repair.statement_repair_plan import choose_noise
@@ -148,7 +149,7 @@ def _stage(
     if "threshold" in setting.options:
         threshold = math.floor(real(setting.options, "threshold", 0.0) * scale / math.sqrt(FADING) ** place)
     noise, half_widths = choose_noise(setting, (1 - share) * rho, float(part / setting.queries))
-    rounding = math.ceil(rounding_error(setting.records, setting.universe_size) * 2.0**GRID_BITS)
+    rounding = math.ceil(rounding_error(setting.records, support_size(setting.axes)) * 2.0**GRID_BITS)
     return Stage(
         test_epsilon=epsilon,
         threshold=threshold,

@@ -33,6 +33,7 @@ from equipoise_server.mechanisms.parameters import read_either
 from equipoise_server.mechanisms.prior.choice import NONE, OF_PRIOR, OWN, STANDING, Start, starts_of
 from equipoise_server.mechanisms.prior.forecast import expected_of_session
 from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
+from equipoise_server.mechanisms.prior.support import support_size
 from equipoise_server.mechanisms.repair.weights_hypothesis import TOTAL_BITS
 
 
@@ -65,11 +66,15 @@ class OnlinePrivate:
         return starts_of(
             setting,
             {
-                NONE: lambda: session_plan(self.name, setting, session, plan_epochs(setting, session)),
+                NONE: lambda: self._from_nothing(setting, session),
                 OWN: lambda: self._from_prior(setting, session, OWN),
                 STANDING: lambda: self._from_prior(setting, session, STANDING),
             },
         )
+
+    def _from_nothing(self, setting: PublicParameters, session: Session) -> MechanismPlan:
+        check_enumerable(f"{self.name} without a prior", setting)
+        return session_plan(self.name, setting, session, plan_epochs(setting, session))
 
     def _from_prior(self, setting: PublicParameters, session: Session, prior: str) -> MechanismPlan:
         parameters = plan_from_prior(setting, session, prior)
@@ -83,7 +88,7 @@ class OnlinePrivate:
         linear(statement)
 
     def start(self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes) -> LinearSession:
-        """Start a session over the records of the universe, from each of them once or from a prior.
+        """Start a session over the records of the universe, from each of them once, or over a prior's support.
 
         A prior of its own is measured here. It is a function of the table, the plan and the seed, so that a session
         that is started again has the same one. The standing measurement comes with the setting.
@@ -95,13 +100,13 @@ class OnlinePrivate:
             return LinearSession(data, setting.records, setting.axes, epochs)
         known = MeasuredPrior.of(parameters.prior, parameters.chance, setting, data, seed)
         start = known.prior.weights >> TOTAL_BITS - GRID_BITS
-        epochs = Epochs(parameters.epochs, data.universe_size, slots, seed, start)
+        epochs = Epochs(parameters.epochs, known.support.size, slots, seed, start)
         return LinearSession(data, setting.records, setting.axes, epochs, (known, parameters.promise))
 
 
 @dataclass(frozen=True, eq=False)
 class LinearSession:
-    """A session that answers linear queries of one table."""
+    """A session that answers linear queries of one table, from weights of the universe or a support."""
 
     data: Counts
     records: int
@@ -122,18 +127,17 @@ class LinearSession:
         rho: int = 0,  # noqa: ARG002
     ) -> Answers:
         """Answer the statement in a slot."""
-        return self.epochs.answer(
-            slot, LinearQuestion(linear(statement), self.data, self.records, self.known), encoded
-        )
+        asked = linear(statement)
+        queries = self.known[0].support.queries(asked) if self.known else asked
+        return self.epochs.answer(slot, LinearQuestion(queries, self.data, self.records, self.known), encoded)
 
     def finish(self) -> Synopsis:
-        """Return the records of the last hypothesis."""
-        return Synopsis.of_cells(self.epochs.finish(), self.sizes)
+        """Return the records of the last hypothesis; none from a prior, which nothing is learnt to."""
+        return Synopsis() if self.known else Synopsis.of_cells(self.epochs.finish(), self.sizes)
 
 
 def sizes(setting: PublicParameters) -> Session:
-    """Return the public size of a session over the records of the universe."""
+    """Return the public size of a session over the universe or a support."""
     slots = session_length(setting, slotted=True) * len(setting.shares)
-    check_enumerable("online_private", setting)
     asked = statements_asked(setting, slots)
-    return Session(setting.universe_size, Scale(setting.records, 1), MAX_MOVED, slots, asked, setting.queries)
+    return Session(support_size(setting.axes), Scale(setting.records, 1), MAX_MOVED, slots, asked, setting.queries)

@@ -20,8 +20,9 @@ from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.answers import answers_within, moved_into
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.prior.distribution import Prior
-from equipoise_server.mechanisms.prior.measure import fitted_prior, measured_for
+from equipoise_server.mechanisms.prior.measure import fitted_prior, measured_for, support_of
 from equipoise_server.mechanisms.prior.plan import PriorParameters
+from equipoise_server.mechanisms.prior.support import Support
 from equipoise_server.mechanisms.residuals.direct import UniformReach, answerable, direct_answers
 from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.mechanisms.residuals.variances import cell_variances
@@ -35,11 +36,13 @@ class MeasuredPrior:
     """What is known of a table from one public measurement.
 
     Attributes:
-        prior: the distribution fitted to it.
+        support: the records that the distribution has weights of.
+        prior: the distribution over them, fitted to the measurement.
         measured: the measurement.
         reach: by how much anything that it tells may err.
     """
 
+    support: Support
     prior: Prior
     measured: Measured
     reach: UniformReach
@@ -58,8 +61,9 @@ class MeasuredPrior:
             seed: of the session.
         """
         measured = measured_for(parameters, setting, data, seed)
+        support = support_of(measured)
         reach = UniformReach(parameters.noise.family, chance)
-        return cls(fitted_prior(parameters, measured), measured, reach)
+        return cls(support, fitted_prior(parameters, measured, support), measured, reach)
 
     def holds(self, statement: CompiledWorkload) -> bool:
         """Return whether the measurement tells all that a statement asks about."""
