@@ -28,6 +28,7 @@ import signal
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import suppress
@@ -249,6 +250,8 @@ def main() -> int:
     arguments = parser.parse_args()
     mutants = [each for each in read_list(arguments.tree / LIST) if arguments.only in each.words]
     problems = [problem for each in mutants for problem in each.problems(arguments.tree)]
+    faults = Counter((each.file, each.find, each.replace) for each in mutants)
+    problems += [f"{fault[0]}: one fault is listed {count} times" for fault, count in faults.items() if count > 1]
     if not mutants:
         problems = [f"no mutant has the words {arguments.only!r}"]
     if problems:

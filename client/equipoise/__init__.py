@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Quantile,
         Statement,
         Statistic,
+        Sum,
         Variance,
         median,
     )
@@ -56,6 +57,7 @@ else:
             "Quantile",
             "Statement",
             "Statistic",
+            "Sum",
             "Variance",
             "median",
         ),
@@ -108,6 +110,7 @@ __all__ = [
     "Statement",
     "StatementAnswer",
     "Statistic",
+    "Sum",
     "Terms",
     "Variance",
     "attribute",

@@ -11,7 +11,8 @@ import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
-from equipoise.clients.connection import REASON_KEY, RETRY_KEY, Connection
+from equipoise.clients.connection import Connection
+from equipoise.clients.refusals import REASON_KEY, RETRY_KEY
 from equipoise.errors import EquipoiseError, TooFast
 from equipoise.v1 import analyst_pb2
 

@@ -17,6 +17,7 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.v1 import analyst_pb2, operator_pb2, operator_pb2_grpc, types_pb2
 from equipoise.wire.workloads import schema_to_message, workload_to_bytes
+from equipoise_server.config import Config
 from harness.rounds_bench import SALT
 from harness.server_process import SCRIPT, Credentials, ServerProcess, eventually, make_state, running
 
@@ -25,7 +26,7 @@ SCHEMA = Schema(tuple(Attribute(name, tuple(str(i) for i in range(SIDE))) for na
 # 16,384 answers: a stream several times as long as what a connection takes without being read.
 TABLE: tuple[Statement, ...] = (Marginal(("row", "column")),)
 ANALYSTS = ("bob", "eve")
-CALLS_AT_ONCE = 100  # on one connection, as the server is configured by default
+CALLS_AT_ONCE: int = Config.model_fields["streams_per_connection"].default
 
 
 @contextmanager

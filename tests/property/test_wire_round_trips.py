@@ -23,6 +23,7 @@ from equipoise.queries.statements import (
     Quantile,
     Statement,
     Statistic,
+    Sum,
     Variance,
 )
 from equipoise.queries.workload_compiler import compile_statistic, compile_workload
@@ -50,8 +51,10 @@ statistics: st.SearchStrategy[Statistic] = (
     | st.builds(CountDistinct, axes)
     | st.builds(CappedSum, names, numbers)
 )
+bounds = st.none() | numbers
+sums = st.builds(Sum, st.just("summed"), st.just(()) | axes, st.none() | predicates, bounds, bounds)
 workloads: st.SearchStrategy[list[Statement]] = st.lists(
-    predicates | marginals | statistics, min_size=1, max_size=5
+    predicates | marginals | sums | statistics, min_size=1, max_size=5
 )
 
 

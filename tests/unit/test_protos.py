@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from equipoise.clients.connection import REASON_KEY, RETRY_KEY
+from equipoise.clients.refusals import REASON_KEY, RETRY_KEY
 from equipoise.errors import BY_REASON
 from equipoise.wire.statements import MAX_STATEMENT_BYTES
 from equipoise_server.call_limits import CallLimits

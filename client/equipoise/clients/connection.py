@@ -13,27 +13,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self, TypeVar, cast
+from typing import Protocol, Self, TypeVar
 
 import grpc
 from google.protobuf.message import Message
 
 from equipoise.clients.conversation import ATTEMPTS, Conversation
-from equipoise.errors import (
-    BY_REASON,
-    EquipoiseError,
-    InternalError,
-    NotAuthenticated,
-    NotServed,
-    TooFast,
-    TooLarge,
-    Unavailable,
-    from_reason,
-)
+from equipoise.clients.refusals import ended_here, error_of
+from equipoise.errors import TooFast, Unavailable
 from equipoise.profile.profile import Profile
 
-REASON_KEY = "equipoise-reason"
-RETRY_KEY = "equipoise-retry-seconds"
 DEADLINE_SECONDS = 120.0
 FIRST_PAUSE_SECONDS = 0.2  # each is twice as long as the one before
 MAX_PAUSE_SECONDS = 1.0
@@ -164,42 +153,13 @@ class Connection:
                 raise Unavailable("the connection was closed") from None
 
     def _pause_or_raise(self, error: grpc.RpcError, failures: int, attempts: int) -> int:
-        ours = self._translated(error)
+        ours = error_of(error, self.target, self._deadline)
         wait = ours.retry_seconds if isinstance(ours, TooFast) else 0.0
         again = isinstance(ours, Unavailable) or 0 < wait <= self._deadline
-        if not again or _ended_here(error) or failures + 1 >= attempts:
+        if not again or ended_here(error) or failures + 1 >= attempts:
             raise ours from None
         time.sleep(max(wait, min(FIRST_PAUSE_SECONDS * 2**failures, MAX_PAUSE_SECONDS)))
         return failures + 1
-
-    def _translated(self, error: grpc.RpcError) -> EquipoiseError:
-        call = cast("_EndedCall", error)
-        details = call.details() or ""
-        trailing = dict(call.trailing_metadata() or ())
-        reason = str(trailing.get(REASON_KEY, ""))
-        if reason == TooFast.reason:
-            return TooFast(details, float(trailing.get(RETRY_KEY, 0)))
-        if reason in BY_REASON:
-            return from_reason(reason, details)
-        place = self.target or "the server"
-        match call.code():
-            case grpc.StatusCode.UNAVAILABLE if "CERTIFICATE_VERIFY_FAILED" in details:
-                return NotAuthenticated(f"{place} is not a server that this profile's authority certified")
-            case grpc.StatusCode.UNAVAILABLE:
-                refusal = " (or it does not accept this profile's certificate)" if "closed" in details else ""
-                return Unavailable(f"{place} cannot be reached{refusal}: {details}")
-            case grpc.StatusCode.DEADLINE_EXCEEDED:
-                return Unavailable(f"{place} did not answer within {self._deadline:g} seconds")
-            case grpc.StatusCode.CANCELLED:
-                return Unavailable("the connection was closed")
-            case grpc.StatusCode.UNAUTHENTICATED:
-                return NotAuthenticated(details)
-            case grpc.StatusCode.UNIMPLEMENTED:
-                return NotServed(details)
-            case grpc.StatusCode.RESOURCE_EXHAUSTED:
-                return TooLarge(details)
-            case _:
-                return InternalError(details or "something unexpected happened")
 
 
 class ServerClient:
@@ -230,21 +190,8 @@ class ServerClient:
         self._connection.close()
 
 
-class _EndedCall(Protocol):
-    """What gRPC's errors of ended calls offer; its own base class says nothing of it."""
-
-    def code(self) -> grpc.StatusCode: ...
-    def details(self) -> str | None: ...
-    def trailing_metadata(self) -> Iterable[tuple[str, str | bytes]] | None: ...
-
-
 class _Page(Protocol):
     """What the responses of all List methods have."""
 
     @property
     def next_page_token(self) -> str: ...
-
-
-def _ended_here(error: grpc.RpcError) -> bool:
-    """Whether waiting cannot help: the caller closed the connection, or time is up already."""
-    return cast("_EndedCall", error).code() in (grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED)

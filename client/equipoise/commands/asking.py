@@ -15,10 +15,10 @@ from equipoise.commands.columns import OWN_SESSIONS
 from equipoise.commands.files import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId
 from equipoise.commands.printing import err, fraction, print_json, print_line, print_list
-from equipoise.commands.terminal import printable
 from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
 from equipoise.queries.statements import Statement, StatisticKind, kind_of
 from equipoise.queries.statements_file import statement_from_json
+from equipoise.wire.printable import printable
 
 TYPED = Path("-")
 SHOWN = ("cell", "value", "low", "high", "standard_error", "method")

@@ -13,9 +13,9 @@ from equipoise.commands.dataset_columns import ACCOUNTS, CHARGES, DATASETS, VERS
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
 from equipoise.commands.printing import print_facts, print_json, print_line, print_list, print_rows
 from equipoise.commands.progress import ShownProgress
-from equipoise.commands.terminal import printable
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema_file import read_schema_file
+from equipoise.wire.printable import printable
 
 Name = Annotated[str, typer.Argument(help="The dataset's name.")]
 

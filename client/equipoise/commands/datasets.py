@@ -15,13 +15,13 @@ from equipoise.commands.person_options import PersonOptions
 from equipoise.commands.printing import print_json, print_line
 from equipoise.commands.progress import RunProgress, ShownProgress
 from equipoise.commands.rounds import act
-from equipoise.commands.terminal import printable
 from equipoise.commands.terms_options import Beta, DataDelta, Dataset, ReleaseGrid
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.datasets import NEW_PEOPLE, same_people_as
 from equipoise.model.rounds import MEASUREMENT, RoundDetail, Terms
 from equipoise.queries.schema_file import read_schema_file
+from equipoise.wire.printable import printable
 
 FAMILIES = ("pairs", "triples")  # that have a name; other tables are named one by one
 dataset_app = typer.Typer(help="Tables that rounds may be run on.", no_args_is_help=True)

@@ -16,8 +16,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from equipoise.commands.terminal import printable
 from equipoise.queries.schema import Schema
+from equipoise.wire.printable import printable
 
 out = Console(emoji=False)
 err = Console(stderr=True, emoji=False)

@@ -12,8 +12,8 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-from equipoise.commands.terminal import printable
 from equipoise.errors import EquipoiseError, InvalidArgument
+from equipoise.wire.printable import printable
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from equipoise.commands.printing import err
 from equipoise.model.rounds import RoundDetail
+from equipoise.wire.printable import printable
 
 
 class ShownProgress:
@@ -36,7 +37,8 @@ class RunProgress:
     def __init__(self) -> None:
         self._bar = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description:<12}"),
+            # A server's words are no markup.
+            TextColumn("{task.description:<12}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
@@ -58,7 +60,7 @@ class RunProgress:
         progress = detail.progress
         self._bar.update(
             self._task,
-            description=progress.phase or detail.round.state.value,
+            description=printable(progress.phase) or detail.round.state.value,
             completed=progress.done,
             total=progress.total or None,
             left=f"{progress.seconds_left:.0f} s left" if progress.seconds_left else "",
@@ -67,5 +69,5 @@ class RunProgress:
     def say(self, step: str) -> None:
         """Prints what the round waits for above the bar, once, and whole: it is a command to copy."""
         if step not in ("", self._last_step):
-            self._bar.console.print(step, soft_wrap=True, markup=False, highlight=False)
+            self._bar.console.print(printable(step), soft_wrap=True, markup=False, highlight=False)
         self._last_step = step

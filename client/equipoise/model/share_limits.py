@@ -36,7 +36,7 @@ def check_allowance(workload: CompiledWorkload, share: Allowance) -> None:
     if workload.l1_sensitivity > share.l1_sensitivity:
         raise BudgetExhausted(
             f"the workload has a sensitivity of {workload.l1_sensitivity}, your share allows "
-            f"{share.l1_sensitivity}: 1 for each condition, 2 for each marginal"
+            f"{share.l1_sensitivity}: 1 for each condition or sum, 2 for each marginal or sum by cells"
         )
     for statement, axes in enumerate(workload.statement_tables() if share.ways else []):
         if len(axes) > share.ways:

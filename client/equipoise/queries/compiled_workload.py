@@ -9,7 +9,8 @@ marginal is summed and spread along its axes, and one of some records only is a 
 
 Formal guarantees: with q(x) in {0, 1} the value of query q at universe cell x,
 `counts(h)[q] = sum_x h[x] q(x)`, `record_counts(cells)[q] = sum_b q(cells[b])`, and
-`transpose(c)[x] = sum_q c[q] q(x)`, without rounding.
+`transpose(c)[x] = sum_q c[q] q(x)`, without rounding. Weighted queries have q(x) in [0, 1], counts that are rounded
+down to whole records (`axis_weights`), and no exact transpose.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.queries.axis_weights import WHOLE, check_unweighted, whole_sums
 from equipoise.queries.box_terms import EXACT, Terms, Vectors, check_total
 from equipoise.queries.marginal_tables import Axes, AxisSets
 from equipoise.queries.marginals import MarginalRange, Marginals
-from equipoise.queries.restricted_tables import RestrictedTables
+from equipoise.queries.restricted_tables import RestrictedTables, weighted_queries
 from equipoise.queries.universe_sums import (
     combine_over_universe,
     combine_some_over_universe,
@@ -87,6 +89,16 @@ class CompiledWorkload:
         return self.statement_count == 0
 
     @cached_property
+    def weighted(self) -> NDArray[np.bool_]:
+        """Which queries count records by weights: bool[k]."""
+        return weighted_queries(self.restricted, self.query_count)
+
+    @property
+    def weighted_statements(self) -> set[int]:
+        """Which statements have weighted queries."""
+        return set((np.searchsorted(self.statement_offsets, np.flatnonzero(self.weighted), "right") - 1).tolist())
+
+    @cached_property
     def marginal_queries(self) -> Marginals:
         """Which queries are cells of marginals."""
         return Marginals(self.schema_sizes, self.marginals)
@@ -99,14 +111,16 @@ class CompiledWorkload:
         if histogram.shape != (self.size,):
             raise ValueError(f"the histogram must have {self.size} cells")
         check_total(histogram, EXACT)
-        return sum_over_universe(self, histogram.astype(np.int64, copy=False))
+        own = histogram.astype(np.int64, copy=False)
+        return whole_sums(lambda cells: sum_over_universe(self, cells), own, self.weighted)
 
     def expectations(self, distribution: NDArray[np.float64]) -> NDArray[np.float64]:
         """Applies every query to a float64[|X|] distribution: float64[k], to the rounding of its sums.
 
         A function of private outputs or public things only: floating sums differ a little between machines.
         """
-        return sum_over_universe(self, distribution.astype(np.float64, copy=False))
+        sums = sum_over_universe(self, distribution.astype(np.float64, copy=False))
+        return np.where(self.weighted, sums / WHOLE, sums)
 
     def record_counts(self, cells: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums every query over records given as universe cells, int64[B], maybe repeated: int64[k]."""
@@ -128,13 +142,15 @@ class CompiledWorkload:
             self.marginal_queries.add_record_counts(np.array(categories), result)
             for each in self.restricted:
                 each.add_record_counts(np.array(categories), self.vectors, result)
-        return result
+        return np.where(self.weighted, result // WHOLE, result)
 
     def transpose(self, coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
         """Returns the combination of all queries with int64[k] coefficients, over the universe: int64[|X|].
 
-        Exact; raises `ValueError` if the coefficients sum to more than 2^45 in absolute value.
+        Exact; raises `ValueError` if the coefficients sum to more than 2^45 in absolute value, or a query is
+        weighted.
         """
+        check_unweighted(self.weighted)
         if coefficients.shape != (self.query_count,):
             raise ValueError(f"there must be {self.query_count} coefficients")
         check_total(coefficients, MAX_COEFFICIENTS)
@@ -145,11 +161,12 @@ class CompiledWorkload:
     def combination(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """`transpose` of float64[k] coefficients: float64[|X|], to the rounding of its sums, as `expectations`."""
         universe = np.zeros(self.size, dtype=np.float64)
-        combine_over_universe(self, coefficients, universe)
+        combine_over_universe(self, np.where(self.weighted, coefficients / WHOLE, coefficients), universe)
         return universe
 
     def transpose_sparse(self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
         """`transpose` where only some queries, int64[j], have coefficients, int64[j]; repeated queries add up."""
+        check_unweighted(self.weighted)
         if queries.shape != coefficients.shape or queries.ndim != 1:
             raise ValueError("there must be one coefficient for each query")
         if len(queries) and not 0 <= int(queries.min()) <= int(queries.max()) < self.query_count:
@@ -194,7 +211,7 @@ class CompiledWorkload:
         return max(map(len, self.statement_tables()), default=0) or 1
 
     def covered(self) -> NDArray[np.int64]:
-        """Return for how many records of the universe each query is 1: int64[k].
+        """Return for how many records of the universe each query is above 0: int64[k].
 
         Exact; raises `ValueError` for universes of more than 2^53 records.
         """
@@ -227,7 +244,7 @@ class CompiledWorkload:
     def sensitivities(self) -> tuple[float, float, float]:
         """Upper bounds on how much all counts together can move when one record is replaced: L1, L2, Linf norms.
 
-        Every query moves by 0 or 1, so L2 is the root of L1, here rounded up.
+        Every query moves by at most 1, so L2 is the root of L1, here rounded up.
         """
         l1 = self.l1_sensitivity
         return (float(l1), math.nextafter(math.sqrt(l1), math.inf), 1.0) if l1 else (0.0, 0.0, 0.0)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.queries.axis_weights import AxisWeights
 from equipoise.queries.box_terms import Terms, Vectors
 from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.marginal_tables import Axes
@@ -35,7 +36,7 @@ def concatenate(workloads: Sequence[CompiledWorkload]) -> CompiledWorkload:
     )
     shifts = np.concatenate([[0], np.cumsum([each.query_count for each in workloads])])
     groups_of: dict[Axes, list[Terms]] = {}
-    restricted: dict[tuple[Axes, Axes], list[RestrictedTables]] = {}
+    restricted: dict[tuple[Axes, Axes, AxisWeights | None], list[RestrictedTables]] = {}
     marginals: list[MarginalRange] = []
     for i, each in enumerate(workloads):
         shift = int(shifts[i])
@@ -47,7 +48,7 @@ def concatenate(workloads: Sequence[CompiledWorkload]) -> CompiledWorkload:
             )
         for table in each.restricted:
             numbers = _renumbered(table.vectors, table.box_axes, renumberings, i)
-            restricted.setdefault((table.axes, table.box_axes), []).append(
+            restricted.setdefault((table.axes, table.box_axes, table.weights), []).append(
                 replace(table, first_queries=table.first_queries + shift, vectors=numbers)
             )
     offsets = [each.statement_offsets[1:] + shift for each, shift in zip(workloads, shifts[:-1], strict=True)]

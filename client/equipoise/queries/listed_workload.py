@@ -19,6 +19,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.queries.axis_weights import WHOLE, check_unweighted, whole_sums
 from equipoise.queries.box_terms import EXACT, Terms, check_total
 from equipoise.queries.compiled_workload import MAX_COEFFICIENTS, CompiledWorkload
 from equipoise.queries.marginal_tables import Axes, Table
@@ -63,10 +64,11 @@ class ListedWorkload:
 
     def counts(self, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
         check_total(histogram, EXACT)
-        return self._sum_up(histogram.astype(np.int64, copy=False))
+        return whole_sums(self._sum_up, histogram.astype(np.int64, copy=False), self.compiled.weighted)
 
     def expectations(self, distribution: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._sum_up(distribution.astype(np.float64, copy=False))
+        sums = self._sum_up(distribution.astype(np.float64, copy=False))
+        return np.where(self.compiled.weighted, sums / WHOLE, sums)
 
     def record_counts(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         if len(places) and not 0 <= int(places.min()) <= int(places.max()) < self.size:
@@ -76,15 +78,17 @@ class ListedWorkload:
         return ListedWorkload(self.compiled, self.records.at(places)).counts(np.ones(len(places), dtype=np.int64))
 
     def transpose(self, coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
+        check_unweighted(self.compiled.weighted)
         if coefficients.shape != (self.query_count,):
             raise ValueError(f"there must be {self.query_count} coefficients")
         check_total(coefficients, MAX_COEFFICIENTS)
         return self._combine(coefficients)
 
     def combination(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._combine(coefficients)
+        return self._combine(np.where(self.compiled.weighted, coefficients / WHOLE, coefficients))
 
     def transpose_sparse(self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
+        check_unweighted(self.compiled.weighted)
         if queries.shape != coefficients.shape or queries.ndim != 1:
             raise ValueError("there must be one coefficient for each query")
         if len(queries) and not 0 <= int(queries.min()) <= int(queries.max()) < self.query_count:
@@ -173,7 +177,7 @@ class ListedWorkload:
             result += table.reshape(-1)[self.records.cells(axes)]
 
     def _add_restricted(self, tables: RestrictedTables, some: slice, weights: Table, result: Table) -> None:
-        cells, own = self.records.cells(tables.axes, some), weights[some]
+        cells, own = self.records.cells(tables.axes, some), weights[some] * self._weights(tables, some)
         for first, coefficient, inside in self._inside(tables, some):
             sums = np.bincount(cells[inside], own[inside], tables.cells)
             result[first : first + tables.cells] += sums.astype(weights.dtype) * coefficient
@@ -188,10 +192,15 @@ class ListedWorkload:
             coefficients=tables.coefficients[chosen],
             vectors=tables.vectors[chosen],
         )
-        cells = self.records.cells(tables.axes, some)
+        cells, own = self.records.cells(tables.axes, some), self._weights(tables, some)
         for first, coefficient, inside in self._inside(wanted, some):
             table = coefficients[first : first + tables.cells] * coefficient
-            result[inside] += table[cells[inside]]
+            result[inside] += (table[cells] * own)[inside]
+
+    def _weights(self, tables: RestrictedTables, some: slice) -> NDArray[np.int64] | int:
+        """Return the weight of each record of a block, int64[b] in units of 2^-16; 1 where all count alike."""
+        weights = tables.weights
+        return 1 if weights is None else weights.array[self.records.codes[weights.axis, some]]
 
     def _inside(self, tables: RestrictedTables, some: slice) -> Iterator[tuple[int, int, NDArray[np.bool_]]]:
         """Yield each table's first query, its coefficient, and which records of a block are in its box."""

@@ -3,6 +3,8 @@
 A restricted table is a coefficient times the queries `x in cell and x in box`, one for each cell of a table. Those
 whose cells are over the same axes, and whose boxes constrain the same ones, form a group. As in `box_terms`, all
 matrix products are of float64 integers whose partial sums stay within 2^53, so every one of them is exact.
+
+A weighted group counts each record by the weight of its category on one axis, in units of 2^-16 (`axis_weights`).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.queries.axis_weights import AxisWeights
 from equipoise.queries.box_terms import BLOCK, Vectors
 from equipoise.queries.marginal_tables import Axes, Table
 
@@ -26,7 +29,8 @@ class RestrictedTables:
     Of table t, `first_queries[t]` is its first query, and those of the other cells follow, the last of `axes`
     varying fastest: int64[tables], ascending, and equal for the tables that make up one statement. `coefficients`
     int64[tables]. `vectors` int32[tables, box axes]: the box, as numbers in these axes' `Vectors`. `sizes`: of all
-    axes of the universe.
+    axes of the universe. `weights`: on an axis of the box that is none of the table's, where every box leaves out
+    the categories of weight 0; None where every record counts alike.
     """
 
     sizes: tuple[int, ...]
@@ -35,6 +39,7 @@ class RestrictedTables:
     first_queries: NDArray[np.int64]
     coefficients: NDArray[np.int64]
     vectors: NDArray[np.int32]
+    weights: AxisWeights | None = None
 
     @cached_property
     def table_axes(self) -> Axes:
@@ -54,7 +59,7 @@ class RestrictedTables:
     def add_counts(self, table: Table, vectors: Sequence[Vectors], result: Table) -> None:
         """Adds every query's sum over `table`, over `table_axes`, to `result`, [k] of the table's type.
 
-        The caller keeps the sum of |an integer table| within 2^53.
+        The caller keeps the sum of |an integer table| within 2^53, or within 2^37 where there are weights.
         """
         matrix = table.transpose(self._order).reshape(-1, self.cells).astype(np.float64)
         for rows in self._blocks(np.arange(len(self.first_queries))):
@@ -96,7 +101,7 @@ class RestrictedTables:
         return np.repeat(starts, lengths) + within, np.repeat(np.arange(len(queries)), lengths)
 
     def add_covered(self, selected: Sequence[NDArray[np.int64]], vectors: Sequence[Vectors], result: Table) -> None:
-        """Adds for how many records of the universe each query is 1, times its coefficient, to int64[k].
+        """Adds for how many records of the universe each query is above 0, times its coefficient, to int64[k].
 
         `selected` holds, for each axis of the universe, how many of its categories each vector selects.
         """
@@ -121,7 +126,10 @@ class RestrictedTables:
             inside = np.ones((len(self.first_queries[rows]), count), dtype=np.uint8)
             for place, axis in enumerate(self.box_axes):
                 inside &= vectors[axis].at(self.vectors[rows, place], categories[axis])
-            np.add.at(result, self.first_queries[rows, None] + cells, inside * self.coefficients[rows, None])
+            counted = inside * self.coefficients[rows, None]
+            if self.weights is not None:
+                counted *= self.weights.array[categories[self.weights.axis]]
+            np.add.at(result, self.first_queries[rows, None] + cells, counted)
 
     @cached_property
     def _outside_places(self) -> list[int]:
@@ -147,12 +155,19 @@ class RestrictedTables:
         return self.first_queries[rows, None] + np.arange(self.cells)
 
     def _outside(self, rows: NDArray[np.int64], vectors: Sequence[Vectors]) -> NDArray[np.float64]:
-        """The boxes of some tables over the axes that are not the table's: float64[rows, combinations], 0 or 1."""
+        """The boxes of some tables over the axes that are not the table's: float64[rows, combinations].
+
+        They are 0 or 1, or the weight.
+        """
         factor = np.ones((len(rows), 1), dtype=np.uint8)
+        weight = np.ones(1)
         for place in self._outside_places:
-            chosen = vectors[self.box_axes[place]].rows(self.vectors[rows, place])
+            axis = self.box_axes[place]
+            chosen = vectors[axis].rows(self.vectors[rows, place])
             factor = (factor[:, :, None] & chosen[:, None, :]).reshape(len(rows), -1)
-        return factor.astype(np.float64)
+            own = self.weights.array if self.weights is not None and self.weights.axis == axis else np.ones(1)
+            weight = (weight[:, None] * np.broadcast_to(own, self.sizes[axis])).reshape(-1)
+        return factor * weight
 
     def _inside(self, rows: NDArray[np.int64], vectors: Sequence[Vectors]) -> NDArray[np.uint8]:
         """Which cells of some tables their boxes allow: uint8[rows, cells], or [rows, 1] where they allow all."""
@@ -174,3 +189,20 @@ class RestrictedTables:
         step = max(1, BLOCK // (self.cells + self._outside_size))
         for start in range(0, len(rows), step):
             yield rows[start : start + step]
+
+
+def weighted_queries(every: Sequence[RestrictedTables], queries: int) -> NDArray[np.bool_]:
+    """Returns which queries count records by weights.
+
+    Args:
+        every: all restricted tables of a workload.
+        queries: how many queries the workload has.
+
+    Returns:
+        bool[queries].
+    """
+    result = np.zeros(queries, dtype=np.bool_)
+    for tables in every:
+        if tables.weights is not None:
+            result[tables.first_queries[:, None] + np.arange(tables.cells)] = True
+    return result

@@ -3,6 +3,7 @@
     {"version": 1, "statements": [
       {"marginal": ["origin", "month"]},
       {"marginal": ["month"], "where": {"among": {"attribute": "carrier", "categories": ["AA"]}}},
+      {"sum": "dep_delay", "by": ["carrier", "month"], "low": -15, "high": 180},
       {"among": {"attribute": "carrier", "categories": ["AA", "UA"]}},
       {"interval": {"attribute": "dep_delay", "low": 15, "high": null}},
       {"all": [{"among": {"attribute": "origin", "categories": ["JFK"]}},
@@ -15,8 +16,8 @@
       {"capped_sum": {"attribute": "dep_delay", "cap": 60}}
     ]}
 
-A statement is a marginal, a condition or, in sessions of `low_sensitivity`, one of the last four. Intervals are
-half-open, [low, high); null is infinite on that side, and dates are written in ISO 8601. Whether attributes and
+A statement is a marginal, a sum, a condition or, in sessions of `low_sensitivity`, one of the last four. Intervals
+are half-open, [low, high); null is infinite on that side, and dates are written in ISO 8601. Whether attributes and
 categories exist is not looked at here: that needs a schema, and the server says it.
 """
 
@@ -40,6 +41,7 @@ _FORMS = {each: form for kind in KINDS for each, form in kind.forms.items()}
 _CLASSES = {form.key: each for each, form in _FORMS.items()}
 _CONDITIONS = ", ".join(sorted(form.key for form in CONDITION.forms.values()))
 _OTHERS = ", ".join(key for key, each in _CLASSES.items() if each not in CONDITION.forms)
+_OPTIONAL = ("Predicate | None", "float | None", "Names")  # types of fields that may be left out
 _INFINITE = {"low": -math.inf, "high": math.inf}
 
 
@@ -81,6 +83,10 @@ def _write(statement: Any) -> dict[str, object]:
                 content[each.name] = list(value)
             case "Predicate | None":
                 content |= {} if value is None else {each.name: _write(value)}
+            case "Names":
+                content |= {each.name: list(value)} if value else {}
+            case "float | None":
+                content |= {} if value is None else {each.name: value}
             case "Edge":
                 content[each.name] = None if math.isinf(value) else value
             case _:
@@ -113,7 +119,7 @@ def _read(document: object, field: str, depth: int, *, conditions_only: bool) ->
     types = {part.name: str(part.type) for part in fields(each)}
     first, *others = types
     if _FORMS[each].flat:
-        others = [name for name in others if name in document or not types[name].endswith("| None")]
+        others = [name for name in others if name in document or types[name] not in _OPTIONAL]
         _check_keys(document, {key, *others}, field)
         content = {first: document[key]} | {name: document[name] for name in others}
         paths = {first: f"{field}.{key}"} | {name: f"{field}.{name}" for name in others}
@@ -133,7 +139,7 @@ def _read_part(content: object, kind: str, field: str, depth: int) -> object:
     match kind:
         case "str":
             return _text(content, field)
-        case "tuple[str, ...]":
+        case "tuple[str, ...]" | "Names":
             return tuple(_text(each, f"{field}[{i}]") for i, each in enumerate(_list(content, field)))
         case "Predicate":
             return _read(content, field, depth + 1, conditions_only=True)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
+from equipoise.queries.axis_weights import AxisWeights
 from equipoise.queries.box_terms import Terms, Vectors
 from equipoise.queries.boxes import EVERYTHING, Boxes
 from equipoise.queries.compiled_workload import MAX_WEIGHT, CompiledWorkload
@@ -33,7 +34,7 @@ class WorkloadBuilder:
         self._marginals: list[MarginalRange] = []
         self._numbers: tuple[dict[int, int], ...] = tuple({} for _ in sizes)
         self._groups: dict[Axes, tuple[list[int], list[int], list[int]]] = {}
-        self._restricted: dict[tuple[Axes, Axes], tuple[list[int], list[int], list[int]]] = {}
+        self._restricted: dict[tuple[Axes, Axes, AxisWeights | None], tuple[list[int], list[int], list[int]]] = {}
         self._conjunctions: dict[Axes, list[tuple[NDArray[np.int64], NDArray[np.int32]]]] = {}
         self._vector_bits = 0
 
@@ -47,9 +48,30 @@ class WorkloadBuilder:
         if boxes == EVERYTHING:
             self.add_table(axes)
             return
+        self._add_restricted(axes, boxes, None, path)
+
+    def add_weighted_table(self, axes: Axes, boxes: Boxes, weights: AxisWeights, path: str) -> None:
+        """Adds the queries of `add_restricted_table`, each record counted by its weight; one query for no axes.
+
+        Args:
+            axes: of the cells, without that of the weights.
+            boxes: of the records that count.
+            weights: of each category of an axis.
+            path: what errors call the statement.
+        """
+        inside: Boxes = {}
+        for box, coefficient in boxes.items():
+            masks = dict(box)
+            masks[weights.axis] = masks.get(weights.axis, weights.counted) & weights.counted
+            if masks[weights.axis]:
+                key = tuple(sorted(masks.items()))
+                inside[key] = inside.get(key, 0) + coefficient
+        self._add_restricted(axes, inside, weights, path)
+
+    def _add_restricted(self, axes: Axes, boxes: Boxes, weights: AxisWeights | None, path: str) -> None:
         check_weight(boxes, path)
         for box, coefficient in boxes.items():
-            key = axes, tuple([axis for axis, _ in box])
+            key = axes, tuple([axis for axis, _ in box]), weights
             first_queries, coefficients, vectors = self._restricted.setdefault(key, ([], [], []))
             first_queries.append(self._queries)
             coefficients.append(coefficient)
@@ -123,8 +145,9 @@ class WorkloadBuilder:
                     np.array(queries, dtype=np.int64),
                     np.array(coefficients, dtype=np.int64),
                     np.array(numbers, dtype=np.int32).reshape(len(queries), len(box_axes)),
+                    weights,
                 )
-                for (axes, box_axes), (queries, coefficients, numbers) in self._restricted.items()
+                for (axes, box_axes, weights), (queries, coefficients, numbers) in self._restricted.items()
             ),
         )
 

@@ -114,4 +114,4 @@ def add_statement(
     """
     kind = _linear(statement, path)
     kind.add(statement, workload, predicates, path)
-    workload.end_statement(kind.l1_sensitivity)
+    workload.end_statement(kind.moves(statement))

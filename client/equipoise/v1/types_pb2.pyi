@@ -547,6 +547,57 @@ class Marginal(_message.Message):
 Global___Marginal: _TypeAlias = Marginal  # noqa: Y015
 
 @_typing.final
+class Sum(_message.Message):
+    """The sum of an attribute's values, one for each cell of a table: of their places between `low` and `high`, rounded
+    down to whole records, as a fraction of all records.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ATTRIBUTE_FIELD_NUMBER: _builtins.int
+    BY_FIELD_NUMBER: _builtins.int
+    WHERE_FIELD_NUMBER: _builtins.int
+    LOW_FIELD_NUMBER: _builtins.int
+    HIGH_FIELD_NUMBER: _builtins.int
+    attribute: _builtins.str
+    """The attribute: one with bins, each of which stands for its middle, or whose categories are numbers."""
+    low: _builtins.float
+    """Values below count as this; an edge or a value of the attribute. Its lowest one where it is not set."""
+    high: _builtins.float
+    """Values above count as this; an edge or a value of the attribute. Its highest one where it is not set."""
+    @_builtins.property
+    def by(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The attributes whose combinations are the cells, each once, the last one varying fastest. None: a single sum."""
+
+    @_builtins.property
+    def where(self) -> Global___Predicate:
+        """The records that count; all of them where it is not set."""
+
+    def __init__(
+        self,
+        *,
+        attribute: _builtins.str = ...,
+        by: _abc.Iterable[_builtins.str] | None = ...,
+        where: Global___Predicate | None = ...,
+        low: _builtins.float | None = ...,
+        high: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_high", b"_high", "_low", b"_low", "high", b"high", "low", b"low", "where", b"where"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_high", b"_high", "_low", b"_low", "attribute", b"attribute", "by", b"by", "high", b"high", "low", b"low", "where", b"where"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__high: _TypeAlias = _typing.Literal["high"]  # noqa: Y015
+    _WhichOneofArgType__high: _TypeAlias = _typing.Literal["_high", b"_high"]  # noqa: Y015
+    _WhichOneofReturnType__low: _TypeAlias = _typing.Literal["low"]  # noqa: Y015
+    _WhichOneofArgType__low: _TypeAlias = _typing.Literal["_low", b"_low"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__high) -> _WhichOneofReturnType__high | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__low) -> _WhichOneofReturnType__low | None: ...
+
+Global___Sum: _TypeAlias = Sum  # noqa: Y015
+
+@_typing.final
 class Statistic(_message.Message):
     """A number that is no linear query, of a fixed set whose sensitivities are proven. Asked in sessions of
     `low_sensitivity` only. Values are places in [0, 1] within the range of a binned attribute.
@@ -695,6 +746,7 @@ class Statement(_message.Message):
     PREDICATE_FIELD_NUMBER: _builtins.int
     MARGINAL_FIELD_NUMBER: _builtins.int
     STATISTIC_FIELD_NUMBER: _builtins.int
+    SUM_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def predicate(self) -> Global___Predicate:
         """The fraction of the records for which a condition holds: one linear query."""
@@ -707,18 +759,23 @@ class Statement(_message.Message):
     def statistic(self) -> Global___Statistic:
         """A number that is no linear query."""
 
+    @_builtins.property
+    def sum(self) -> Global___Sum:
+        """The sum of an attribute's values: one linear query a cell."""
+
     def __init__(
         self,
         *,
         predicate: Global___Predicate | None = ...,
         marginal: Global___Marginal | None = ...,
         statistic: Global___Statistic | None = ...,
+        sum: Global___Sum | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["marginal", b"marginal", "predicate", b"predicate", "statement", b"statement", "statistic", b"statistic"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["marginal", b"marginal", "predicate", b"predicate", "statement", b"statement", "statistic", b"statistic", "sum", b"sum"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["marginal", b"marginal", "predicate", b"predicate", "statement", b"statement", "statistic", b"statistic"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["marginal", b"marginal", "predicate", b"predicate", "statement", b"statement", "statistic", b"statistic", "sum", b"sum"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_statement: _TypeAlias = _typing.Literal["predicate", "marginal", "statistic"]  # noqa: Y015
+    _WhichOneofReturnType_statement: _TypeAlias = _typing.Literal["predicate", "marginal", "statistic", "sum"]  # noqa: Y015
     _WhichOneofArgType_statement: _TypeAlias = _typing.Literal["statement", b"statement"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_statement) -> _WhichOneofReturnType_statement | None: ...
 

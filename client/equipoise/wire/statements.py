@@ -21,6 +21,7 @@ from equipoise.queries.statements import (
     Quantile,
     Statement,
     Statistic,
+    Sum,
     Variance,
 )
 from equipoise.v1 import types_pb2
@@ -55,10 +56,24 @@ def write_statement(statement: Statement, target: types_pb2.Statement, path: str
         target.marginal.attributes.extend(checked_texts(statement.attributes, path, ".marginal.attributes"))
         if statement.where is not None:
             _write_predicate(statement.where, target.marginal.where, f"{path}.marginal.where", 1)
+    elif isinstance(statement, Sum):
+        _write_sum(statement, target.sum, f"{path}.sum")
     elif isinstance(statement, Statistic):
         _write_statistic(statement, target.statistic, f"{path}.statistic")
     else:
         _write_predicate(statement, target.predicate, f"{path}.predicate", 1)
+
+
+def _write_sum(statement: Sum, target: types_pb2.Sum, path: str) -> None:
+    target.attribute = checked_text(statement.attribute, path, ".attribute")
+    if statement.by:
+        target.by.extend(checked_texts(statement.by, path, ".by"))
+    if statement.where is not None:
+        _write_predicate(statement.where, target.where, f"{path}.where", 1)
+    if statement.low is not None:
+        target.low = checked_number(statement.low, path, ".low")
+    if statement.high is not None:
+        target.high = checked_number(statement.high, path, ".high")
 
 
 def _write_predicate(predicate: Predicate, target: types_pb2.Predicate, path: str, depth: int) -> None:
@@ -114,10 +129,22 @@ def _statement_of(message: types_pb2.Statement) -> Statement:
             attributes = _read_attributes(marginal.attributes, ".marginal.attributes")
             where = marginal.HasField("where")
             return Marginal(attributes, _read_predicate(marginal.where, ".marginal.where", 1) if where else None)
+        case "sum":
+            return _read_sum(message.sum, ".sum")
         case "statistic":
             return _read_statistic(message.statistic, ".statistic")
         case _:
-            raise InvalidArgument("", "is neither a predicate nor a marginal nor a statistic")
+            raise InvalidArgument("", "is neither a predicate nor a marginal nor a sum nor a statistic")
+
+
+def _read_sum(message: types_pb2.Sum, path: str) -> Sum:
+    return Sum(
+        checked_text(message.attribute, path, ".attribute"),
+        _read_attributes(message.by, f"{path}.by") if message.by else (),
+        _read_predicate(message.where, f"{path}.where", 1) if message.HasField("where") else None,
+        checked_number(message.low, path, ".low") if message.HasField("low") else None,
+        checked_number(message.high, path, ".high") if message.HasField("high") else None,
+    )
 
 
 def _read_attributes(names: Sequence[str], path: str) -> tuple[str, ...]:

@@ -54,6 +54,8 @@ def schema_of(suggestions: Sequence[Suggestion]) -> Schema:
 
 def suggestion(column: Column) -> Suggestion:
     """Suggest an attribute for one column."""
+    if not column.name.isprintable():
+        return Suggestion(column.name, None, "a name that is not printable")
     few = 0 < len(column.labels) <= (MAX_WHOLE if column.values is Values.WHOLE else MAX_LABELS)
     if column.values in {Values.LABELS, Values.WHOLE} and few:
         return _labels(column)

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
+from equipoise.commands.printing import print_line
 from equipoise_server.admin.checks import check_state
 from equipoise_server.admin.new_state import LOCAL_NAMES, create_state
 from equipoise_server.app import serve as serve_state
-from equipoise_server.commands.printing import DEFAULT_STATE, OUT, AsJson, State, print_json
+from equipoise_server.commands.printing import DEFAULT_STATE, AsJson, State, print_json
 
 
 def init(
@@ -45,12 +46,12 @@ def init(
     if as_json:
         print_json({"state": str(state), "deployment": config.deployment, "profiles": profiles})
         return
-    OUT.print(f"Made [bold]{state}[/bold] for deployment {config.deployment}.", highlight=False)
-    OUT.print(f"  configuration     {state / 'equipoise.toml'}", highlight=False)
-    OUT.print(f"  private tables    put them into {state / 'data'}", highlight=False)
+    print_line(f"Made {state} for deployment {config.deployment}.")
+    print_line(f"  configuration     {state / 'equipoise.toml'}")
+    print_line(f"  private tables    put them into {state / 'data'}")
     for role, path in profiles.items():
-        OUT.print(f"  {role + ' profile':<17} {path}", highlight=False)
-    OUT.print(f"Next: equipoise-server serve --state {state}", highlight=False)
+        print_line(f"  {role + ' profile':<17} {path}")
+    print_line(f"Next: equipoise-server serve --state {state}")
 
 
 def check(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
@@ -64,8 +65,8 @@ def check(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
         print_json(report)
         return
     for name, value in report.items():
-        OUT.print(f"  {name.replace('_', ' '):<28} {value}", highlight=False)
-    OUT.print("All is well.")
+        print_line(f"  {name.replace('_', ' '):<28} {value}")
+    print_line("All is well.")
 
 
 def serve(
@@ -89,7 +90,7 @@ def serve(
         if as_json:
             print_json({"state": str(state), "port": port})
         else:
-            OUT.print(f"Serving on port {port}. Stop with Ctrl+C.", highlight=False)
+            print_line(f"Serving on port {port}. Stop with Ctrl+C.")
 
     asyncio.run(serve_state(state, ready=ready, listen=listen))
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
+from equipoise.commands.printing import counted, print_line, print_table
 from equipoise.commands.progress import ShownProgress
 from equipoise.errors import AlreadyExists
 from equipoise.model.persons import EACH_ROW
@@ -16,7 +16,7 @@ from equipoise.queries.universe_size import size_in_words
 from equipoise_server.admin.checks import count_table
 from equipoise_server.admin.person_check import PersonsFound, find_persons
 from equipoise_server.admin.schema_suggestion import schema_of, suggest_schema
-from equipoise_server.commands.printing import OUT, AsJson, print_json
+from equipoise_server.commands.printing import AsJson, print_json
 
 TableOption = Annotated[
     Path,
@@ -47,41 +47,46 @@ def check_table(
     The counts are exact and private: only the custodian may see them.
     """
     with ShownProgress("reading the table") as progress:
-        counted = count_table(table, schema, progress)
+        held = count_table(table, schema, progress)
     found = None if person is None else find_persons(table, person)
     if as_json:
-        facts = {"universe_size": counted.universe_size, "records": counted.records, "counts": counted.counts}
+        facts = {
+            "universe_size": held.universe_size,
+            "records": held.records,
+            "counts": held.counts,
+        }
         print_json(facts | {"persons": None if found is None else asdict(found)})
         return
-    shown = Table("attribute", "category", "records")
-    for attribute, counts in counted.counts.items():
-        for category, count in counts.items():
-            shown.add_row(attribute, category, f"{count:,}")
-    OUT.print(shown)
-    size = size_in_words(counted.universe_size)
-    OUT.print(f"{counted.records:,} records in a universe of {size}.", highlight=False)
+    rows = (
+        (attribute, category, f"{count:,}")
+        for attribute, counts in held.counts.items()
+        for category, count in counts.items()
+    )
+    print_table(("attribute", "category", "records"), rows)
+    size = size_in_words(held.universe_size)
+    print_line(f"{held.records:,} records in a universe of {size}.")
     if found is None:
-        OUT.print(f"Without --person, {EACH_ROW.in_words()}.", highlight=False)
+        print_line(f"Without --person, {EACH_ROW.in_words()}.")
     else:
         _print_persons(found)
 
 
 def _print_persons(found: PersonsFound) -> None:
-    quantiles = Table("of the persons", "have at most")
-    for part, rows in found.quantiles.items():
-        quantiles.add_row(f"{part:.1%}", f"{rows:,} {'row' if rows == 1 else 'rows'}")
-    OUT.print(quantiles)
-    choices = Table("--records", "persons cut", "rows dropped by events", "records of nothing", "noise on a count")
-    for each in found.choices:
-        choices.add_row(
+    quantiles = ((f"{part:.1%}", counted(rows, "row")) for part, rows in found.quantiles.items())
+    print_table(("of the persons", "have at most"), quantiles)
+    choices = (
+        (
             f"{each.records:,}",
             f"{each.cut:,} ({each.cut / found.persons:.1%})",
             f"{each.dropped:,} ({each.dropped / found.rows:.1%})",
             f"{each.nothing:,}",
             f"{each.records:,} times",
         )
-    OUT.print(choices)
-    OUT.print(f"{found.persons:,} persons with {found.rows:,} rows.", highlight=False)
+        for each in found.choices
+    )
+    titles = ("--records", "persons cut", "rows dropped by events", "records of nothing", "noise on a count")
+    print_table(titles, choices)
+    print_line(f"{found.persons:,} persons with {found.rows:,} rows.")
 
 
 def suggest(
@@ -104,10 +109,10 @@ def suggest(
         left_out = {each.column: each.reason for each in suggestions if each.attribute is None}
         print_json({"schema": str(out), "universe_size": schema.universe_size, "left_out": left_out})
         return
-    shown = Table("column", "looked up", "categories")
-    for each in suggestions:
-        size = f"{each.attribute.size:,}" if each.attribute is not None else "left out"
-        shown.add_row(each.column, each.reason, size)
-    OUT.print(shown)
+    rows = (
+        (each.column, each.reason, "left out" if each.attribute is None else f"{each.attribute.size:,}")
+        for each in suggestions
+    )
+    print_table(("column", "looked up", "categories"), rows)
     size = size_in_words(schema.universe_size)
-    OUT.print(f"Wrote {out}: a universe of {size}. Edit it: it will be public.", highlight=False)
+    print_line(f"Wrote {out}: a universe of {size}. Edit it: it will be public.")

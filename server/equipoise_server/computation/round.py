@@ -24,7 +24,13 @@ from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.source import Source
 from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters
 from equipoise_server.mechanisms.online.interface import play
-from equipoise_server.mechanisms.registry import SEPARATE, SESSION_MECHANISMS, mechanism, session_mechanism
+from equipoise_server.mechanisms.registry import (
+    SEPARATE,
+    SESSION_MECHANISMS,
+    check_workload,
+    mechanism,
+    session_mechanism,
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,7 @@ def compute_round(job: Job, progress: OnStep) -> Outcome:
     """Compute a round's answers and synopsis: a pure function of the job and of the table it names.
 
     Raises:
-        InvalidArgument: a record does not fit the schema.
+        InvalidArgument: a record does not fit the schema, or the mechanism does not answer a statement.
         DataLoss: the table is not the registered one, or other answers were given while the session was open.
     """
     progress("load", 0, 1)
@@ -77,6 +83,7 @@ def compute_round(job: Job, progress: OnStep) -> Outcome:
     for done, (analyst, workload) in enumerate(job.workloads.items()):
         progress("compile", done, len(job.workloads))
         compiled = compile_workload(workload_from_bytes(workload), schema)
+        check_workload(job.plan, compiled)
         workloads[analyst] = replace(compiled, digest=sha256(workload).digest())
     progress("compile", len(workloads), len(workloads))
     if not workloads and job.setting.shares:

@@ -24,6 +24,7 @@ ANY_WIDTH = (
     "take projection, pooled, gaussian, laplace, or equilibrium or multiplicative_weights with a prior, "
     "or a standing measurement, instead"
 )
+SUMS_INSTEAD = "ask for marginals over the attribute, or in a round of gaussian, laplace, projection or pooled"
 
 
 def check_setting(setting: PublicParameters) -> None:
@@ -104,6 +105,19 @@ def check_no_options(name: str, setting: PublicParameters) -> None:
     """Refuse every option, for mechanisms that have none. Raises `InvalidArgument`."""
     for option in setting.options:
         raise InvalidArgument(f"options.{option}", f"unknown; {name} has no options")
+
+
+def check_no_sums(name: str, workload: CompiledWorkload, path: str = "statements[{}]") -> None:
+    """Raise `InvalidArgument`, naming the first sum, for mechanisms that are proven for queries of 0 and 1 alone.
+
+    Args:
+        name: of the mechanism.
+        workload: of an analyst, or one statement of a session.
+        path: what errors call a statement, with its number.
+    """
+    if workload.weighted.any():
+        problem = f"is a sum, which {name} does not answer: it is proven for counts alone; {SUMS_INSTEAD}"
+        raise InvalidArgument(path.format(min(workload.weighted_statements)), problem)
 
 
 def check_table(setting: PublicParameters, data: Counts) -> None:

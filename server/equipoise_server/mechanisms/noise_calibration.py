@@ -1,6 +1,7 @@
 """Fresh noise for statements: its distribution, scale, cost and half-width.
 
-When a record is replaced, one count of a predicate changes by 1, or two counts of a marginal change by 1 each. So
+When a record is replaced, one count of a predicate changes by 1, or two counts of a marginal change by 1 each; sums
+change by at most as much. So
 the number `l1_sensitivity` (1 or 2) is both the L1 sensitivity, which scales Laplace noise, and the square of the
 L2 sensitivity, which scales Gaussian noise. The kind of a statement is private, so the noise of both kinds is
 calibrated to the same cost.

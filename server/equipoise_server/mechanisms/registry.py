@@ -5,6 +5,7 @@ from __future__ import annotations
 from equipoise.errors import InvalidArgument
 from equipoise.model.rounds import AUTO, AUTO_BY_PROMISE, MechanismPlan
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise_server.mechanisms.checking import check_no_sums
 from equipoise_server.mechanisms.choice import by_expected_error, by_promise
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.histogram.mechanism import Histogram
@@ -17,6 +18,7 @@ from equipoise_server.mechanisms.online.mechanism import Online
 from equipoise_server.mechanisms.online_private.mechanism import OnlinePrivate
 from equipoise_server.mechanisms.planner import Auto
 from equipoise_server.mechanisms.pooled.mechanism import Pooled
+from equipoise_server.mechanisms.pooled.mechanism import check_workload as check_pooled
 from equipoise_server.mechanisms.prior.choice import StartsFromPrior
 from equipoise_server.mechanisms.projection.mechanism import Projection
 from equipoise_server.mechanisms.small_db.mechanism import SmallDatabase
@@ -40,6 +42,9 @@ STANDING_MECHANISMS: dict[str, Mechanism] = {"measurement": Measurement(), "stan
 # Mechanisms that answer each analyst from its own workload, or all analysts from one table of noisy counts: their
 # randomness is bound to no other workload. Every other mechanism's is bound to all workloads of its round.
 SEPARATE = frozenset({"laplace", "gaussian", "histogram", "small_db", "projection", "multiplicative_weights"})
+# Mechanisms whose guarantees need no more of a query than that its count is a whole number that moves by at most 1:
+# they answer sums, too.
+SUMS = frozenset({"laplace", "gaussian", "projection", "pooled", "standing"})
 _PLANNED: dict[str, Mechanism] = MECHANISMS | {"standing": ToldStanding()}
 PLANNERS = {
     AUTO: Auto(_PLANNED, AUTO, by_expected_error),
@@ -81,5 +86,9 @@ def may_start_from_measurement(name: str) -> bool:
 
 def check_workload(plan: MechanismPlan, workload: CompiledWorkload) -> None:
     """Raise `InvalidArgument`, naming the statement, where the planned mechanism cannot answer a workload."""
+    if plan.mechanism not in SUMS:
+        check_no_sums(plan.mechanism, workload)
+    if plan.mechanism == Pooled.name:
+        check_pooled(plan, workload)
     if plan.mechanism == Standing.name:
         check_told(plan, workload)

@@ -7,6 +7,8 @@ from equipoise_server.identity.policy import Rate
 from equipoise_server.rpc.interceptors.call_limits import CallLimits
 from equipoise_server.rpc.services.session_stream import SessionStreamLimits
 
+# Calls whose connection has ended stay in the line until they are looked at, so few connections may bring many.
+SHORTEST_LINE, LONGEST_LINE = 100_000, 2**31 - 1
 KEEPALIVE_ANSWER_SECONDS = 20  # how long a peer has to answer a keepalive ping
 
 
@@ -38,11 +40,17 @@ def session_stream_limits(config: Config) -> SessionStreamLimits:
 
 def options(config: Config) -> list[tuple[str, int]]:
     """Return gRPC's settings where the default is unsafe for a server that strangers can reach."""
+    waiting = min(max(config.connections * config.streams_per_connection, SHORTEST_LINE), LONGEST_LINE)
     return [
         # With port sharing, a second server would silently take half of the connections.
         ("grpc.so_reuseport", 0),
         ("grpc.max_receive_message_length", config.message_limit_bytes),
         ("grpc.max_concurrent_streams", config.streams_per_connection),
+        # All callers' calls wait in one line until we look at them. From a line of more than a thousand gRPC would
+        # drop calls at random, whosever they are, and any call after 30 seconds.
+        ("grpc.server.max_pending_requests", waiting),
+        ("grpc.server.max_pending_requests_hard_limit", waiting),
+        ("grpc.server_max_unrequested_time_in_server", config.connection_seconds),
         ("grpc.max_metadata_size", config.metadata_limit_bytes),
         ("grpc.absolute_max_metadata_size", config.metadata_limit_bytes),
         ("grpc.max_allowed_incoming_connections", config.connections),

@@ -96,6 +96,20 @@ def test_labels_that_no_schema_can_have_are_left_out(tmp_path: Path, label: str)
     assert schema_of(suggest_schema(tmp_path / "t.parquet")).names == ("b",)
 
 
+def test_what_a_table_says_is_printed_as_it_is(tmp_path: Path) -> None:
+    """Whoever made the table may not have been friendly: no word of it is markup, or obeyed by a terminal."""
+    labels = ["[red]x[/red]", "[/]", "[link=http://127.0.0.1]y[/link]"]
+    columns = {"a\x1b[2J\u202e": [1, 2, 3], "a[bold]": labels, "b": ["u", "v", "\u202ew"]}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    place, schema = ("--table", str(tmp_path / "t.parquet")), str(tmp_path / "s.json")
+    suggested = CliRunner().invoke(app, ["data", "suggest", *place, "--out", schema])
+    checked = CliRunner().invoke(app, ["data", "check", *place, "--schema", schema])
+    for done, words in ((suggested, ("a[bold]", r"a\x1b[2J\u202e")), (checked, labels)):
+        assert done.exit_code == 0, done.output
+        assert all(each.isprintable() for each in done.stdout.replace("\n", ""))
+        assert all(each in done.stdout for each in words)
+
+
 def test_a_table_without_a_column_to_suggest_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a\n" + "".join(f"x{row}\n" for row in range(300)))
     with pytest.raises(InvalidArgument, match="has no column that a schema could be suggested for"):

@@ -13,6 +13,7 @@ from harness.fake_server import connected, refuse
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.connection import Connection
+from equipoise.clients.refusals import REASON_KEY, RETRY_KEY
 from equipoise.errors import (
     BY_REASON,
     EquipoiseError,
@@ -82,6 +83,25 @@ def test_one_that_has_too_much_open_is_told_at_once() -> None:
 
     with connected({"GetIdentity": get_identity}) as connection, pytest.raises(TooFast, match="open"):
         Client(connection).identity()
+    assert calls == 1
+
+
+@pytest.mark.parametrize("seconds", ["nan", "1e400", "-1", "soon", ""])
+def test_what_a_lying_server_says_in_a_refusal_does_no_harm(seconds: str) -> None:
+    calls = 0
+
+    def get_identity(_: Any, context: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        context.set_trailing_metadata(((REASON_KEY, "RATE"), (RETRY_KEY, seconds)))
+        context.set_code(grpc.StatusCode.RESOURCE_EXHAUSTED)
+        context.set_details("a\x1b[2J\x9b31m\u202eb\nc")
+        raise RuntimeError
+
+    with connected({"GetIdentity": get_identity}) as connection, pytest.raises(EquipoiseError) as refused:
+        Client(connection).identity()
+    # Where nobody catches it, Python prints it.
+    assert str(refused.value).isprintable()
     assert calls == 1
 
 

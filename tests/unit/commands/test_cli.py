@@ -12,13 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from harness.answers import some_answers
-from harness.shown_rounds import ROUND
+from harness.shown_rounds import ROUND, shown_round
 
 from equipoise.cli import app, main
 from equipoise.clients.session_stream import StatementAnswer
 from equipoise.commands.asking import show_answers
 from equipoise.commands.columns import in_words, print_round
 from equipoise.commands.printing import counted, plain, print_json, print_line, print_table
+from equipoise.commands.progress import RunProgress
 from equipoise.commands.terms_options import parse_shares
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
@@ -28,6 +29,9 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.schema_checks import bin_labels
 from equipoise.queries.statements import Quantile, Statement, Variance
 from equipoise.results import Labels, Results
+from equipoise.v1 import types_pb2
+from equipoise.wire.printable import printable
+from equipoise.wire.rounds import round_detail_from_message
 
 
 @pytest.mark.parametrize(
@@ -90,6 +94,18 @@ def test_no_text_from_elsewhere_reaches_the_terminal_raw(capsys: pytest.CaptureF
     with pytest.raises(SystemExit):
         main(["whoami", "--profile", HOSTILE])
     assert all(each.isprintable() for each in capsys.readouterr().err.replace("\n", ""))
+
+
+@pytest.mark.parametrize("said", [HOSTILE, "[red]red[/red]", "[/]", "[link=http://127.0.0.1]click[/link]"])
+def test_what_a_server_says_of_a_run_is_shown_as_it_is(said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    detail = types_pb2.RoundDetail(progress=types_pb2.Progress(phase=said))
+    detail.round.CopyFrom(shown_round("a", RoundState.SEALED))
+    with RunProgress() as progress:
+        progress(round_detail_from_message(detail))
+        progress.say(said)
+    shown = capsys.readouterr().err
+    assert all(each.isprintable() for each in shown.replace("\n", ""))
+    assert shown.count(printable(said)) == 2
 
 
 def test_shares_are_read() -> None:

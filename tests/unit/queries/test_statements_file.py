@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate
-from equipoise.queries.statements import CappedSum, CountDistinct, Marginal, Quantile, Statement, Variance
+from equipoise.queries.statements import CappedSum, CountDistinct, Marginal, Quantile, Statement, Sum, Variance
 from equipoise.queries.statements_file import statements_from_json, statements_to_json
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5)
@@ -27,8 +27,10 @@ CONDITIONS: st.SearchStrategy[Predicate] = st.recursive(
     ),
     max_leaves=6,
 )
+ENDS = st.none() | EDGES
 OTHERS: st.SearchStrategy[Statement] = (
     st.builds(Marginal, LISTS, st.none() | CONDITIONS)
+    | st.builds(Sum, st.just("summed"), st.just(()) | LISTS, st.none() | CONDITIONS, ENDS, ENDS)
     | st.builds(Quantile, NAMES, EDGES, EDGES)
     | st.builds(Variance, NAMES)
     | st.builds(CountDistinct, LISTS)
@@ -77,6 +79,14 @@ AMONG: dict[str, object] = {"among": {"attribute": "a", "categories": ["x"]}}
         ({"variance": {"attribute": 7}}, "statements[0].variance.attribute"),
         ({"count_distinct": []}, "statements[0].count_distinct"),
         ({"capped_sum": {"attribute": "a", "cap": True}}, "statements[0].capped_sum.cap"),
+        ({"sum": ["a"]}, "statements[0].sum"),
+        ({"sum": "a", "by": []}, "statements[0].by"),
+        ({"sum": "a", "by": ["b", "b"]}, "statements[0].by[1]"),
+        ({"sum": "a", "by": ["a"]}, "statements[0].by"),
+        ({"sum": "a", "low": None}, "statements[0].low"),
+        ({"sum": "a", "high": True}, "statements[0].high"),
+        ({"sum": "a", "where": {"sum": "a"}}, "statements[0].where.sum"),
+        ({"sum": "a", "cap": 3}, "statements[0]"),
     ],
 )
 def test_a_malformed_statement_is_refused_by_name(statement: object, field: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -10,6 +12,7 @@ import grpc
 import pytest
 from grpc import aio
 
+from equipoise_server.config import Config
 from equipoise_server.config_file import make_config
 from equipoise_server.identity.policy import Rate
 from equipoise_server.rpc.configured import call_limits, options
@@ -24,9 +27,9 @@ async def echo(request: bytes, _: Any) -> bytes:
 
 
 @asynccontextmanager
-async def served() -> AsyncIterator[int]:
+async def served(config: Config = CONFIG) -> AsyncIterator[int]:
     """A server with the configured options, on a port without TLS."""
-    server = aio.server(options=options(CONFIG))
+    server = aio.server(options=options(config))
     make: Any = grpc.unary_unary_rpc_method_handler
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("x.Y", {"Z": make(echo)}),))
     port = server.add_insecure_port("127.0.0.1:0")
@@ -41,6 +44,10 @@ def connection(port: int) -> aio.Channel:
     return aio.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.use_local_subchannel_pool", 1)])
 
 
+def blocking(port: int) -> grpc.Channel:
+    return grpc.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.use_local_subchannel_pool", 1)])
+
+
 async def status(channel: aio.Channel, request: bytes, **arguments: Any) -> str:
     call: Any = channel.unary_unary(METHOD)
     try:
@@ -48,6 +55,18 @@ async def status(channel: aio.Channel, request: bytes, **arguments: Any) -> str:
     except aio.AioRpcError as error:
         return str(error.code().name)
     return "OK"
+
+
+async def test_calls_that_come_while_thousands_wait_are_all_answered() -> None:
+    """gRPC drops calls at random where more than a thousand wait, and all where three thousand do."""
+    config = make_config(deployment="here", connections=4, streams_per_connection=2000)
+    async with served(config) as port:
+        with blocking(port) as hers, blocking(port) as his:
+            calls: list[Any] = [channel.unary_unary(METHOD) for channel in (hers, his)]
+            # The server looks at none of them, as this thread is its own. They arrive all the same.
+            waiting = [call.future(b"x", timeout=PATIENCE) for call in calls for _ in range(1900)]
+            time.sleep(2)
+            assert await asyncio.to_thread(lambda: {call.result() for call in waiting}) == {b"x"}
 
 
 async def test_large_messages_large_metadata_and_compressed_messages_are_refused() -> None:

@@ -20,6 +20,7 @@ from equipoise.queries.statements import (
     Marginal,
     Quantile,
     Statement,
+    Sum,
     Variance,
     kind_of,
 )
@@ -81,6 +82,8 @@ STATEMENTS: tuple[Statement, ...] = (
     Variance("delay"),
     CountDistinct(("delay", "carrier")),
     CappedSum("delay", 12.5),
+    Sum("delay"),
+    Sum("delay", ("carrier",), Not(AMONG), 0.1, 1e9),
 )
 
 
@@ -157,6 +160,10 @@ def field(number: int, content: bytes) -> bytes:
         ([Quantile("delay", 0.5, wrong("0.1"))], "statements[0].statistic.quantile.window"),
         ([Variance(wrong(None))], "statements[0].statistic.variance.attribute"),
         ([CappedSum("delay", 10**400)], "statements[0].statistic.capped_sum.cap"),
+        ([Sum("")], "statements[0].sum.attribute"),
+        ([Sum("delay", where=AllOf(()))], "statements[0].sum.where.all.conditions"),
+        ([Sum("delay", low=math.nan)], "statements[0].sum.low"),
+        ([Sum("delay", high=wrong("1"))], "statements[0].sum.high"),
     ],
 )
 def test_what_cannot_be_written_names_the_field(statements: list[Statement], at: str) -> None:

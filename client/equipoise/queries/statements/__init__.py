@@ -12,6 +12,7 @@ from equipoise.queries.statements.count_distinct import COUNT_DISTINCT, CountDis
 from equipoise.queries.statements.kind import JsonForm, LinearKind, StatementKind, StatisticKind
 from equipoise.queries.statements.marginal import MARGINAL, Marginal
 from equipoise.queries.statements.quantile import QUANTILE, Quantile, median
+from equipoise.queries.statements.sum import SUM, Sum
 from equipoise.queries.statements.variance import VARIANCE, Variance
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "StatementKind",
     "Statistic",
     "StatisticKind",
+    "Sum",
     "Variance",
     "kind_of",
     "median",
@@ -35,9 +37,9 @@ __all__ = [
 Statistic = Quantile | Variance | CountDistinct | CappedSum
 """Numbers that are no linear queries; their values are places in [0, 1] within the attribute's range."""
 
-Statement = Predicate | Marginal | Statistic
+Statement = Predicate | Marginal | Sum | Statistic
 
-KINDS: tuple[StatementKind, ...] = (CONDITION, MARGINAL, QUANTILE, VARIANCE, COUNT_DISTINCT, CAPPED_SUM)
+KINDS: tuple[StatementKind, ...] = (CONDITION, MARGINAL, SUM, QUANTILE, VARIANCE, COUNT_DISTINCT, CAPPED_SUM)
 
 MAX_STATEMENT_SENSITIVITY = max(kind.l1_sensitivity for kind in KINDS if isinstance(kind, LinearKind))
 """By how much the counts of any statement move at most when one record is replaced (L1)."""

@@ -31,14 +31,19 @@ class LinearKind(Generic[S]):
 
     `forms`: its classes. `l1_sensitivity`: by how much the counts of all queries of one statement move together, at
     most, when one record is replaced; a number of the kind alone, so that it tells nothing of a statement's
-    content. `add`: adds a statement's queries to a workload, with the place that errors name. `cells`: the
-    attributes whose combinations are its queries, the last one varying fastest; none for a single query.
+    content but whether it is a single query (`moves`). `add`: adds a statement's queries to a workload, with the
+    place that errors name. `cells`: the attributes whose combinations are its queries, the last one varying
+    fastest; none for a single query.
     """
 
     forms: Mapping[type[Any], JsonForm]
     l1_sensitivity: int
     add: Callable[[S, WorkloadBuilder, PredicateCompiler, str], None]
     cells: Callable[[S], tuple[str, ...]]
+
+    def moves(self, statement: S) -> int:
+        """Returns by how much a statement's counts move together, at most: a single query's by at most 1."""
+        return self.l1_sensitivity if self.cells(statement) else 1
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ class IndependentNoise:
     included. For the people in the table, up to the truncation of the samplers:
     `laplace`, of scale `l1_sensitivity / epsilon`, is epsilon-DP;
     `gaussian`, of variance `v`, costs `l1_sensitivity / (2 v)` in zCDP. (A record replaced moves the vector of all
-    counts by at most `l1_sensitivity` in L1 and, as each query moves by 0 or 1, by at most
+    counts by at most `l1_sensitivity` in L1 and, as each query moves by at most 1, by at most
     `sqrt(l1_sensitivity)` in L2.) For the analysts: nothing, for either unit. Given the shares, an analyst's
     answers are a function of its own workload, the data and its own noise; noise never depends on what is
     submitted. With probability `1 - beta` all truths lie in their intervals, one quantile of

@@ -16,6 +16,7 @@ from equipoise.queries.fixed_point import GRID_BITS, on_grid
 from equipoise.queries.statistics import CompiledStatistic, Databases, grid_units
 from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkload
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.checking import check_no_sums
 from equipoise_server.mechanisms.epochs.question import DIRECTION_BITS, Scale, prior_answers_within
 from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
 
@@ -68,9 +69,10 @@ class Proportion(CompiledStatistic):
 
 
 def statistic_of(statement: CompiledStatement) -> CompiledStatistic:
-    """Return a statement as a statistic with one value. Raises `InvalidArgument` for a table."""
+    """Return a statement as a statistic with one value. Raises `InvalidArgument` for a table, and for a sum."""
     if isinstance(statement, CompiledStatistic):
         return statement
+    check_no_sums("a session", statement, "statement")
     if statement.query_count != 1 or statement.l1_sensitivity != 1:
         raise InvalidArgument(
             "statement", "is a table; low_sensitivity answers single numbers: conditions, statistics"

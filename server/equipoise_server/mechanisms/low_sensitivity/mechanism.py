@@ -107,9 +107,9 @@ class LowSensitivity:
 
     def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:
         """Accept single numbers of at most the declared sensitivity. Raises `InvalidArgument` for anything else."""
-        parameters = parameters_of(plan)
+        asked, parameters = statistic_of(statement), parameters_of(plan)
         records, declared = parameters.table_records, parameters.sensitivity
-        delta = statistic_of(statement).sensitivity(records)
+        delta = asked.sensitivity(records)
         if grid_units(delta) > grid_units(declared):
             moves = f"moves by Delta = {float(delta):.9g} where one of {records:,} records is replaced"
             raise InvalidArgument(

@@ -21,7 +21,7 @@ from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkload
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.mechanisms.checking import check_setting, check_table
+from equipoise_server.mechanisms.checking import check_no_sums, check_setting, check_table
 from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters
 
 HYPOTHESIS = AnswerMethod.HYPOTHESIS
@@ -109,9 +109,10 @@ def session_length(setting: PublicParameters, slotted: bool) -> int:
 
 
 def linear(statement: CompiledStatement) -> CompiledWorkload:
-    """Return the statement if it consists of linear queries. Raises `InvalidArgument` for a statistic."""
+    """Return the statement if it counts records. Raises `InvalidArgument` for a statistic, and for a sum."""
     if isinstance(statement, CompiledStatistic):
         raise InvalidArgument("statement", "is a statistic; only sessions of low_sensitivity answer statistics")
+    check_no_sums("a session", statement, "statement")
     return statement
 
 

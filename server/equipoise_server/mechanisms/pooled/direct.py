@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.queries.axis_weights import EXACT_BITS as WEIGHTED_BITS
+from equipoise.queries.axis_weights import WHOLE
 from equipoise.queries.box_terms import Terms
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_compiler import CompiledWorkload
@@ -51,10 +53,12 @@ def direct_answers(
     cells = np.array([estimated.counts.size for estimated in estimates.values()] + [1], dtype=np.int64)
     slack = np.array([_slack(estimated) for estimated in estimates.values()] + [0.0])
 
-    # A query that selects j of the N cells of its table selects j |X| / N records of the universe.
+    # A query that selects j of the N cells of its table selects j |X| / N records of the universe. Where it weighs
+    # them by w in [0, 1], sum w^2 - (sum w)^2 / N is at most that of j = sum w, which is rounded down here.
     selected = workload.counts(np.ones(math.prod(sizes), dtype=np.int64))
-    picked = selected * cells[set_of_query] // math.prod(sizes)
-    spread = picked * (1 - picked / cells[set_of_query])
+    of_table = cells[set_of_query]
+    picked = selected * of_table // math.prod(sizes)
+    spread = np.where(workload.weighted, np.minimum(picked + 1, of_table / 4), picked * (1 - picked / of_table))
 
     starts = [marginal.first_query for marginal in workload.marginals]
     statements = np.searchsorted(workload.statement_offsets, starts)
@@ -85,8 +89,15 @@ def direct_answers(
                     vectors=tables.vectors[rows],
                 )
                 counted = np.zeros(queries, dtype=np.int64)
-                some.add_counts(_summed(units, axes, tables.table_axes, sizes), workload.vectors, counted)
-                counts += counted * unit
+                table = _summed(units, axes, tables.table_axes, sizes)
+                if tables.weights is None:
+                    some.add_counts(table, workload.vectors, counted)
+                    counts += counted * unit
+                else:
+                    # In coarser units, of which the sums by weights are exact.
+                    coarse = table >> EXACT_BITS + 1 - WEIGHTED_BITS
+                    some.add_counts(coarse, workload.vectors, counted)
+                    counts += counted * (unit * 2.0 ** (EXACT_BITS + 1 - WEIGHTED_BITS) / WHOLE)
     known = set_of_query >= 0
     deviation = np.zeros(queries)
     deviation[known] = np.sqrt(variances[set_of_query[known]] * spread[known])

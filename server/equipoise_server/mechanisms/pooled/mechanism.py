@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.errors import InvalidArgument
 from equipoise.model.results import Answers
 from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.joined_workloads import concatenate, some_statements
@@ -29,6 +30,7 @@ from equipoise_server.mechanisms.pooled.options import over_universe
 from equipoise_server.mechanisms.pooled.outside import repair_outside
 from equipoise_server.mechanisms.pooled.plan import PooledParameters, plan_pooled
 from equipoise_server.mechanisms.pooled.released import Released, ReleasedResiduals, ReleasedTables
+from equipoise_server.mechanisms.repair.analyst_repair import AnalystRepairParameters
 from equipoise_server.mechanisms.residuals.measurement import measure as measure_residuals
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -78,6 +80,18 @@ class Pooled:
             }
         progress("answering", 1, 1)
         return Outcome(answers, fitted.synopsis)
+
+
+def check_workload(plan: MechanismPlan, workload: CompiledWorkload) -> None:
+    """Raise `InvalidArgument` for a sum outside the family, where whole analysts are repaired.
+
+    Their private weights learn from queries of 0 and 1 alone.
+    """
+    parameters = PooledParameters.from_json(plan.parameters)
+    if isinstance(parameters.repair, AnalystRepairParameters) and workload.weighted.any():
+        for statement in sorted(set(outside_of(parameters, workload)) & workload.weighted_statements):
+            problem = "is a sum about attributes that no table of the round holds together; ask about fewer"
+            raise InvalidArgument(f"statements[{statement}]", problem)
 
 
 def measured(

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.queries.axis_weights import EXACT_BITS as WEIGHTED_BITS
+from equipoise.queries.axis_weights import WHOLE
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
@@ -38,7 +40,8 @@ class Estimates:
         counts: float64[k], in records; they may be negative.
         variances: float64[k], in records squared: each error is sub-Gaussian with it. Exact but for queries of
             more than `MAX_BOXES` boxes, which have the largest of their tables.
-        slack: float64[k], in records: more than rounding can have moved a count.
+        slack: float64[k], in records: more than rounding can have moved a count; of weighted queries the rounding
+            of the truth, to whole records, too.
     """
 
     counts: NDArray[np.float64]
@@ -88,19 +91,28 @@ def _add_counts(workload: CompiledWorkload, measured: Measured, estimates: Estim
         np.add.at(estimates.counts, group.queries, group.counts(units, workload.vectors) * unit)
         np.add.at(estimates.slack, group.queries, np.abs(group.coefficients) * slack)
     for tables in workload.restricted:
-        units, unit, slack = _in_units(measured.table(tables.table_axes))
+        table = measured.table(tables.table_axes)
+        if tables.weights is None:
+            units, unit, slack = _in_units(table)
+        else:
+            units, unit, slack = _in_units(table, WEIGHTED_BITS - 1)
+            unit, slack = unit / WHOLE, slack + units.size * unit
         counted = np.zeros(workload.query_count, dtype=np.int64)
         tables.add_counts(units, workload.vectors, counted)
         queries = tables.first_queries[:, None] + np.arange(tables.cells)
         np.add.at(estimates.slack, queries, np.abs(tables.coefficients)[:, None] * slack)
         estimates.counts[:] += counted * unit
+    estimates.slack[workload.weighted] += 1
 
 
-def _in_units(table: ExactTable) -> tuple[NDArray[np.int64], float, float]:
-    """Return a table in whole units of a power of two, what one is worth, and what rounding may move a sum by."""
+def _in_units(table: ExactTable, bits: int = EXACT_BITS) -> tuple[NDArray[np.int64], float, float]:
+    """Return a table in whole units of a power of two, what one is worth, and what rounding may move a sum by.
+
+    The absolute values of the units sum to less than twice 2^bits.
+    """
     counts = table.counts()
     total = _total(counts)
-    unit = 2.0 ** (math.frexp(total + 1)[1] - EXACT_BITS)
+    unit = 2.0 ** (math.frexp(total + 1)[1] - bits)
     return np.rint(counts / unit).astype(np.int64), unit, total * ROUNDING
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.queries.axis_weights import WHOLE
 from equipoise.queries.box_terms import Terms
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.marginals import MarginalRange
@@ -26,7 +27,8 @@ class ProductTerms:
         axes: ascending, without axes of one category.
         queries: int64[terms], the query that each is a term of.
         coefficients: int64[terms].
-        factors: gives of some terms, int64[r], for each axis what their boxes take of it: float64[r, size], 0 or 1.
+        factors: gives of some terms, int64[r], for each axis what their boxes take of it: float64[r, size], 0 or 1,
+            or weights in [0, 1].
     """
 
     axes: Axes
@@ -70,12 +72,16 @@ def _of_cells(sizes: tuple[int, ...], marginal: MarginalRange) -> ProductTerms:
 
 
 def _of_restricted(workload: CompiledWorkload, tables: RestrictedTables) -> ProductTerms:
-    """Return cells times boxes, table by table: on an axis of both, a category where the box allows it."""
+    """Return cells times boxes, table by table: on an axis of both, a category where the box allows it.
+
+    Weights are part of the box.
+    """
     axes = _telling(tables.table_axes, tables.sizes)
 
     def factors(rows: Rows) -> list[NDArray[np.float64]]:
         own, cell = np.divmod(rows, tables.cells)
-        cells = dict(zip(tables.axes, np.unravel_index(cell, tables.shape), strict=True))
+        places = np.unravel_index(cell, tables.shape) if tables.shape else ()
+        cells = dict(zip(tables.axes, places, strict=True))
         taken = []
         for axis in axes:
             factor = np.ones((len(rows), tables.sizes[axis]))
@@ -83,6 +89,8 @@ def _of_restricted(workload: CompiledWorkload, tables: RestrictedTables) -> Prod
                 factor *= _taken(workload, axis, tables.vectors[own, tables.box_axes.index(axis)])
             if axis in cells:
                 factor *= _single(tables.sizes[axis], cells[axis])
+            if tables.weights is not None and tables.weights.axis == axis:
+                factor *= tables.weights.array / WHOLE
             taken.append(factor)
         return taken
 

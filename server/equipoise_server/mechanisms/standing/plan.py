@@ -75,7 +75,8 @@ def check_tells_all(setting: PublicParameters) -> None:
 def plan_standing(name: str, setting: PublicParameters) -> MechanismPlan:
     """Plan a round from public facts: nothing is charged to anybody.
 
-    `max_half_width` holds for whatever the family tells: the largest variance, and the longest code word (`reach`).
+    `max_half_width` holds for whatever the family tells: the largest variance, the longest code word (`reach`), and
+    a record more, as sums are rounded down to whole records.
     """
     check_setting(setting)
     measurement = named_measurement(setting)
@@ -110,7 +111,7 @@ def half_width(noise: ResidualNoise, log: Fraction, records: int) -> float:
     for axes, bits in most_bits(noise.family).items():
         reach = float(reaches(log, np.array([bits]))[0])
         widest = max(widest, reach * math.sqrt(largest_variance(noise, axes)))
-    return min(1.0, widest / records * SLACK)
+    return min(1.0, (widest + 1) / records * SLACK)
 
 
 def expected_error(noise: ResidualNoise, setting: PublicParameters) -> float:

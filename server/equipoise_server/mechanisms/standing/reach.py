@@ -13,7 +13,9 @@ A word says one of three things:
    neighbours, the first and the last. Of several boxes each has `COEFFICIENT_BITS` for its coefficient; of a single
    one it is 1, or -1 of the complement. What is the same for all records has no error, and no word.
 2. (2 bits) Which set of the family, and which of its cells: 1 bit for each.
-3. (2 bits) Which set of the family, and one cell of its table.
+3. (2 bits) Which set of the family, and one cell of its table. There is a number that no set has: after it follow
+   which attribute is added up, and which two of its ends values are clamped to, which the schema makes weights of;
+   then 1 bit, and the boxes of the records that count, as in 1, or which set and which of its cells, as in 2.
 
 Everything is in whole bits, so that it is the same on every machine.
 """
@@ -62,14 +64,17 @@ def reaches(log: Fraction, bits: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def most_bits(family: ResidualFamily) -> dict[tuple[int, ...], int]:
-    """Return the longest code word of any statement about each of the family's largest sets."""
-    return {axes: 2 + _set_bits(family) + _cells(family, axes) for axes in family.largest}
+    """Return the longest code word of any statement about each of the family's largest sets: of sums."""
+    return {
+        axes: max(_weights_bits(family, axis) for axis in axes) + _set_bits(family) + _cells(family, axes)
+        for axes in family.largest
+    }
 
 
 def code_lengths(workload: CompiledWorkload, family: ResidualFamily) -> NDArray[np.int64]:
     """Return the length of every query's code word: int64[k]. The family must hold every statement's table."""
     sizes, queries = workload.schema_sizes, workload.query_count
-    boxes, lengths = np.zeros(queries, np.int64), np.zeros(queries, np.int64)
+    boxes, lengths, prefixes = np.zeros(queries, np.int64), np.zeros(queries, np.int64), np.ones(queries, np.int64)
     vectors = [_vector_bits(each) for each in workload.vectors]
     for group in workload.groups:
         if any(sizes[axis] > 1 for axis in group.axes):
@@ -83,14 +88,19 @@ def code_lengths(workload: CompiledWorkload, family: ResidualFamily) -> NDArray[
             asked = restricted.first_queries[:, None] + np.arange(restricted.cells)
             np.add.at(boxes, asked, 1)
             np.add.at(lengths, asked, _restricted_bits(restricted, vectors, family)[:, None])
-    lengths += 1 + boxes + np.where(boxes > 1, boxes * COEFFICIENT_BITS, 0)
+        if restricted.weights is not None:
+            prefixes[restricted.first_queries[:, None] + np.arange(restricted.cells)] = _weights_bits(
+                family, restricted.weights.axis
+            )
+    lengths += prefixes + boxes + np.where(boxes > 1, boxes * COEFFICIENT_BITS, 0)
     sets = workload.statement_tables()
     tables = np.array([_cells(family, axes) for axes in sets], dtype=np.int64)
-    lengths = np.minimum(lengths, 2 + _set_bits(family) + np.repeat(tables, np.diff(workload.statement_offsets)))
+    subsets = np.where(workload.weighted, prefixes, 2) + _set_bits(family)
+    lengths = np.minimum(lengths, subsets + np.repeat(tables, np.diff(workload.statement_offsets)))
     for marginal in workload.marginals:
         cells = _cells(family, marginal.axes)
         lengths[marginal.first_query : marginal.first_query + cells] = 2 + _set_bits(family) + cells.bit_length()
-    return lengths
+    return np.asarray(lengths)
 
 
 def _restricted_bits(
@@ -107,6 +117,12 @@ def _restricted_bits(
 
 def _set_bits(family: ResidualFamily) -> int:
     return len(family.sets).bit_length()
+
+
+def _weights_bits(family: ResidualFamily, axis: int) -> int:
+    """Bits that say what is added up, and that boxes or cells follow."""
+    size = family.sizes[axis]
+    return 3 + _set_bits(family) + len(family.sizes).bit_length() + (size * (size + 1) // 2).bit_length()
 
 
 def _cells(family: ResidualFamily, axes: tuple[int, ...]) -> int:
