@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import DataLoss, InvalidArgument
+from equipoise.frames import Frame
 from equipoise.model.results import AnswerMethod, Answers, ResultColumns
-from equipoise.queries.csv_labels import csv_label
 from equipoise.queries.fixed_point import GRID_BITS
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import LinearKind, Statement, kind_of
@@ -68,6 +68,10 @@ class Labels:
         for number, statement in enumerate(self.statements):
             for cell in itertools.product(*self._categories(statement)):
                 yield number, cell
+
+    def cells(self, statement: Statement) -> tuple[str, ...]:
+        """Returns what each answer to a statement is called: the labels of its cell, joined by ` / `."""
+        return _joined(tuple(self._categories(statement)))
 
     def _categories(self, statement: Statement) -> list[tuple[str, ...]]:
         """Returns the categories of each attribute whose combinations are the statement's cells."""
@@ -176,39 +180,66 @@ class Results:
         """Returns how many queries were answered in which way; every way has an entry."""
         return {method: int(np.count_nonzero(self.methods == method)) for method in AnswerMethod}
 
-    def to_arrow(self) -> pyarrow.Table:
-        """Returns a table with the columns `COLUMNS`; what an answer does not carry is null.
+    def frame(self, records: int | None = None) -> Frame:
+        """Returns the columns `COLUMNS` as a table; what an answer does not carry is missing.
 
-        Needs the extra `arrow`.
+        Args:
+            records: the number of records in the table, to have counts; None: fractions of the records.
         """
-        try:
-            import pyarrow  # noqa: PLC0415 - optional
-        except ImportError:
-            raise InvalidArgument("pyarrow", "is not installed; run: pip install 'equipoise[arrow]'") from None
-        return pyarrow.table(dict(zip(COLUMNS, zip(*self._rows(), strict=True), strict=True)))
+        numbers, cells = self._places()
+        labels = np.array(["", *(method.label for method in AnswerMethod)], dtype=object)
+        scale = 1 if records is None else records
+        parts = (self.values, self.lows, self.highs, self.standard_errors)
+        methods = labels[self.methods].tolist()
+        found = (np.arange(len(self)), numbers, cells, *(part * scale for part in parts), methods)
+        return Frame(dict(zip(COLUMNS, found, strict=True)))
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Returns the table of `frame` for Arrow. Needs the extra `arrow`."""
+        return self.frame().to_arrow()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The Arrow PyCapsule interface, by which pandas, Polars and DuckDB take results as they are."""
+        return self.frame().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> Any:
+        """Returns a pandas data frame. Needs pandas and the extra `arrow`."""
+        return self.frame().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Returns a Polars data frame. Needs polars and the extra `arrow`."""
+        return self.frame().to_polars()
 
     def to_csv(self, target: str | Path | TextIO) -> None:
-        """Writes the columns of `to_arrow` as CSV; a cell's labels are joined by ` / `, see `csv_label`.
+        """Writes the table of `frame` as CSV; a cell's labels are joined by ` / `, see `csv_label`.
 
         What an answer does not carry is an empty field.
         """
-        if isinstance(target, str | Path):
-            with Path(target).open("w", newline="", encoding="utf-8") as file:
-                self.to_csv(file)
-            return
-        writer = csv.writer(target, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows((query, number, csv_label(cell), *rest) for query, number, cell, *rest in self._rows())
+        self.frame().to_csv(target)
 
     def to_dicts(self) -> list[dict[str, object]]:
-        """Returns the columns of `to_arrow` as one dict a row, ready for JSON."""
-        return [dict(zip(COLUMNS, row, strict=True)) for row in self._rows()]
+        """Returns the table of `frame` as one dict a row, ready for JSON."""
+        return self.frame().to_dicts()
 
-    def _rows(self) -> Iterator[tuple[int, int, str, float, float | None, float | None, float | None, str]]:
-        for query, answer in enumerate(self):
-            cell = " / ".join(answer.cell)
-            numbers = answer.value, answer.low, answer.high, answer.standard_error
-            yield query, answer.statement, cell, *numbers, answer.method.label
+    def _repr_html_(self) -> str:
+        """The first rows as a notebook shows them."""
+        return self.frame()._repr_html_()
+
+    def _places(self) -> tuple[NDArray[np.int64], list[str]]:
+        """The statement of each answer, and its cell."""
+        if self.labels is None:
+            return np.full(len(self), -1, dtype=np.int64), [""] * len(self)
+        tables = [self.labels.cells(statement) for statement in self.labels.statements]
+        sizes = np.array([len(table) for table in tables], dtype=np.int64)
+        return np.repeat(np.arange(len(tables)), sizes), list(itertools.chain.from_iterable(tables))
+
+
+@lru_cache(maxsize=64)  # workloads ask for the same cells again and again
+def _joined(categories: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
+    cells = list(categories[0]) if categories else [""]
+    for labels in categories[1:]:
+        cells = [f"{cell} / {label}" for cell in cells for label in labels]
+    return tuple(cells)
 
 
 def _optional(column: NDArray[np.float64]) -> list[float | None]:

@@ -43,6 +43,8 @@ def test_a_whole_round(run: Run, place: Path) -> None:
     assert answers[3]["cell"] == "red / x"
     out = place / "results.csv"
     run("ann", "results", round_id, "--statements", statements, "--out", out)
+    counts = run("ann", "results", round_id, "--counts", "--statements", statements)["answers"]
+    assert [row["value"] for row in counts] == [400 * row["value"] for row in answers]
     with out.open(newline="") as file:
         assert [float(row["value"]) for row in csv.DictReader(file)] == [each["value"] for each in answers]
     table = place / "synopsis.csv"
@@ -148,7 +150,7 @@ def test_wrong_input_is_named_and_costs_nothing(run: Run, refused: Callable[...,
     assert "no such account" in refused("operator", "operator", "budget", "export", "data/nonsense")
     assert "no such account" in refused("auditor", "audit", "export", "data/nonsense")
     assert "role" in refused("ann", "operator", "round", "list")
-    assert "--out" in refused("ann", "results", round_id, "--out", "results.xls")
+    assert "must end in" in refused("ann", "results", round_id, "--out", "results.xls")
     assert "--share" in refused(
         "operator", "operator", "round", "plan", "shop", "--share", "ann", *TERMS[3:], *BUDGETS
     )

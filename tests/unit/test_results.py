@@ -6,7 +6,10 @@ import csv
 import io
 import math
 
+import duckdb
 import numpy as np
+import pandas
+import polars
 import pytest
 from harness.answers import some_answers
 
@@ -91,6 +94,28 @@ def test_csv_and_arrow_hold_the_same() -> None:
         assert numbers[4] is None
         column = getattr(results, f"{name}s")
         assert [None if math.isnan(number) else number for number in column.tolist()] == numbers
+
+
+def test_data_frames_take_results_as_they_are_as_fractions_or_counts() -> None:
+    results = Results.collect(ROUND, columns(), Labels(SCHEMA, STATEMENTS))
+    rows = results.to_dicts()
+    assert polars.DataFrame(results).to_dicts() == results.to_polars().to_dicts() == rows
+    assert pandas.DataFrame.from_arrow(results).equals(results.to_pandas())
+    assert duckdb.from_arrow(results.to_arrow()).fetchall() == [tuple(row.values()) for row in rows]
+    counts = results.frame(400).to_dicts()
+    for name in ("value", "low", "high", "standard_error"):
+        assert [row[name] for row in counts] == [None if row[name] is None else 400 * row[name] for row in rows]  # type: ignore[operator]
+    assert "uncertified" in results._repr_html_()
+
+
+def test_wide_cells_and_many_statements_keep_their_places() -> None:
+    statements = (*STATEMENTS, Marginal(("smokes",)), attribute("sex") == "m", *STATEMENTS)
+    results = Results(
+        "r", some_answers(np.zeros(13, dtype=np.int64), AnswerMethod.GAUSSIAN), Labels(SCHEMA, statements)
+    )
+    frame = results.frame()
+    assert frame["cell"] == [" / ".join(answer.cell) for answer in results]
+    assert np.asarray(frame["statement"]).tolist() == [answer.statement for answer in results]
 
 
 def test_many_messages_are_joined() -> None:

@@ -27,6 +27,7 @@ Columns = Mapping[str, Callable[[T], object]]  # what is shown of a thing, by th
 
 _WIDEST = 1_000  # columns
 _BEGIN_NUMBERS = set("0123456789-(")
+BAR = 24  # signs
 
 
 def print_json(value: object) -> None:
@@ -105,6 +106,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         shown.add_row(*map(Text, row))
     natural = Measurement.get(out, out.options.update(width=_WIDEST), shown).maximum
     Console(width=max(natural, out.width), emoji=False).print(shown)
+
+
+def bars_of(sizes: Sequence[float]) -> list[str]:
+    """Return a bar for each number, of `BAR` signs for the largest; none for numbers below 0."""
+    largest = max(sizes, default=0.0)
+    return ["█" * round(BAR * max(0.0, size) / largest) if largest > 0 else "" for size in sizes]
 
 
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -12,16 +12,16 @@ from equipoise.clients.analyst import Client
 from equipoise.commands.files import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RoundId
 from equipoise.commands.printing import (
+    bars_of,
     counted,
-    fraction,
     out,
     print_json,
     print_line,
     print_table,
 )
 from equipoise.commands.progress import ShownProgress
-from equipoise.errors import InvalidArgument
-from equipoise.results import Results
+from equipoise.frames import Frame, check_suffix
+from equipoise.frames import shown as shown_value
 from equipoise.synopsis import write_synopsis
 
 SHOWN_ROWS = 20
@@ -37,33 +37,40 @@ def results(
         ),
     ] = None,
     to: Annotated[
-        Path | None, typer.Option("--out", help="Write all answers to this file: .csv, or .json.")
+        Path | None, typer.Option("--out", help="Write all answers to this file: .csv, .json or .parquet.")
     ] = None,
+    counts: Annotated[
+        bool, typer.Option("--counts", help="Give counts instead of fractions of the records.")
+    ] = False,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
     """Read your results: value, interval, and how each was answered. Reading again is free.
 
-    Values are fractions of the records. With the round's confidence the truth of every answer lies between its low
-    and its high; "uncertified" means that no interval is promised. The standard error is that of the noise, where
-    its law is known. Values with nothing but noise on them may lie below 0, so that their sums are unbiased.
+    Values are fractions of the records, or counts. With the round's confidence the truth of every answer lies
+    between its low and its high; "uncertified" means that no interval is promised. The standard error is that of
+    the noise, where its law is known. Values with nothing but noise on them may lie below 0, so that their sums are
+    unbiased.
     """
     asked = read_statements(statements) if statements else ()
-    if to is not None and to.suffix not in (".csv", ".json"):
-        raise InvalidArgument("--out", "must end in .csv or .json")
+    if to is not None:
+        check_suffix(to)
     with Client.from_profile(profile) as client:
-        if not asked and client.round(round_id).terms.session is not None:
+        shown = client.round(round_id)
+        if not asked and shown.terms.session is not None:
             asked = client.session_statements(round_id)
         answers = client.results(round_id, asked)
+        dataset = client.dataset(shown.terms.dataset, shown.dataset_version) if counts else None
+    frame = answers.frame(None if dataset is None else dataset.records)
     if to is not None:
-        _write(answers, to)
+        frame.write(to)
     methods = {method.label: count for method, count in answers.counted().items() if count}
     if as_json:
-        listed = {"file": to} if to is not None else {"answers": answers.to_dicts()}
+        listed = {"file": to} if to is not None else {"answers": frame.to_dicts()}
         print_json({"round_id": round_id, "queries": len(answers), "methods": methods} | listed)
         return
     if to is None:
-        _print_some(answers)
+        _print_some(frame)
     ways = ", ".join(f"{count:,} {label}" for label, count in methods.items())
     print_line(f"{counted(len(answers), 'answer')}: {ways}")
     if to is not None:
@@ -90,30 +97,16 @@ def synopsis(
         print_line(f"{records:,} records written to {to}.")
 
 
-def _write(results: Results, to: Path) -> None:
-    try:
-        if to.suffix == ".csv":
-            results.to_csv(to)
-        else:
-            to.write_text(json.dumps({"version": 1, "answers": results.to_dicts()}) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InvalidArgument("--out", f"{to} cannot be written: {error.strerror}") from None
-
-
-def _print_some(results: Results) -> None:
-    rows = list(enumerate(results))
+def _print_some(frame: Frame) -> None:
+    """The first rows, with bars as long as the largest value is wide."""
+    rows = list(islice(frame.rows(), SHOWN_ROWS))
+    bars = bars_of([float(str(row[frame.names.index("value")])) for row in rows])
     print_table(
-        ("query", "statement", "cell", "value", "low", "high", "standard error", "method"),
+        (*(name.replace("_", " ") for name in frame.names), ""),
         (
-            (
-                query,
-                answer.statement if answer.statement != -1 else "",
-                " / ".join(answer.cell),
-                *map(fraction, (answer.value, answer.low, answer.high, answer.standard_error)),
-                answer.method.label,
-            )
-            for query, answer in rows[:SHOWN_ROWS]
+            (query, statement if statement != -1 else "", cell, *map(shown_value, numbers), method, bar)
+            for (query, statement, cell, *numbers, method), bar in zip(rows, bars, strict=True)
         ),
     )
-    if len(rows) > SHOWN_ROWS:
-        out.print(f"... and {len(rows) - SHOWN_ROWS:,} more; --out FILE.csv writes all.", highlight=False)
+    if len(frame) > SHOWN_ROWS:
+        out.print(f"... and {len(frame) - SHOWN_ROWS:,} more; --out FILE.csv writes all.", highlight=False)

@@ -10,14 +10,13 @@ import typer
 from equipoise.clients.analyst import Client
 from equipoise.commands.files import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RoundId
-from equipoise.commands.printing import counted, print_json, print_line, print_table
+from equipoise.commands.printing import bars_of, counted, print_json, print_line, print_table
 from equipoise.errors import InvalidArgument
 from equipoise.frames import Frame, check_suffix, shown
 from equipoise.model.rounds import RoundState
 from equipoise.questions.questions import Questions
 
 SHOWN_ROWS = 60
-BAR = 24  # signs at most
 
 
 def sql(
@@ -94,9 +93,7 @@ def _print(frame: Frame) -> None:
     """A table with bars for its first column of numbers."""
     first = next(name for name in frame.names if f"{name}_low" in frame.columns)
     rows = frame.to_dicts()
-    sizes = [max(0.0, float(str(row[first] or 0))) for row in rows]
-    largest = max(sizes, default=0.0) or 1.0
-    bars = ("█" * round(BAR * size / largest) for size in sizes)
+    bars = bars_of([float(str(row[first] or 0)) for row in rows])
     shown_rows = [[*map(shown, row.values()), bar] for row, bar in zip(rows, bars, strict=True)]
     _print_rows(shown_rows, (*frame.names, ""))
 
