@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +16,14 @@ import pytest
 from harness.answers import flat_chunks
 from harness.rounds_bench import SCHEMA, TERMS, Bench
 from harness.stores import Cluster, change_directly
-from sqlalchemy import create_engine, text
+from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.pool import NullPool
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.results import ResultColumns
 from equipoise.model.rounds import RoundState
 from equipoise.wire.results import chunk_from_bytes
+from equipoise_server.datasets.database import table
 
 WAIT_SECONDS = 300
 LOCK = 19
@@ -31,12 +33,20 @@ WAITS = (
     f"CREATE VIEW orders AS SELECT kept.* FROM kept, (SELECT pg_advisory_xact_lock_shared({LOCK})) AS waited",
 )
 
+LOCKED = text(f"SELECT pg_advisory_lock({LOCK})")
+
 
 def wait_until(holds: Callable[[], bool]) -> None:
     limit = time.monotonic() + WAIT_SECONDS
     while not holds():
         assert time.monotonic() < limit
         time.sleep(0.02)
+
+
+def waiting(connection: Connection) -> int:
+    """How many wait for the lock."""
+    asked = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    return int(connection.execute(text(asked)).scalar_one())
 
 
 def chunks(bench: Bench, round_id: str) -> list[ResultColumns]:
@@ -94,11 +104,19 @@ def test_a_reading_of_a_database_that_ends_early_is_repeated(
 ) -> None:
     of_file = on_sqlite.released().id
     round_id = on_sqlite.sealed(replace(TERMS, dataset="orders"))
-    with create_engine(database, poolclass=NullPool).connect() as holder:
-        holder.execute(text(f"SELECT pg_advisory_lock({LOCK})"))
-        waiting = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
-        on_sqlite.rounds.lifecycle.run(round_id, "run")
-        wait_until(lambda: holder.execute(waiting).scalar_one() == 1)
+    engine = create_engine(database, poolclass=NullPool)
+    with engine.connect() as first, engine.connect() as holder, ThreadPoolExecutor() as beside:
+        # The server looks at the table before its worker reads it. Locks are given in the order in which they are
+        # asked for: the look waits for the first holder, the next holder for the look, and the worker for that one.
+        first.execute(LOCKED)
+        started = beside.submit(on_sqlite.rounds.lifecycle.run, round_id, "run")
+        wait_until(lambda: waiting(first) == 1)
+        held = beside.submit(holder.execute, LOCKED)
+        wait_until(lambda: waiting(first) == 2)
+        first.execute(text(f"SELECT pg_advisory_unlock({LOCK})"))
+        held.result()
+        started.result()
+        wait_until(lambda: waiting(holder) == 1)
         # What operators are told while a database is read, which does not say how far it is.
         wait_until(lambda: on_sqlite.rounds.views.progress(round_id).phase == "load")
         before = on_sqlite.charged()
@@ -110,6 +128,20 @@ def test_a_reading_of_a_database_that_ends_early_is_repeated(
         assert on_sqlite.charged() == before
     assert flat_chunks(answers_again(on_sqlite, round_id)) == flat_chunks(chunks(on_sqlite, of_file))
     assert committed(on_sqlite.charged()) == committed(before)
+
+
+def test_a_table_that_somebody_has_locked_does_not_hold_a_server_up(
+    on_sqlite: Bench, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "LOCK_SECONDS", 1)
+    round_id = on_sqlite.sealed(replace(TERMS, dataset="orders"))
+    before = on_sqlite.charged()
+    with create_engine(database, poolclass=NullPool).connect() as holder:
+        holder.execute(LOCKED)
+        with pytest.raises(InvalidArgument, match="lock timeout"):
+            on_sqlite.rounds.lifecycle.run(round_id, "run")
+    assert on_sqlite.state(round_id) is RoundState.SEALED
+    assert on_sqlite.charged() == before
 
 
 def test_a_worker_that_is_killed_while_it_reads_a_file_is_replaced(on_sqlite: Bench) -> None:

@@ -50,6 +50,7 @@ from equipoise_server.datasets.sql.snapshot import snapshot_statement
 from equipoise_server.datasets.sql.statement import grouping
 
 BATCH = 100_000  # groups that are fetched at once
+LOCK_SECONDS = 15  # that a server waits for a table which somebody else has locked
 CONNECT_SECONDS = 10
 DATA_EXCEPTION = "22"  # the class of SQLSTATE whose messages quote values
 
@@ -91,6 +92,9 @@ class DatabaseTable:
     def snapshot(self, schema: Schema, person: str = "") -> Snapshot:
         address = self._address()
         with _told(), _connected(self._url(address)) as connection:
+            if connection.dialect.name == "postgresql":
+                # A server asks this before it charges a round: a locked table must not hold the server up.
+                connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
             asked = snapshot_statement(_reflected(connection, address), schema, person)
             return of_rows([int(fact or 0) for fact in connection.execute(asked).one()])
 
