@@ -20,7 +20,7 @@ from harness.server_process import SEED, Credentials, ServerProcess, make_state,
 from equipoise.clients.analyst import Client
 from equipoise.clients.connection import Connection
 from equipoise.clients.operator import Operator
-from equipoise.errors import EquipoiseError, InternalError, InvalidArgument, WrongState
+from equipoise.errors import EquipoiseError, InternalError, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share, Terms
 from equipoise.queries.predicates import attribute
@@ -101,7 +101,7 @@ def _use(server: ServerProcess, profiles: Path) -> None:
         assert len(client.synopsis(released))
     operator.seal(failing)
     _write(table, CHARTREUSE - 1)
-    with pytest.raises(WrongState, match=f"{CHARTREUSE + VERMILION - 1} records"):
+    with pytest.raises(InvalidArgument, match="has changed since it was registered"):
         operator.run_to_completion(failing)
     operator.abort(failing, "the table has changed")
     _damaged(server, clients["ann"], _open(operator, "gaussian"))

@@ -30,7 +30,7 @@ def whole_analysts(case: Instance) -> Instance:
 def rounds() -> dict[str, Instance]:
     """Both plays and both units: records, drawn actions, tests, repair places, and answers of every kind."""
     return {
-        "mixed": instance(4, 60, cut_off=5, threshold=0.01),
+        "mixed": instance(4, 60, play="mixed", cut_off=5, threshold=0.01),
         "sampled": instance(4, 60, play="sampled", cut_off=5, threshold=0.01),
         "whole analysts": whole_analysts(instance(120, 3, threshold=0.05, cut_off=4, rounds=40)),
     }

@@ -24,6 +24,7 @@ SERVICES: list[ServiceDescriptor] = [
 NOT_OF_A_ROUND_TO_COME = {
     ("equipoise-server audit replay", "--seed-file"),
     ("equipoise audit seed", "--seed-key"),
+    ("equipoise dummy", "--seed"),
     ("equipoise-server simulate", "--seed"),
 }
 

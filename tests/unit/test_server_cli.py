@@ -48,6 +48,8 @@ def test_the_commands() -> None:
         ("check",),
         ("serve",),
         ("demo",),
+        ("backup",),
+        ("restore",),
         ("plan",),
         ("simulate",),
         ("data", "check"),
