@@ -52,7 +52,7 @@ class PrivacyFilter:
 
     @property
     def left(self) -> int:
-        """What was not spent."""
+        """The part of the total that is not spent, in units of 10^-12 of rho."""
         return self.total - self.spent
 
     def cost(self, offer: Offer) -> int:

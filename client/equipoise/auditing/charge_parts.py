@@ -1,4 +1,4 @@
-"""What the parts of a charge come to, and which parts a charge may be reduced to."""
+"""Checks of a charge's parts: that they come to the charge, and that a reduction only makes a rho smaller."""
 
 from __future__ import annotations
 

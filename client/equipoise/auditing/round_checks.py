@@ -129,7 +129,7 @@ def _check_entries(history: RecordedRound, entries: Sequence[JournalEntry]) -> N
 
 
 def _check_reduced(history: RecordedRound, reduced: Sequence[JournalEntry]) -> None:
-    """What a grant has not spent is given back when it is released: of its data account, once."""
+    """Check that a grant gives back what it has not spent once, to its data account, when it is released."""
     if not reduced:
         return
     of_grant = history.terms.mechanism == GRANT and history.state != "aborted"

@@ -1,4 +1,4 @@
-"""What comes back for one statement of a session."""
+"""The answer to one statement of a session or a grant, with its receipt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators type about grants."""
+"""The commands by which operators give, list and end grants."""
 
 from __future__ import annotations
 

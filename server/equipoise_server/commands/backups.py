@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from equipoise.commands.printing import print_line
 from equipoise_server.admin.backups import back_up
 from equipoise_server.admin.restore import restore as restore_state
-from equipoise_server.commands.printing import DEFAULT_STATE, OUT, AsJson, State, print_json
+from equipoise_server.commands.printing import DEFAULT_STATE, AsJson, State, print_json
 
 
 def backup(
@@ -28,7 +29,7 @@ def backup(
     if as_json:
         print_json({"directory": str(out), "deployment": made.deployment, "time": made.time, "kind": made.kind})
         return
-    _print(f"Backed up {made.deployment} to {out}.")
+    print_line(f"Backed up {made.deployment} to {out}.")
 
 
 def restore(
@@ -55,13 +56,9 @@ def restore(
         print_json({"replaced": done.replaced, "made_state": done.made, "older": done.older})
         return
     if done.made:
-        _print(f"Made {state} of the backup's configuration and keys.")
-    _print(f"Restored the store from {source}.")
+        print_line(f"Made {state} of the backup's configuration and keys.")
+    print_line(f"Restored the store from {source}.")
     if done.replaced:
-        _print(f"The store before is kept as {done.replaced}; remove it when all is well.")
+        print_line(f"The store before is kept as {done.replaced}; remove it when all is well.")
     if done.older:
-        _print(f"Next: equipoise-server ledger write-off --state {state}")
-
-
-def _print(line: str) -> None:
-    OUT.print(line, highlight=False, markup=False, soft_wrap=True)
+        print_line(f"Next: equipoise-server ledger write-off --state {state}")

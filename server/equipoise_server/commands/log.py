@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from equipoise.commands.printing import print_line
 from equipoise.errors import InvalidArgument
 from equipoise_server.admin.log_keys import (
     KnownKey,
@@ -16,7 +17,7 @@ from equipoise_server.admin.log_keys import (
     list_keys,
     retire_key,
 )
-from equipoise_server.commands.printing import DEFAULT_STATE, OUT, AsJson, State, print_json
+from equipoise_server.commands.printing import DEFAULT_STATE, AsJson, State, print_json
 from equipoise_server.transparency.keys import Purpose
 
 KeyPurpose = Annotated[
@@ -37,9 +38,9 @@ def show_keys(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
         return
     for stored in keys:
         ended = "" if stored.key.retired is None else f", retired {stored.key.retired:%Y-%m-%d}"
-        _print(f"{stored.key.purpose} {stored.key.id}, since {stored.key.added:%Y-%m-%d}{ended}")
+        print_line(f"{stored.key.purpose} {stored.key.id}, since {stored.key.added:%Y-%m-%d}{ended}")
         if stored.verifier is not None:
-            _print(f"  {stored.verifier.to_text()}")
+            print_line(f"  {stored.verifier.to_text()}")
 
 
 def add_key(
@@ -61,10 +62,10 @@ def add_key(
     if as_json:
         print_json(_facts(added))
         return
-    _print(f"Added the {purpose} key {added.key.id}.")
+    print_line(f"Added the {purpose} key {added.key.id}.")
     if added.verifier is not None:
-        _print("Whoever verifies records needs this line in log.vkey before the older key is retired:")
-        _print(f"  {added.verifier.to_text()}")
+        print_line("Whoever verifies records needs this line in log.vkey before the older key is retired:")
+        print_line(f"  {added.verifier.to_text()}")
 
 
 def retire(
@@ -81,7 +82,7 @@ def retire(
     if as_json:
         print_json({"purpose": purpose.value, "id": key, "retired": True})
         return
-    _print(f"Retired the {purpose} key {key}.")
+    print_line(f"Retired the {purpose} key {key}.")
 
 
 def export(
@@ -97,7 +98,7 @@ def export(
     if as_json:
         print_json({"directory": str(directory), "size": size})
         return
-    _print(f"Wrote a log of {size:,} entries to {directory}.")
+    print_line(f"Wrote a log of {size:,} entries to {directory}.")
 
 
 def _facts(known: KnownKey) -> dict[str, str | None]:
@@ -110,7 +111,3 @@ def _facts(known: KnownKey) -> dict[str, str | None]:
         "added": key.added.isoformat(),
         "retired": None if key.retired is None else key.retired.isoformat(),
     }
-
-
-def _print(line: str) -> None:
-    OUT.print(line, highlight=False, markup=False, soft_wrap=True)
