@@ -80,10 +80,15 @@ def interval_bars(
     for label, value, least, most in zip(labels, values, lows, highs, strict=True):
         drawn = span(0.0, value) if math.isfinite(value) else Span(place(0.0), 0.0)
         certain = math.isfinite(least) and math.isfinite(most)
-        text = shown(value) if math.isfinite(value) else "no number"
-        text += f" ({shown(least)} to {shown(most)})" if certain else ""
+        text = _short(value) if math.isfinite(value) else "no number"
+        text += f" ({_short(least)} to {_short(most)})" if certain else ""
         bars.append(Bar(label, text, drawn, span(least, most) if certain else None))
     return Bars(tuple(bars), tuple(Tick(place(each), shown(each)) for each in ticks))
+
+
+def _short(number: float) -> str:
+    """Three digits, as the table has all."""
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
 
 
 def _ticks(low: float, high: float) -> list[float]:

@@ -58,7 +58,14 @@ def _chart(frame: Frame) -> Bars | None:
     ]
     named = list(zip(*(frame[name] for name in texts), strict=True)) or [()] * len(frame)
     labels = [" / ".join(filter(None, map(shown_value, row))) for row in named]
-    if "query" in frame.columns and not all(labels):
-        queries = np.asarray(frame["query"]).tolist()
-        labels = [label or f"query {query}" for label, query in zip(labels, queries, strict=True)]
+    if "query" in frame.columns:
+        labels = [_place(frame, row, label) for row, label in enumerate(labels)]
     return interval_bars(labels, *numbers)
+
+
+def _place(frame: Frame, row: int, cell: str) -> str:
+    """What an answer of a workload is called: the number of its statement, and its cell."""
+    statement = int(np.asarray(frame["statement"])[row])
+    if statement < 0:
+        return f"query {int(np.asarray(frame['query'])[row])}"
+    return f"statement {statement}: {cell}" if cell else f"statement {statement}"

@@ -31,7 +31,7 @@ def receipts(desk: Desk, asked: Asked) -> Response:
     checkpoint = kept.checkpoint()
     return desk.show(
         "analyst/receipts.html",
-        section="receipts",
+        section="Receipts",
         part=part,
         receipts=table_of(columns, part.items, [f"{desk.base}/rounds/{each.id}" for each in part.items]),
         checkpoint=None if checkpoint is None else claimed(checkpoint),

@@ -34,6 +34,7 @@ def home(desk: Desk, asked: Asked) -> Response:
     granted = [(each, each.grant) for each in sessions if each.grant is not None]
     return desk.show(
         "analyst/home.html",
+        section="My rounds",
         part=part,
         rounds=table_of(OWN_ROUNDS, part.items, [_address(desk, each) for each in part.items]),
         sessions=table_of(OWN_SESSIONS, online, [_address(desk, each) for each in online]),
@@ -71,7 +72,6 @@ def round_page(desk: Desk, shown: Round, status: int = 200, **more: object) -> R
     return desk.show(
         "analyst/round.html",
         status,
-        section="",
         shown=shown,
         own=own,
         kind=kind_of(shown),
