@@ -50,7 +50,7 @@ class Browser:
 
     def post(self, path: str, files: Any = None, **fields: Any) -> httpx2.Response:
         """What comes of a form that is sent with its token, and of where that leads."""
-        token = {"form_token": self.desk.access.form_token, "request_id": secrets.token_hex(16)}
+        token: dict[str, Any] = {"form_token": self.desk.access.form_token, "request_id": secrets.token_hex(16)}
         return self.client.post(self.desk.base + path, data=token | fields, files=files)
 
     def finish(self, page: httpx2.Response) -> httpx2.Response:

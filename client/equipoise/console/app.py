@@ -40,7 +40,7 @@ def pages_of(desk: Desk) -> ASGIApp:
         404: lambda _request, _error: desk.show("missing.html", 404),
         405: lambda _request, _error: desk.show("missing.html", 405),
     }
-    return Guard(Starlette(routes=routes, exception_handlers=missing), desk.access)  # type: ignore[arg-type]
+    return Guard(Starlette(routes=routes, exception_handlers=missing), desk.access)
 
 
 def _endpoint(page: Page, desk: Desk) -> Callable[[Request], Awaitable[Response]]:

@@ -90,7 +90,7 @@ def test_every_form_that_changes_something_carries_the_token() -> None:
 @pytest.mark.parametrize("token", [[], ["wrong"], ["", ""]])
 def test_a_form_without_its_token_does_nothing(token: list[str]) -> None:
     desk = desk_of("ann")
-    browser = TestClient(app.pages_of(desk), base_url=f"http://{desk.access.authority}")
+    browser = TestClient(app.pages_of(desk), base_url=f"http://{desk.access.authority}", follow_redirects=False)
     browser.get(desk.access.address)
     # Whatever the page did would need a server, which there is not.
     answer = browser.post(
@@ -102,7 +102,7 @@ def test_a_form_without_its_token_does_nothing(token: list[str]) -> None:
 
 def test_pages_that_are_not_there() -> None:
     desk = desk_of("ann")
-    browser = TestClient(app.pages_of(desk), base_url=f"http://{desk.access.authority}")
+    browser = TestClient(app.pages_of(desk), base_url=f"http://{desk.access.authority}", follow_redirects=False)
     browser.get(desk.access.address)
     for path, status in {
         "/nowhere": 404,

@@ -63,10 +63,10 @@ def ask(desk: Desk, asked: Asked) -> Response:
     button = asked.text("do")
     try:
         if button == "compose":
-            return round_page(desk, shown, **(typed | {"sql": _composed(client, shown, asked, sql)}))
+            return round_page(desk, shown, typed | {"sql": _composed(client, shown, asked, sql)})
         wanted = _wanted(client, round_id, sql, statements)
         if button == "check" or (wanted.questions and any(each.explain for each in wanted.questions)):
-            return round_page(desk, shown, checked=_check(client, shown, wanted, asked), **typed)
+            return round_page(desk, shown, {**typed, "checked": _check(client, shown, wanted, asked)})
         if button != "send":
             raise InvalidArgument("do", "must be compose, check or send")
         desk.kept[("typed", round_id)] = sql
@@ -74,7 +74,7 @@ def ask(desk: Desk, asked: Asked) -> Response:
             return _ask_one_by_one(desk, shown, wanted, asked)
         client.submit(round_id, wanted.statements, asked.needed("request_id"))
     except (InvalidArgument, BudgetExhausted, WrongState) as refusal:
-        return round_page(desk, shown, 400, refusal=refusal, **typed)
+        return round_page(desk, shown, {**typed, "refusal": refusal}, 400)
     return desk.go(f"/rounds/{round_id}")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from starlette.responses import Response
 
 from equipoise.accounting import in_rho
@@ -45,24 +47,24 @@ def home(desk: Desk, asked: Asked) -> Response:
 def show(desk: Desk, asked: Asked) -> Response:
     """One round or session: its terms, what may be asked, and what comes next."""
     shown = desk.analyst.round(asked.path["round_id"])
-    return round_page(desk, shown)
+    return round_page(desk, shown, {})
 
 
-def round_page(desk: Desk, shown: Round, status: int = 200, **more: object) -> Response:
+def round_page(desk: Desk, shown: Round, more: Mapping[str, object], status: int = 200) -> Response:
     """Returns the page of a round.
 
     Args:
         desk: the user's.
         shown: the round.
-        status: of HTTP.
         more: what came of what was asked: `sql` and `statements`, as they were typed; `checked`, what they would
             come to; `refusal`, why they were refused.
+        status: of HTTP.
     """
     own = shown.terms.shares[0]
     registered = desk.analyst.dataset(shown.terms.dataset, shown.dataset_version)
     facts = [(title, fact(shown, own)) for title, fact in FACTS.items()]
     kept = ReceiptStore(desk.profile).receipt(shown.id)
-    values = {
+    values: dict[str, object] = {
         "sql": desk.kept.get(("typed", shown.id), ""),
         "statements": "",
         "checked": None,
@@ -83,7 +85,7 @@ def round_page(desk: Desk, shown: Round, status: int = 200, **more: object) -> R
         schema=registered.schema,
         records=registered.records,
         example=_example(registered.schema.attributes, shown.terms.dataset),
-        **(values | more),
+        **{**values, **more},
     )
 
 
