@@ -28,7 +28,6 @@ from sqlalchemy import (
     Table,
     Text,
 )
-from sqlalchemy.dialects.postgresql.base import PGDialect
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeEngine
 
@@ -57,6 +56,7 @@ DIALECTS = {
     "databricks": "databricks.sqlalchemy.DatabricksDialect",
     "trino": "trino.sqlalchemy.dialect.TrinoDialect",
 }
+POSTGRESQL = "sqlalchemy.dialects.postgresql.base.PGDialect"
 
 
 def table() -> Table:
@@ -64,7 +64,11 @@ def table() -> Table:
 
 
 def dialect(name: str) -> Dialect:
-    module, _, kind = DIALECTS[name].rpartition(".")
+    return dialect_at(DIALECTS[name])
+
+
+def dialect_at(place: str) -> Dialect:
+    module, _, kind = place.rpartition(".")
     made: Dialect = getattr(importlib.import_module(module), kind)()
     return made
 
@@ -120,7 +124,7 @@ def test_the_statement_of_a_table_s_state_means_the_same_in_the_dialect(
     assert "GROUP BY" not in str(compiled)
     assert "DROP TABLE" not in str(compiled)
     said = str(statement.compile(dialect=dialect(name), compile_kwargs={"literal_binds": True}))
-    own = str(statement.compile(dialect=PGDialect(), compile_kwargs={"literal_binds": True}))
+    own = str(statement.compile(dialect=dialect_at(POSTGRESQL), compile_kwargs={"literal_binds": True}))
     write_parquet(tmp_path / "t.parquet")
     with duckdb.connect() as connection:
         connection.execute("SET timezone = 'UTC'")
