@@ -12,14 +12,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements.marginal import MAX_CELLS
-from equipoise.questions.conditions import RecordSet
+from equipoise.questions.conditions import Both, Condition, Either, Negated, RecordSet
 from equipoise.questions.expressions import Count, Expression, GroupValue
 from equipoise.questions.filters import Filter
 from equipoise.questions.measures import Key
@@ -27,9 +27,10 @@ from equipoise.questions.question import Order, Output, Question, check_columns
 from equipoise.questions.sql_cases import buckets_of
 from equipoise.questions.sql_clauses import limit_of, place_in_select, table_of
 from equipoise.questions.sql_conditions import ConditionReader
+from equipoise.questions.sql_division import Clauses, Joined, Where, clauses_of
 from equipoise.questions.sql_numbers import NumberReader
 from equipoise.questions.sql_text import SqlStatement, statements_of
-from equipoise.questions.sql_tree import SqlTree, tree_of
+from equipoise.questions.sql_tree import KEYWORDS, SqlTree
 from equipoise.questions.sql_values import ValueReader
 
 MAX_PARTS = 4_096  # statements of one question
@@ -46,182 +47,195 @@ def questions_from_sql(text: str, schema: Schema, table: str = "") -> tuple[Ques
     Raises:
         InvalidArgument: naming line and column, what cannot be asked, and what to do instead.
     """
-    questions = tuple(_question(statement, schema, table) for statement in statements_of(text))
+    names = frozenset(map(str.upper, schema.names)) - KEYWORDS
+    questions = tuple(_question(each, schema, table) for each in statements_of(text, names, KEYWORDS))
     if not questions:
         raise InvalidArgument("sql", "holds no statement")
     return questions
 
 
 def _question(statement: SqlStatement, schema: Schema, table: str) -> Question:
-    tree = tree_of(statement)
     try:
-        return _Select(tree, schema, table).question()
+        return _Select(clauses_of(statement), schema, table).question()
     except RecursionError:
         statement.refuse(0, "is nested too deeply; write it flat")
+
+
+_Named = tuple[SqlTree, str]
+"""An expression of SELECT, and the name that AS gives it; empty for none."""
 
 
 @dataclass(frozen=True)
 class _Select:
     """The reading of one SELECT."""
 
-    tree: SqlTree
+    clauses: Clauses
     schema: Schema
     table: str
 
     def question(self) -> Question:
-        tree, select = self.tree, self.tree.root
-        if not isinstance(select, exp.Select):
-            tree.unknown(select, "this place, which takes SELECT")
-        tree.take(select, "expressions", "from_", "where", "group", "having", "order", "limit")
-        table, names = table_of(tree, select, self.table)
-        conditions = ConditionReader(tree, self.schema, names)
-        where = select.args.get("where")
-        records: RecordSet = True
-        if where is not None:
-            tree.take(where, "this")
-            records = conditions.records(where.this)
-        selected = [self._alias(each) for each in select.expressions]
-        keys = self._keys(select, selected, conditions)
-        grouped = frozenset(key.attribute for key, _ in keys if key.attribute)
-        values = ValueReader(conditions, records, grouped)
-        outputs = tuple(self._outputs(selected, keys, NumberReader(conditions, values, {})))
+        whole = self.clauses.whole
+        table, names = table_of(whole, self.clauses.others.get("FROM"), self.table)
+        where = self.clauses.where
+        records: RecordSet = True if where is None else self._records(where, names)
+        selected = [_named(each) for each in self.clauses.items]
+        keys = self._keys(selected, names)
+        grouped = frozenset(key.attribute for key in keys if key.attribute)
+        read = _Reading(self.schema, names, records, grouped, {})
+        outputs = tuple(self._outputs(selected, keys, read))
         self._check_names(outputs, selected)
-        numbers = NumberReader(conditions, values, {each.name.lower(): each.expression for each in outputs})
+        read = replace(read, named={each.name.lower(): each.expression for each in outputs})
+        having, limit = self.clauses.others.get("HAVING"), self.clauses.others.get("LIMIT")
         question = Question(
             table,
             self.schema,
             records,
-            tuple(key for key, _ in keys),
+            keys,
             outputs,
-            self._having(select, numbers),
-            tuple(self._order(select, keys, outputs, numbers)),
-            limit_of(tree, select),
-            tree.statement.explain,
+            None if having is None else self._having(having, read),
+            tuple(self._order(keys, outputs, read)),
+            None if limit is None else limit_of(limit),
+            whole.statement.explain,
         )
         try:
             check_columns(question)
         except InvalidArgument as error:
-            tree.refuse(select.expressions[-1], error.problem)
+            last = self.clauses.items[-1]
+            last.refuse(last.root, error.problem)
         return question
 
-    def _alias(self, node: exp.Expression) -> tuple[exp.Expression, str]:
-        """An expression of SELECT, and the name that AS gives it; empty for none."""
-        if not isinstance(node, exp.Alias):
-            return node, ""
-        self.tree.take(node, "this", "alias")
-        return node.this, self.tree.name(node.args["alias"])
+    def _records(self, where: Where, names: tuple[str, ...]) -> RecordSet:
+        """The records for which WHERE is true."""
+        first = where
+        while isinstance(first, Joined):
+            first = first.parts[0]
+        return ConditionReader(first, self.schema, names).records_of(self._condition(where, names), first.root)
 
-    def _keys(
-        self, select: exp.Expression, selected: list[tuple[exp.Expression, str]], conditions: ConditionReader
-    ) -> list[tuple[Key, exp.Expression]]:
-        """What GROUP BY names, with the expression that it stands for: itself, or one of SELECT."""
-        group = select.args.get("group")
+    def _condition(self, where: Where, names: tuple[str, ...]) -> Condition:
+        if isinstance(where, SqlTree):
+            return ConditionReader(where, self.schema, names).read(where.root)
+        parts = tuple(self._condition(each, names) for each in where.parts)
+        if where.word == "NOT":
+            return Negated(parts[0])
+        return (Both if where.word == "AND" else Either)(parts)
+
+    def _keys(self, selected: list[_Named], names: tuple[str, ...]) -> tuple[Key, ...]:
+        """What GROUP BY names: an attribute or a CASE, itself or as one of the expressions of SELECT."""
+        group = self.clauses.others.get("GROUP")
         if group is None:
-            return []
-        self.tree.take(group, "expressions")
-        keys: list[tuple[Key, exp.Expression]] = []
-        for each in group.expressions:
-            node = self._meant(each, selected)
-            key = self._key(node, conditions)
-            if all(key != other for other, _ in keys):
-                keys.append((key, node))
-        parts = math.prod(len(key.buckets) or 1 for key, _ in keys)
-        cells = math.prod(self.schema.attribute(key.attribute).size for key, _ in keys if key.attribute)
+            return ()
+        group.take(group.root, "expressions")
+        found = [
+            self._key(self._meant(SqlTree(group.statement, each), selected), names)
+            for each in group.root.expressions
+        ]
+        keys = tuple(dict.fromkeys(found))
+        parts = math.prod(len(key.buckets) or 1 for key in keys)
+        cells = math.prod(self.schema.attribute(key.attribute).size for key in keys if key.attribute)
         for what, number, most in (("CASEs", parts, MAX_PARTS), ("attributes", cells, MAX_CELLS)):
             if number > most:
-                self.tree.refuse(group, f"the {what} make {number:,} combinations; at most {most:,} can be asked")
+                group.refuse(group.root, f"the {what} make {number:,} combinations; at most {most:,} can be asked")
         return keys
 
-    def _key(self, node: exp.Expression, conditions: ConditionReader) -> Key:
-        if isinstance(node, exp.Case):
-            return Key(buckets=buckets_of(node, conditions))
-        return Key(conditions.attribute(node).name)
+    def _key(self, tree: SqlTree, names: tuple[str, ...]) -> Key:
+        reader = ConditionReader(tree, self.schema, names)
+        if isinstance(tree.root, exp.Case):
+            return Key(buckets=buckets_of(tree.root, reader))
+        return Key(reader.attribute(tree.root).name)
 
-    def _meant(self, node: exp.Expression, selected: list[tuple[exp.Expression, str]]) -> exp.Expression:
-        """What a position, or a name that AS gave, stands for; else the node itself."""
-        place = place_in_select(self.tree, node, len(selected))
+    def _meant(self, tree: SqlTree, selected: list[_Named]) -> SqlTree:
+        """What a position, or a name that AS gave, stands for; else the expression itself."""
+        place = place_in_select(tree, tree.root, len(selected))
         if place is not None:
             return selected[place][0]
-        if isinstance(node, exp.Column) and node.args.get("table") is None:
+        name = tree.column(tree.root)
+        if name is not None:
             attributes = set(map(str.lower, self.schema.names))
             for expression, alias in selected:
-                if alias.lower() == node.name.lower() and alias.lower() not in attributes:
+                if alias.lower() == name.lower() and alias.lower() not in attributes:
                     return expression
-        return node
+        return tree
 
-    def _outputs(
-        self,
-        selected: list[tuple[exp.Expression, str]],
-        keys: list[tuple[Key, exp.Expression]],
-        numbers: NumberReader,
-    ) -> Iterator[Output]:
-        conditions, unnamed = numbers.conditions, itertools.count()
-        for node, alias in selected:
-            place = self._place(node, keys, conditions)
+    def _outputs(self, selected: list[_Named], keys: tuple[Key, ...], read: _Reading) -> Iterator[Output]:
+        unnamed = itertools.count()
+        for tree, alias in selected:
+            place = self._place(tree, keys, read.names)
             if place is not None:
-                yield Output(alias or keys[place][0].attribute or "bucket", GroupValue(place))
+                yield Output(alias or keys[place].attribute or "bucket", GroupValue(place))
                 continue
-            if isinstance(node, exp.Column):
-                name = conditions.attribute(node).name
-                self.tree.refuse(node, f"{name!r} must be in GROUP BY too; single records are never shown")
-            expression = numbers.read(node)
+            numbers = read.numbers(tree)
+            if isinstance(tree.root, exp.Column):
+                name = numbers.conditions.attribute(tree.root).name
+                tree.refuse(tree.root, f"{name!r} must be in GROUP BY too; single records are never shown")
+            expression = numbers.read(tree.root)
             number = next(unnamed)
             name = "count" if isinstance(expression, Count) else "value"
             yield Output(alias or (f"{name}_{number + 1}" if number else name), expression)
 
-    def _place(
-        self, node: exp.Expression, keys: list[tuple[Key, exp.Expression]], conditions: ConditionReader
-    ) -> int | None:
+    def _place(self, tree: SqlTree, keys: tuple[Key, ...], names: tuple[str, ...]) -> int | None:
         """Which key an expression is, by what it means; None for none."""
-        if not isinstance(node, exp.Column | exp.Case):
+        if not isinstance(tree.root, exp.Column | exp.Case):
             return None
-        meant = self._key(node, conditions)
-        return next((place for place, (key, _) in enumerate(keys) if key == meant), None)
+        meant = self._key(tree, names)
+        return next((place for place, key in enumerate(keys) if key == meant), None)
 
-    def _check_names(self, outputs: tuple[Output, ...], selected: list[tuple[exp.Expression, str]]) -> None:
+    def _check_names(self, outputs: tuple[Output, ...], selected: list[_Named]) -> None:
         """Names that AS gives must not be those of attributes, as HAVING and ORDER BY could mean either."""
         attributes = set(map(str.lower, self.schema.names))
-        for output, (node, alias) in zip(outputs, selected, strict=True):
-            own = isinstance(node, exp.Column) and alias.lower() == node.name.lower()
+        for output, (tree, alias) in zip(outputs, selected, strict=True):
+            own = alias.lower() in attributes and alias.lower() == (tree.column(tree.root) or "").lower()
             if alias.lower() in attributes and not own:
-                self.tree.refuse(node, f"{alias!r} is the name of an attribute; give {output.name!r} another one")
+                tree.refuse(tree.root, f"{alias!r} is the name of an attribute; give {output.name!r} another one")
 
-    def _having(self, select: exp.Expression, numbers: NumberReader) -> Filter | None:
-        having = select.args.get("having")
-        if having is None:
-            return None
-        self.tree.take(having, "this")
-        return numbers.filter(having.this)
+    def _having(self, having: SqlTree, read: _Reading) -> Filter:
+        having.take(having.root, "this")
+        return read.numbers(having).filter(having.root.this)
 
-    def _order(
-        self,
-        select: exp.Expression,
-        keys: list[tuple[Key, exp.Expression]],
-        outputs: tuple[Output, ...],
-        numbers: NumberReader,
-    ) -> Iterator[Order]:
-        order = select.args.get("order")
+    def _order(self, keys: tuple[Key, ...], outputs: tuple[Output, ...], read: _Reading) -> Iterator[Order]:
+        order = self.clauses.others.get("ORDER")
         if order is None:
             return
-        self.tree.take(order, "expressions")
-        for each in order.expressions:
-            self.tree.take(each, "this", "desc", "nulls_first")
+        order.take(order.root, "expressions")
+        for each in order.root.expressions:
+            order.take(each, "this", "desc", "nulls_first")
             turned, missing_first = bool(each.args.get("desc")), bool(each.args.get("nulls_first"))
-            yield Order(self._ordered(each.this, keys, outputs, numbers), turned, missing_first)
+            expression = self._ordered(SqlTree(order.statement, each.this), keys, outputs, read)
+            yield Order(expression, turned, missing_first)
 
     def _ordered(
-        self,
-        node: exp.Expression,
-        keys: list[tuple[Key, exp.Expression]],
-        outputs: tuple[Output, ...],
-        numbers: NumberReader,
+        self, tree: SqlTree, keys: tuple[Key, ...], outputs: tuple[Output, ...], read: _Reading
     ) -> Expression:
-        place = place_in_select(self.tree, node, len(outputs))
+        place = place_in_select(tree, tree.root, len(outputs))
         if place is not None:
             return outputs[place].expression
-        if isinstance(node, exp.Column) and node.args.get("table") is None:
+        name = tree.column(tree.root)
+        if name is not None:
             for output in outputs:
-                if output.name.lower() == node.name.lower():
+                if output.name.lower() == name.lower():
                     return output.expression
-        key = self._place(node, keys, numbers.conditions)
-        return numbers.read(node) if key is None else GroupValue(key)
+        key = self._place(tree, keys, read.names)
+        return read.numbers(tree).read(tree.root) if key is None else GroupValue(key)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What numbers are read with: the table, by its names, the records of WHERE, and what SELECT names."""
+
+    schema: Schema
+    names: tuple[str, ...]
+    records: RecordSet
+    grouped: frozenset[str]
+    named: dict[str, Expression]
+
+    def numbers(self, tree: SqlTree) -> NumberReader:
+        """Returns the reader of one part of the statement."""
+        conditions = ConditionReader(tree, self.schema, self.names)
+        return NumberReader(conditions, ValueReader(conditions, self.records, self.grouped), self.named)
+
+
+def _named(tree: SqlTree) -> _Named:
+    node = tree.root
+    if not isinstance(node, exp.Alias):
+        return tree, ""
+    tree.take(node, "this", "alias")
+    return SqlTree(tree.statement, node.this), tree.name(node.args["alias"])
