@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from equipoise.questions.sql_division import Clauses
 from equipoise.questions.sql_tree import SqlTree
 
 MAX_LIMIT = 1 << 40
 
 
-def table_of(whole: SqlTree, clause: SqlTree | None, table: str) -> tuple[str, tuple[str, ...]]:
+def table_of(clauses: Clauses, table: str) -> tuple[str, tuple[str, ...]]:
     """Returns the table, and the names that its attributes may stand behind. Raises `InvalidArgument`.
 
     Args:
-        whole: the statement.
-        clause: its FROM; None where it has none.
+        clauses: of the statement.
         table: what FROM must name; anything, where it is empty.
     """
-    if clause is None:
-        whole.refuse(whole.root, "FROM is missing")
+    if "FROM" not in clauses.others:
+        clauses.statement.refuse(0, "FROM is missing")
+    clause = clauses.others["FROM"].tree
     clause.take(clause.root, "this")
     found = clause.root.this
     if not isinstance(found, exp.Table) or not isinstance(found.this, exp.Identifier):

@@ -1,24 +1,62 @@
 """Divides a statement into its clauses, and WHERE into its conditions, before they are parsed one by one.
 
 Parsing is what takes longest. Statements differ in how they are put together more than in their parts, so that most
-parts were parsed before. A statement that cannot be divided without doubt is parsed whole.
+parts were parsed before. A statement that cannot be divided without doubt is read whole, and so is one of which a
+part is refused: what is said of a refusal is said of the statement as it was written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
-from equipoise.errors import InvalidArgument
 from equipoise.questions.sql_text import SqlStatement
 from equipoise.questions.sql_tree import SqlTree, tree_of
 
 _ORDER = ("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT")
+_FIRST, _LATER = "SELECT ", "SELECT 1 , "  # what stands only after SELECT, as DISTINCT, is looked for there only
 _NOT = (["NOT"], ["not"], ["Not"])
 _BY = (["BY"], ["by"], ["By"])
 _ARGUMENTS = {word: f"{word.lower()}_" if word == "FROM" else word.lower() for word in _ORDER[1:]}
+
+
+@dataclass(frozen=True)
+class Part:
+    """An expression of SELECT, or a condition of WHERE: its tokens, which are parsed when they are needed.
+
+    `argument`: which clause they belong to. `node`: what they were parsed to; None before.
+    """
+
+    statement: SqlStatement
+    argument: str
+    node: exp.Expression | None = None
+
+    @cached_property
+    def key(self) -> str:
+        """What all parts have in common that mean the same; nothing for a part of a whole statement."""
+        return "" if self.node is not None else self.statement.before + " ".join(self.statement.tokens)
+
+    @cached_property
+    def tree(self) -> SqlTree:
+        """What it is parsed to. Raises `UndividedError`, or `InvalidArgument`."""
+        if self.node is not None:
+            return SqlTree(self.statement, self.node)
+        if not self.statement.tokens:
+            raise UndividedError
+        tree = tree_of(self.statement)
+        if not isinstance(tree.root, exp.Select):
+            raise UndividedError
+        found, known = tree.root.args.get(self.argument), {"expressions", self.argument}
+        if not found or any(value for name, value in tree.root.args.items() if name not in known):
+            raise UndividedError
+        if self.argument != "expressions":
+            return SqlTree(self.statement, found)
+        if len(found) != (2 if self.statement.before == _LATER else 1):
+            raise UndividedError
+        return SqlTree(self.statement, found[-1])
 
 
 @dataclass(frozen=True)
@@ -26,69 +64,64 @@ class Joined:
     """Conditions that AND or OR joins, or one that NOT stands before."""
 
     word: str
-    parts: tuple[Joined | SqlTree, ...]
+    parts: tuple[Joined | Part, ...]
 
 
-Where = Joined | SqlTree
+Where = Joined | Part
 
 
 @dataclass(frozen=True)
 class Clauses:
-    """A SELECT. `whole` is what stands for all of it in a refusal; what was not written is not there."""
+    """A SELECT: its expressions, WHERE, and the other clauses by their first word, if they were written."""
 
-    whole: SqlTree
-    items: tuple[SqlTree, ...]
-    others: dict[str, SqlTree]
+    statement: SqlStatement
+    items: tuple[Part, ...]
     where: Where | None
+    others: dict[str, Part]
 
 
-class _UndividedError(Exception):
-    """A statement that has to be parsed whole."""
+class UndividedError(Exception):
+    """A statement that has to be read whole."""
 
 
-def clauses_of(statement: SqlStatement) -> Clauses:
+def whole(statement: SqlStatement) -> Clauses:
     """Parses a statement. Raises `InvalidArgument` for what is no SELECT, with its place."""
-    try:
-        return _divided(statement)
-    except (
-        _UndividedError,
-        InvalidArgument,
-    ):  # what is refused of a part is refused, in better words, of the whole
-        return _whole(tree_of(statement))
-
-
-def _whole(tree: SqlTree) -> Clauses:
+    tree = tree_of(statement)
     select = tree.root
     if not isinstance(select, exp.Select):
         tree.unknown(select, "this place, which takes SELECT")
     tree.take(select, "expressions", *_ARGUMENTS.values())
     parts = {
-        word: SqlTree(tree.statement, select.args[name])
+        word: Part(statement, name, select.args[name])
         for word, name in _ARGUMENTS.items()
         if select.args.get(name) is not None
     }
-    where = parts.pop("WHERE", None)
-    items = tuple(SqlTree(tree.statement, each) for each in select.expressions)
-    return Clauses(tree, items, parts, None if where is None else _condition_of(where))
+    items = tuple(Part(statement, "expressions", each) for each in select.expressions)
+    return Clauses(statement, items, parts.pop("WHERE", None), parts)
 
 
-def _divided(statement: SqlStatement) -> Clauses:
+def divided(statement: SqlStatement) -> Clauses:
+    """Divides a statement, without parsing it. Raises `UndividedError` where it cannot be without doubt."""
     starts = list(_starts(statement))
     words = [word for _, word in starts]
     if words[:2] != ["SELECT", "FROM"] or starts[0][0] != 0 or words != [word for word in _ORDER if word in words]:
-        raise _UndividedError
-    items: tuple[SqlTree, ...] = ()
-    parts: dict[str, SqlTree] = {}
+        raise UndividedError
+    items: tuple[Part, ...] = ()
+    parts: dict[str, Part] = {}
     where: Where | None = None
     stops = [*(first for first, _ in starts[1:]), len(statement.tokens)]
     for (first, word), stop in zip(starts, stops, strict=True):
         if word == "SELECT":
-            items = tuple(_items(statement, first + 1, stop))
+            spans = _between(statement, first + 1, stop, ",")
+            items = tuple(
+                Part(statement.run(*span, _LATER if place else _FIRST), "expressions")
+                for place, span in enumerate(spans)
+            )
         elif word == "WHERE":
             where = _where(statement, first + 1, stop)
         else:
-            parts[word] = _part(statement.run(first, stop, "SELECT 1 "), word)
-    return Clauses(items[0], items, parts, where)
+            parts[word] = Part(statement.run(first, stop, "SELECT 1 "), _ARGUMENTS[word])
+    return Clauses(statement, items, where, parts)
 
 
 def _starts(statement: SqlStatement) -> Iterator[tuple[int, str]]:
@@ -105,33 +138,6 @@ def _starts(statement: SqlStatement) -> Iterator[tuple[int, str]]:
                 yield place, word
 
 
-def _items(statement: SqlStatement, first: int, stop: int) -> Iterator[SqlTree]:
-    for place, (start, end) in enumerate(_between(statement, first, stop, ",")):
-        if start == end:
-            raise _UndividedError
-        number = int(place > 0)  # what may stand after SELECT only, such as DISTINCT, is looked for there only
-        tree = tree_of(statement.run(start, end, "SELECT 1 , " if number else "SELECT "))
-        found = tree.root.args.get("expressions") or []
-        if not isinstance(tree.root, exp.Select) or len(found) != number + 1 or _others(tree.root, "expressions"):
-            raise _UndividedError
-        yield SqlTree(tree.statement, found[number])
-
-
-def _part(part: SqlStatement, word: str) -> SqlTree:
-    """One clause, parsed after `SELECT 1`."""
-    if not part.tokens:
-        raise _UndividedError
-    tree, name = tree_of(part), _ARGUMENTS[word]
-    found = tree.root.args.get(name)
-    if not isinstance(tree.root, exp.Select) or found is None or _others(tree.root, "expressions", name):
-        raise _UndividedError
-    return SqlTree(tree.statement, found)
-
-
-def _others(select: exp.Expression, *known: str) -> bool:
-    return any(value for name, value in select.args.items() if name not in known)
-
-
 def _where(statement: SqlStatement, first: int, stop: int) -> Where:
     """A condition: those that OR joins, else those that AND joins, else what is in parentheses or follows NOT."""
     for word in ("OR", "AND"):
@@ -142,12 +148,7 @@ def _where(statement: SqlStatement, first: int, stop: int) -> Where:
         return Joined("NOT", (_where(statement, first + 2, stop - 1),))
     if _enclosed(statement, first, stop):
         return _where(statement, first + 1, stop - 1)
-    return _condition_of(_part(statement.run(first, stop, "SELECT 1 WHERE "), "WHERE"))
-
-
-def _condition_of(where: SqlTree) -> SqlTree:
-    where.take(where.root, "this")
-    return SqlTree(where.statement, where.root.this)
+    return Part(statement.run(first, stop, "SELECT 1 WHERE "), "where")
 
 
 def _enclosed(statement: SqlStatement, first: int, stop: int) -> bool:
@@ -174,7 +175,7 @@ def _between(statement: SqlStatement, first: int, stop: int, mark: str) -> Itera
         if depth:
             continue
         if word in ("XOR", "OPERATOR"):
-            raise _UndividedError  # they bind in ways of their own
+            raise UndividedError  # they bind in ways of their own
         betweens += word == "BETWEEN"
         if word == "AND" and betweens:
             betweens -= 1
