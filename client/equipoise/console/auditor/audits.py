@@ -9,7 +9,7 @@ from starlette.responses import Response
 from equipoise.auditing.auditor_log import own_acts
 from equipoise.auditing.download import download as download_records
 from equipoise.auditing.report import as_json, as_markdown
-from equipoise.auditing.verify import Audit, Outcome, verify
+from equipoise.auditing.verify import Audit, verify
 from equipoise.commands.printing import plain
 from equipoise.console.asked import Asked
 from equipoise.console.desk import Desk, download
@@ -40,7 +40,6 @@ def home(desk: Desk, _: Asked) -> Response:
         "auditor/audit.html",
         section="Audit",
         audit=audit,
-        unmade=[] if audit is None else [each for each in audit.checks if each.outcome is Outcome.NOT_CHECKED],
         accounts=plain_table(("account", "spent epsilon", "of a cap of", "delta", "counted"), rows),
     )
 

@@ -29,7 +29,7 @@ def show(desk: Desk, _: Asked) -> Response:
 
 
 def compare(desk: Desk, _: Asked) -> Response:
-    """Reads the whole log, and checks its signatures, its root, and that it continues the checkpoint that is kept."""
+    """Reads the whole log: its signatures, its root, and whether it continues the checkpoint that is kept."""
 
     def work(job: Job) -> None:
         keys, store = read_log_keys(desk.profile / LOG_KEYS), ReceiptStore(desk.profile)

@@ -20,10 +20,8 @@ from equipoise.model.persons import PersonMode, Persons
 from equipoise.queries.schema_file import read_schema_file
 
 SHOWN_CHARGES = 200
-FIELDS = (
-    "name", "source", "schema", "people", "data_epsilon", "data_delta", "analyst_epsilon", "analyst_delta", "person",
-    "records",
-)  # fmt: skip
+CAPS = ("data_epsilon", "data_delta", "analyst_epsilon", "analyst_delta")
+FIELDS = ("name", "source", "schema", "people", *CAPS, "person", "records")
 
 
 def home(desk: Desk, _: Asked) -> Response:
