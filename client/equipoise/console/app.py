@@ -17,14 +17,20 @@ from equipoise.console import job_pages
 from equipoise.console.access import MAX_BODY_BYTES, Guard, refused
 from equipoise.console.analyst import ANALYST_PAGES
 from equipoise.console.asked import Asked
+from equipoise.console.auditor import AUDITOR_PAGES
 from equipoise.console.desk import Desk
+from equipoise.console.operator import OPERATOR_PAGES
 from equipoise.console.pages import Page, Pages
 from equipoise.errors import EquipoiseError
 from equipoise.model.identities import Role
 
 STATIC = Path(__file__).parent / "static"
 FILES = {"console.css": "text/css", "icon.svg": "image/svg+xml", "progress.js": "text/javascript"}
-PAGES: Mapping[Role, Pages] = {Role.ANALYST: ANALYST_PAGES}
+PAGES: Mapping[Role, Pages] = {
+    Role.ANALYST: ANALYST_PAGES,
+    Role.OPERATOR: OPERATOR_PAGES,
+    Role.AUDITOR: AUDITOR_PAGES,
+}
 
 
 def pages_of(desk: Desk) -> ASGIApp:

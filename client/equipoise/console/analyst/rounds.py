@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from equipoise.accounting import in_rho
 from equipoise.commands.columns import FACTS, OWN_GRANTS, OWN_ROUNDS, OWN_SESSIONS
-from equipoise.commands.printing import Columns
 from equipoise.console.asked import Asked
+from equipoise.console.attributes import ATTRIBUTES
 from equipoise.console.desk import Desk, part_of
 from equipoise.console.jobs import Job
 from equipoise.console.rendering import table_of
@@ -18,13 +18,6 @@ from equipoise.model.rounds import Round, RoundState
 from equipoise.profile.receipt_store import ReceiptStore, read_receipt
 from equipoise.queries.schema import Attribute
 from equipoise.queries.universe_size import size_in_words
-
-ATTRIBUTES: Columns[Attribute] = {
-    "attribute": lambda each: each.name,
-    "categories": lambda each: ", ".join(each.categories),
-    "in order": lambda each: {None: "", True: "yes", False: "no"}[each.ordered],
-    "how many": lambda each: f"{len(each.categories):,}",
-}
 
 
 def home(desk: Desk, asked: Asked) -> Response:
