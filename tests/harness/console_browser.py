@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -48,12 +49,11 @@ def chromium() -> Iterator[Any]:
 @contextmanager
 def console_of(profile: Path) -> Iterator[str]:
     """The program `equipoise console` of a profile; gives the address that it prints."""
-    command = [sys.executable, "-m", "equipoise.cli", "console", "--no-browser", "--profile", str(profile)]
+    command = [sys.executable, "-m", "equipoise.cli", "console", "--json", "--profile", str(profile)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
         assert program.stdout is not None
         try:
-            program.stdout.readline()
-            yield program.stdout.readline().strip()
+            yield str(json.loads(program.stdout.readline())["address"])
         finally:
             program.terminate()
             program.wait(30)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from equipoise.commands.options import DEFAULT_PROFILE, Profile
-from equipoise.commands.printing import print_line
+from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile
+from equipoise.commands.printing import print_json, print_line
 from equipoise.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def console(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port of 127.0.0.1; 0: one that is free.")] = 0,
     browser: Annotated[bool, typer.Option(help="Open the browser at once.")] = True,
     profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
 ) -> None:
     """Open the console: pages in your browser for all that your role may do. Interrupt it to end it.
 
@@ -34,6 +35,10 @@ def console(
     from equipoise.console.serving import serve  # noqa: PLC0415 - optional
 
     def opened(address: str, desk: Desk) -> None:
+        if as_json:
+            caller = {"name": desk.caller.name, "role": desk.caller.role}
+            print_json({**caller, "server": desk.connection.target, "address": address})
+            return
         print_line(f"{desk.caller.name}, {desk.caller.role}, at {desk.connection.target}. Open, once:")
         print_line(f"  {address}")
         if browser:
