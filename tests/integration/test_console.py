@@ -19,12 +19,10 @@ pytestmark = [
 ]
 HOSTILE = "<script>alert(1)</script>"
 IMAGE = "\"'><img src=x onerror=alert(2)>"
+COLOURS, SIZES = [HOSTILE, "green"], [IMAGE, "m", "l"]
 SCHEMA = {
     "version": 1,
-    "attributes": [
-        {"name": "colour", "categories": [HOSTILE, "green"]},
-        {"name": "size", "categories": [IMAGE, "m", "l"]},
-    ],
+    "attributes": [{"name": "colour", "categories": COLOURS}, {"name": "size", "categories": SIZES}],
 }
 SQL = "SELECT colour, size, COUNT(*) FROM shop GROUP BY colour, size"
 STATEMENTS = {"version": 1, "statements": [{"marginal": ["colour", "size"]}]}
@@ -38,8 +36,7 @@ def browser() -> Iterator[Any]:
 
 def test_a_whole_life(browser: Any, place: Path, run: Run) -> None:
     profiles = place / "state" / "profiles"
-    colours, sizes = (each["categories"] for each in SCHEMA["attributes"])  # type: ignore[union-attr, index]
-    quoted = [[json.dumps(label).replace('\\"', '""') for label in labels] for labels in (colours, sizes)]
+    quoted = [[json.dumps(label).replace('\\"', '""') for label in labels] for labels in (COLOURS, SIZES)]
     rows = [f"{quoted[0][row % 3 % 2]},{quoted[1][row * row % 5 % 3]}" for row in range(4000)]
     (place / "state" / "data" / "hostile.csv").write_text("\n".join(["colour,size", *rows]) + "\n")
     (place / "hostile.json").write_text(json.dumps(SCHEMA))

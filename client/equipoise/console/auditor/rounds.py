@@ -41,7 +41,8 @@ def dossier(desk: Desk, asked: Asked) -> Response:
     detail = _find(desk, round_id)
     terms = detail.round.terms
     facts = [(title, fact(detail.round, None)) for title, fact in FACTS.items()]
-    problem, steps = "", ()
+    problem = ""
+    steps: tuple[Step, ...] = ()
     try:
         _, leaves, records = read_log(desk.auditor)
         steps = tuple(each for each in open_steps(records, leaves) if _is_about(each, round_id))
