@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from equipoise.commands.dangers import Accept
 from equipoise.commands.files import read_text
 from equipoise.commands.planners import ChooseBy, ChooseByOption, PriorOption
 from equipoise.errors import InvalidArgument
@@ -88,6 +89,7 @@ class RoundOptions:
         ),
     ] = None
     release_grid: ReleaseGrid = 0
+    accept: Accept = None
 
     def terms(self) -> Terms:
         """Make the terms of a round. Raises `InvalidArgument` naming the option."""
@@ -181,6 +183,7 @@ class SessionOptions:
         ),
     ] = None
     release_grid: ReleaseGrid = 0
+    accept: Accept = None
 
     def terms(self) -> Terms:
         """Make the terms of a session. Raises `InvalidArgument` naming the option or the file."""
@@ -223,6 +226,7 @@ def _terms(
         close_time=given.close,
         release_grid_seconds=given.release_grid,
         session=session,
+        accepted=tuple(given.accept or ()),
     )
 
 
