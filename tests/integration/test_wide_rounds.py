@@ -12,6 +12,7 @@ import duckdb
 import numpy as np
 import pytest
 from harness.client_command import answered
+from harness.dangers import SMALL_TABLE
 from harness.server_process import EACH_ITS_SEED, HURRIED, make_state, running
 from numpy.typing import NDArray
 
@@ -95,12 +96,14 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Released]:
             operator.add_analyst(name, directory / name)
             clients[name] = stack.enter_context(Client.from_profile(directory / name))
         shares = tuple(Share(name, 3, 80) for name in ASKED)
-        once = Terms("wide", (), BUDGET, None, mechanism="measurement", options={"family": "pairs"})
+        once = Terms(
+            "wide", (), BUDGET, None, mechanism="measurement", options={"family": "pairs"}, accepted=SMALL_TABLE
+        )
         rounds = {"measurement": operator.open(once).round.id}
         for _ in operator.watch(rounds["measurement"]):
             pass  # the server does it all by itself
         for mechanism in MECHANISMS:
-            terms = Terms("wide", shares, BUDGET, BUDGET, mechanism=mechanism)
+            terms = Terms("wide", shares, BUDGET, BUDGET, mechanism=mechanism, accepted=SMALL_TABLE)
             round_id = rounds[mechanism] = operator.open(terms).round.id
             for name, asked in ASKED.items():
                 clients[name].submit(round_id, asked[:1] if mechanism == "standing" else asked)
@@ -109,7 +112,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Released]:
             operator.release(round_id)
             clients["ann"].wait(round_id)
         for mechanism, session in SESSIONS.items():
-            terms = Terms("wide", shares, BUDGET, None, mechanism=mechanism, session=session)
+            terms = Terms("wide", shares, BUDGET, None, mechanism=mechanism, session=session, accepted=SMALL_TABLE)
             session_id = rounds[mechanism] = operator.open_session(terms).round.id
             for name, asked in ASKED.items():
                 told = list(clients[name].ask(session_id, asked, accept_unprotected=True))
@@ -122,7 +125,11 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Released]:
             with pytest.raises(
                 InvalidArgument, match=r"134,217,728 possible records; .*; take projection, pooled, gaussian"
             ):
-                operator.open(Terms("wide", shares, BUDGET, BUDGET, mechanism=mechanism, options=options))
+                operator.open(
+                    Terms(
+                        "wide", shares, BUDGET, BUDGET, mechanism=mechanism, options=options, accepted=SMALL_TABLE
+                    )
+                )
         yield Released(directory, rounds)
 
 

@@ -1,6 +1,4 @@
-"""A9: what plans cost is within their rounds' budgets, was charged to all analysts alike, and what is dangerous about
-budgets and plans was accepted.
-"""
+"""A9: what plans cost is within their rounds' budgets, charged to all analysts alike, and no danger is unnamed."""
 
 from __future__ import annotations
 
