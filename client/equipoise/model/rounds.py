@@ -205,10 +205,9 @@ class Round:
 
     `terms`: analysts are shown their own share alone, and nobody the `options`. `dataset_version`: the version of
     the dataset that it is about, the newest when it was opened; `records`: how many its table has. `mechanism`: the
-    one that was chosen, or asked for. `release_time` is None until it is released, `abort_reason` empty unless it was
-    aborted.
-    `answered`: how many statements of the caller's, an analyst's, have their answers, where it is a session.
-    `grant`: what the caller may spend and has spent, where it is a grant.
+    one that was chosen, or asked for. `release_time` is None until it is released, `abort_reason` empty unless it
+    was aborted. `answered`: how many statements of the caller's, an analyst's, have their answers, where it is a
+    session. `grant`: what the caller may spend and has spent, where it is a grant.
     """
 
     id: str
