@@ -43,9 +43,9 @@ def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
         if history.session is not None:
             check_session_terms(history)
         check_measurement(history, recorded)
-        if missing := not_accepted(dangers_of(history), terms.accepted):
+        if unnamed := not_accepted(dangers_of(history), terms.accepted):
             raise VerificationFailed(
-                f"{history.opened}: nobody has accepted its dangers: {'; '.join(missing.values())}"
+                f"{history.opened}: nobody has accepted its dangers: {'; '.join(unnamed.values())}"
             )
         _check_cost(history, "data", terms.data_budget, plan.data_cost, plan.data_events)
         if plan.analyst_cost is not None:
