@@ -23,7 +23,7 @@ USUAL = replace(TERMS, mechanism="gaussian", data_budget=Budget(1.0, 1e-4), opti
 CASES: dict[str, tuple[Terms, tuple[Danger, ...]]] = {
     "epsilon": (replace(USUAL, analyst_budget=Budget(12.0, 1e-4)), (Danger.EPSILON,)),
     "delta": (replace(USUAL, data_budget=Budget(1.0, 1 / 400)), (Danger.DELTA,)),
-    "noise": (replace(USUAL, mechanism="laplace", data_budget=Budget(10.0, 1e-9), shares=TERMS.shares[:1]), ()),
+    "noise": (replace(USUAL, mechanism="laplace", data_budget=Budget(3.0, 1e-9), shares=TERMS.shares[:1]), ()),
     "promise": (replace(USUAL, data_budget=Budget(0.01, 1e-4)), (Danger.PROMISE,)),
     "grant": (grant_terms("shop", "ann", Budget(9.0, 1e-4), None, 0.05), (Danger.NOISE,)),
 }

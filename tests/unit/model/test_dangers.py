@@ -52,9 +52,10 @@ def test_a_usual_round_has_none() -> None:
 
 @pytest.mark.parametrize("side", ["data", "analyst"])
 def test_an_epsilon_above_ten_is_one(side: str) -> None:
-    assert found(**{side: Budget(10.0, 1e-6)}) == set()
-    assert found(**{side: Budget(ABOVE, 1e-6)}) == {Danger.EPSILON}
-    assert found(**{side: Budget(ABOVE, 1e-6)}, shares=SHARES[:1]) == {Danger.EPSILON}
+    largest: dict[str, Any] = {side: Budget(10.0, 1e-6)}
+    above: dict[str, Any] = {side: Budget(ABOVE, 1e-6)}
+    assert found(**largest) == set()
+    assert found(**above) == found(**above, shares=SHARES[:1]) == {Danger.EPSILON}
 
 
 def test_a_delta_of_one_in_the_people_is_one() -> None:
