@@ -33,7 +33,6 @@ ReleaseGrid = Annotated[
     int, typer.Option(help="Results open at multiples of this many seconds since 1970; 0: the server's setting.")
 ]
 
-
 _SHARE = re.compile(
     r"(?P<analyst>[^=]+)=(?P<statements>[0-9]{1,13})"
     r"(?:/(?P<queries>[0-9]{1,13})(?:/(?P<sensitivity>[0-9]{1,13})(?:/(?P<support>[0-9]{1,13})"

@@ -81,7 +81,12 @@ def not_accepted(dangers: Dangers, accepted: Iterable[Danger]) -> Dangers:
 
 
 def check_named_once(accepted: Sequence[Danger], field: str) -> None:
-    """Raise `InvalidArgument` where a danger is named twice."""
+    """Raise `InvalidArgument` where a danger is named twice.
+
+    Args:
+        accepted: the dangers, as they were named.
+        field: where, to be named in the message.
+    """
     if len(set(accepted)) != len(accepted):
         raise InvalidArgument(field, "must name each danger once")
 
