@@ -54,7 +54,7 @@ class Desk:
         certified_until: when the certificate ends.
         access: who may see the pages.
         jobs: long work.
-        kept: what pages remember of released rounds, which do not change any more, and of what was typed.
+        kept: what pages remember of released rounds, which do not change any more, and of answers.
     """
 
     profile: Path

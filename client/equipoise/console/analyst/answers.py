@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from equipoise.commands.printing import counted
 from equipoise.console.analyst.frames_shown import answered_table
+from equipoise.console.analyst.rounds import own_sql
 from equipoise.console.asked import Asked
 from equipoise.console.desk import Desk, download, scratch
 from equipoise.console.rendering import Part, plain_table
@@ -43,7 +44,7 @@ def results(desk: Desk, asked: Asked) -> Response:
         counts=counts,
         kinds=KINDS,
         ways={method.label.replace("_", " "): many for method, many in found.counted().items() if many},
-        sql=desk.kept.get(("typed", shown.id), ""),
+        sql=own_sql(desk, shown.id),
         can_ask_sql=shown.terms.session is None,
     )
 
@@ -63,7 +64,6 @@ def tables(desk: Desk, asked: Asked) -> Response:
     shown, sql = client.round(round_id), asked.text("sql")
     questions = client.sql(round_id, asked.needed("sql"))
     frames = client.frames(round_id, questions, fractions=asked.text("fractions") == "yes")
-    desk.kept[("typed", round_id)] = sql
     if asked.text("file"):
         place, _, kind = asked.text("file").partition(".")
         if kind not in KINDS or not place.isdecimal() or not int(place) < len(frames):

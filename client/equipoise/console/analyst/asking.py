@@ -22,11 +22,12 @@ from equipoise.errors import BudgetExhausted, InvalidArgument, NotFound, WrongSt
 from equipoise.frames import shown as shown_value
 from equipoise.model.results import Answers
 from equipoise.model.rounds import Round
+from equipoise.profile.kept_sql import keep_sql
 from equipoise.queries.grant_price import GrantPrice, standard_error
 from equipoise.queries.predicates import Among
 from equipoise.queries.statements import Statement
 from equipoise.queries.statements_file import statements_from_json
-from equipoise.questions.builder import count
+from equipoise.questions.aggregates import count
 from equipoise.questions.canonical import sql_of
 from equipoise.questions.questions import Questions
 from equipoise.results import Labels, Results
@@ -69,10 +70,11 @@ def ask(desk: Desk, asked: Asked) -> Response:
             return round_page(desk, shown, {**typed, "checked": _check(client, shown, wanted, asked)})
         if button != "send":
             raise InvalidArgument("do", "must be compose, check or send")
-        desk.kept[("typed", round_id)] = sql
         if shown.terms.session is not None:
             return _ask_one_by_one(desk, shown, wanted, asked)
         client.submit(round_id, wanted.statements, asked.needed("request_id"))
+        if wanted.questions is not None:
+            keep_sql(desk.profile, round_id, f"{wanted.questions.as_comments}{sql}")
     except (InvalidArgument, BudgetExhausted, WrongState) as refusal:
         return round_page(desk, shown, {**typed, "refusal": refusal}, 400)
     return desk.go(f"/rounds/{round_id}")

@@ -15,6 +15,8 @@ from equipoise.console.jobs import Job
 from equipoise.console.rendering import table_of
 from equipoise.errors import WrongState
 from equipoise.model.rounds import Round, RoundState
+from equipoise.profile.kept_sql import kept_sql
+from equipoise.profile.profile import read_file
 from equipoise.profile.receipt_store import ReceiptStore, read_receipt
 from equipoise.queries.schema import Attribute
 from equipoise.queries.universe_size import size_in_words
@@ -58,7 +60,7 @@ def round_page(desk: Desk, shown: Round, more: Mapping[str, object], status: int
     facts = [(title, fact(shown, own)) for title, fact in FACTS.items()]
     kept = ReceiptStore(desk.profile).receipt(shown.id)
     values: dict[str, object] = {
-        "sql": desk.kept.get(("typed", shown.id), ""),
+        "sql": own_sql(desk, shown.id),
         "statements": "",
         "checked": None,
         "error": "",
@@ -110,6 +112,17 @@ def wait(desk: Desk, asked: Asked) -> Response:
 
     job = Job("Wait for the results", f"/rounds/{round_id}/results", "Read the results")
     return desk.start(job, work)
+
+
+def own_sql(desk: Desk, round_id: str) -> str:
+    """Returns the SQL that the profile keeps with the newest receipt of a round; empty where it keeps none.
+
+    Args:
+        desk: the user's.
+        round_id: the round.
+    """
+    path = kept_sql(desk.profile, round_id)
+    return "" if path is None else read_file(path).decode("utf-8", "replace")
 
 
 def kind_of(shown: Round) -> str:

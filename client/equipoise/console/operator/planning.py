@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from starlette.responses import Response
@@ -14,7 +14,7 @@ from equipoise.console.charts import planner_chart
 from equipoise.console.desk import Desk
 from equipoise.console.rendering import plain_table
 from equipoise.errors import BudgetExhausted, InvalidArgument, NotFound, WrongState
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import Budget, Danger
 from equipoise.model.plan_choices import PlanChoice
 from equipoise.model.rounds import AUTO, AUTO_BY_PROMISE, Terms
 
@@ -35,6 +35,12 @@ MECHANISMS = (
             "standing",
         )
     ),
+)
+DANGERS = (
+    (Danger.EPSILON, "an epsilon above 10"),
+    (Danger.DELTA, "a delta of 1 in as many as are protected, or more"),
+    (Danger.NOISE, "answers that err by less than one person's records"),
+    (Danger.PROMISE, "no interval that is narrower than everything"),
 )
 BLANK: Mapping[str, str] = {
     "dataset": "",
@@ -64,9 +70,10 @@ def plan(desk: Desk, asked: Asked) -> Response:
         if asked.text("do") == "open":
             opened = desk.operator.open(terms, asked.needed("request_id"))
             return desk.go(f"/rounds/{opened.round.id}")
-        return _page(desk, typed, planned=desk.operator.plan(terms), terms=terms)
+        planned = desk.operator.plan(terms)
+        return _page(desk, typed, planned=planned, terms=terms, accepted=asked.texts("accept"))
     except (InvalidArgument, BudgetExhausted, WrongState, NotFound) as refusal:
-        return _page(desk, typed, 400, refusal=refusal)
+        return _page(desk, typed, 400, refusal=refusal, accepted=asked.texts("accept"))
 
 
 def _terms(asked: Asked) -> Terms:
@@ -81,7 +88,20 @@ def _terms(asked: Asked) -> Terms:
         mechanism=asked.needed("mechanism"),
         options=parse_options(asked.text("options").strip()),
         close_time=_time(close) if close else None,
+        accepted=read_accepted(asked),
     )
+
+
+def read_accepted(asked: Asked) -> tuple[Danger, ...]:
+    """Returns the dangers that the operator has said to know and want. Raises `InvalidArgument`.
+
+    Args:
+        asked: the form, with the field `accept`.
+    """
+    try:
+        return tuple(Danger(each) for each in asked.texts("accept"))
+    except ValueError:
+        raise InvalidArgument("accept", f"must be of {', '.join(Danger)}") from None
 
 
 def _time(text: str) -> datetime:
@@ -99,6 +119,7 @@ def _page(
     planned: PlanChoice | None = None,
     terms: Terms | None = None,
     refusal: Exception | None = None,
+    accepted: Sequence[str] = (),
 ) -> Response:
     chart = table = None
     notes: list[tuple[str, str]] = []
@@ -117,6 +138,8 @@ def _page(
         typed=typed,
         datasets=[each.dataset.name for each in desk.operator.datasets() if each.state.value == "active"],
         mechanisms=MECHANISMS,
+        dangers=DANGERS,
+        accepted=accepted,
         planned=planned,
         chart=chart,
         table=table,
