@@ -184,7 +184,7 @@ class NumberReader:
         if type(node) in _ARITHMETIC:
             self.tree.refuse(
                 node,
-                "nothing is computed of single records; ask the custodian to register a column of it, and add it up",
+                "nothing is computed of single records; ask the custodian to register it as a column",
             )
         if not isinstance(node, exp.Case):
             self.tree.unknown(node, "SUM or AVG, which take an attribute, or CASE WHEN … THEN 1 ELSE 0 END")
