@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from equipoise.errors import InvalidArgument
+from equipoise.errors import InvalidArgument, WrongState
 from equipoise.model.identities import Caller, Role
 from equipoise.model.rounds import RoundState
 from equipoise.v1 import operator_pb2, types_pb2
@@ -16,6 +16,7 @@ from equipoise.wire.identities import analyst_to_message
 from equipoise.wire.rounds import plan_choice_to_message, round_detail_to_message
 from equipoise.wire.terms import terms_from_message
 from equipoise_server.identity.admission import Admission
+from equipoise_server.identity.login_tokens import Account, check_subject
 from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.rounds.dataset_endings import delete_dataset, retire_dataset
 from equipoise_server.rounds.records import RoundRecord
@@ -31,12 +32,14 @@ from equipoise_server.sessions.service import Sessions
 class OperatorMethods:
     """The served methods of `OperatorService`, bound by `rpc.methods`.
 
-    `log_keys` returns the log's public keys in force, in the form in which analysts get them.
+    `login_issuer` is the identity provider's identifier, empty where nobody logs in. `log_keys` returns the log's
+    public keys in force, in the form in which analysts get them.
     """
 
     rounds: RoundServices
     sessions: Sessions
     admission: Admission
+    login_issuer: str
     log_keys: Callable[[], str]
     threads: Threads
     stopping: asyncio.Event
@@ -123,6 +126,18 @@ class OperatorMethods:
         """Revokes an analyst's certificates. The analyst's open calls end within a minute."""
         self.admission.revoke(request.name, {Role.ANALYST}, request.request_id, f"operator/{caller.name}")
         return operator_pb2.RevokeAnalystResponse()
+
+    def allow_login(
+        self, caller: Caller, request: operator_pb2.AllowLoginRequest
+    ) -> operator_pb2.AllowLoginResponse:
+        """Lets an analyst log in with an account of the identity provider."""
+        if not self.login_issuer:
+            raise WrongState("this server has no identity provider: login_issuer is not set in its configuration")
+        account = Account(self.login_issuer, check_subject(request.subject))
+        self.admission.allow_login(
+            request.name, Role.ANALYST, account, request.request_id, f"operator/{caller.name}"
+        )
+        return operator_pb2.AllowLoginResponse()
 
     def delete_analyst(
         self, caller: Caller, request: operator_pb2.DeleteAnalystRequest
