@@ -1,7 +1,7 @@
 """Gets an ID token from an identity provider, by a browser on this machine or by a code that is typed on another.
 
-Both ways end with a token for this deployment's client whose `nonce` is of the key that is to be certified. The token
-is not checked here: the custodian's server believes it or not. It is never written to a file.
+Both ways end with a token for this deployment's client whose `nonce` is of the key that is to be certified. The
+token is not checked here: the custodian's server believes it or not. It is never written to a file.
 
 Sources: RFC 7636 (PKCE), RFC 8252 (loopback redirection), RFC 8628 (device flow), OpenID Connect Core 1.0.
 """

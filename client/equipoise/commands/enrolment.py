@@ -71,9 +71,8 @@ def whoami(profile: ProfileOption = DEFAULT_PROFILE, as_json: AsJson = False) ->
         print_json({"name": identity.name, "role": identity.role, "certified_until": until})
         return
     logs_in = (profile / LOGIN).exists()
-    print_line(
-        f"{identity.name}, {identity.role}, certified until {until:{'%Y-%m-%d %H:%M UTC' if logs_in else '%Y-%m-%d'}}"
-    )
+    end = f"{until:%Y-%m-%d %H:%M} UTC" if logs_in else f"{until:%Y-%m-%d}"
+    print_line(f"{identity.name}, {identity.role}, certified until {end}")
     if logs_in:
         print_line("When that is over: equipoise login")
     elif until - datetime.now(UTC) < SOON:

@@ -106,7 +106,7 @@ class Admission:
             InvalidArgument: The name is none.
             NotFound: The name was deleted, or has another role.
         """
-        request = make_request(caller, request_id, "allow_login", name, role.value, account.digest)
+        request = make_request(caller, request_id, "add_identity", "login", name, role.value, account.digest)
         Logins(self.registry).allow(name, role, account, request)
 
     def log_in(self, account: Account, signing_request: bytes, token: str) -> tuple[str, bytes]:
@@ -127,7 +127,7 @@ class Admission:
         """
         name = Logins(self.registry).name_of(account)
         used = hashlib.sha256(token.encode()).hexdigest()
-        request = make_request(f"login/{name}", used, "log_in", signing_request)
+        request = make_request(f"login/{name}", used, "renew_identity", "login", signing_request)
         authority = self.authority()
         credential = self._issue(authority, name, signing_request, self.login_minutes / MINUTES_OF_A_DAY)
         login = account.digest, lambda connection: holder(connection, account) == name

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 from harness.custodian import Custodian
+from harness.record_book import digest_of
 
 from equipoise.auditing.identities import EARLY, LATE
 from equipoise.auditing.identity_list import AuthorityChange, IdentityChange, registry_changes
@@ -49,6 +50,49 @@ def test_everything_that_may_become_of_people_is_in_order(custodian: Custodian) 
     custodian.rotate()
     custodian.read_seed(OTHER)
     assert problem(custodian) == ""
+
+
+ACCOUNT, ANOTHER = "0a" * 32, "0b" * 32
+
+
+def logged_in(custodian: Custodian, name: str, account: str) -> None:
+    """A certificate by logging in, on record."""
+    issued = {"digest": digest_of(f"login {name} {custodian.time}")}
+    issued |= {"expire_time": to_microseconds(custodian.time + timedelta(hours=1))}
+    custodian.change(name, "renewed", [issued], login=account)
+    custodian.certificates.setdefault(name, []).append(issued)
+
+
+def test_logging_in_with_the_account_that_was_allowed_is_in_order(custodian: Custodian) -> None:
+    custodian.change("ann", "login", [], login=ACCOUNT)
+    logged_in(custodian, "ann", ACCOUNT)
+    custodian.change("dan", "login", [], login=ANOTHER)  # who had not been admitted
+    logged_in(custodian, "dan", ANOTHER)
+    custodian.revoke("ann")
+    custodian.change("ann", "login", [], login=ACCOUNT)
+    logged_in(custodian, "ann", ACCOUNT)
+    custodian.play(OTHER)
+    assert problem(custodian) == ""
+
+
+def test_a_login_that_was_not_allowed_is_found() -> None:
+    lies: dict[str, Callable[[Custodian], None]] = {
+        "an account that was not allowed": lambda each: logged_in(each, "ann", ACCOUNT),
+        "another account": lambda each: logged_in(each, "bob", ANOTHER),
+        "an account of two": lambda each: each.change("ann", "login", [], login=ACCOUNT),
+        "no account": lambda each: each.change("ann", "login", []),
+        "a login of somebody who was revoked": lambda each: (
+            each.revoke("bob"),
+            logged_in(each, "bob", ACCOUNT),
+        )[-1],
+    }
+    for what, lie in lies.items():
+        lying = Custodian()
+        lying.register()
+        lying.play(ROUND)
+        lying.change("bob", "login", [], login=ACCOUNT)
+        lie(lying)
+        assert "account" in problem(lying), what
 
 
 def test_the_changes_are_listed_in_their_order(custodian: Custodian) -> None:
