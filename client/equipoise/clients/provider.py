@@ -56,11 +56,15 @@ def description(issuer: str) -> Description:
     said = fetched(issuer.rstrip("/") + DESCRIPTION)
     if said.get("issuer") != issuer:
         raise ProviderFailed("it calls itself by another identifier than the configured one")
-    names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+
+    def address(name: str) -> str:
+        return check_address(str(said[name]), name)
+
     try:
-        found = [check_address(str(said[name]), name) for name in names]
-        device = said.get("device_authorization_endpoint")
-        return Description(*found, "" if device is None else check_address(str(device), "device"))
+        device = address("device_authorization_endpoint") if "device_authorization_endpoint" in said else ""
+        return Description(
+            address("authorization_endpoint"), address("token_endpoint"), address("jwks_uri"), device
+        )
     except KeyError as error:
         raise ProviderFailed(f"its description lacks {error.args[0]}") from None
     except InvalidArgument as error:

@@ -36,7 +36,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
 const answer = provider.callback();
 server.on('request', async (request, response) => {
   if (request.url.startsWith('/interaction/')) {
-    await provider.interactionFinished(request, response, { login: { accountId: subject } });
+    await provider.interactionFinished(request, response, { login: { accountId: subject }, consent: {} });
   } else {
     answer(request, response);
   }
