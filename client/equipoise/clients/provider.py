@@ -38,7 +38,15 @@ class Description:
 
 
 def check_address(address: str, field: str) -> str:
-    """Return an address that may be asked: HTTPS, or HTTP on this machine. Raises `InvalidArgument`."""
+    """Return an address that may be asked: HTTPS, or HTTP on this machine.
+
+    Args:
+        address: The address.
+        field: What an error names.
+
+    Raises:
+        InvalidArgument: It is no such address.
+    """
     try:
         parts = urllib.parse.urlsplit(address)
         safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)

@@ -71,7 +71,7 @@ class Profile:
         check_chain(f"{directory}{os.sep}", profile.authority, profile.certificate, profile._key, name)
         if profile.expire_time < datetime.now(UTC):
             renewed_by = "equipoise login" if (directory / LOGIN).exists() else "equipoise enroll --renew"
-            problem = f"expired on {profile.expire_time:%Y-%m-%d %H:%M} UTC; ask for another with: {renewed_by}"
+            problem = f"expired on {profile.expire_time:%Y-%m-%d}; ask for another with: {renewed_by}"
             raise InvalidArgument(str(directory / CERTIFICATE), problem)
         return profile
 

@@ -166,7 +166,12 @@ def default_target(config: Config, host_names: Sequence[str]) -> str:
 
 
 def reached_at(listen: str, host_names: Sequence[str]) -> str:
-    """Return the address of a place to listen, HOST:PORT: the first name where it is every address."""
+    """Return the address at which something that listens is reached.
+
+    Args:
+        listen: Where it listens, HOST:PORT.
+        host_names: The server's names, of which the first is taken where it listens at every address.
+    """
     host, _, port = listen.rpartition(":")
     return f"{host_names[0]}:{port}" if host in ("0.0.0.0", "[::]", "*") else listen
 

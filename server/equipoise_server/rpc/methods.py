@@ -180,7 +180,16 @@ async def _receive(messages: AsyncIterator[bytes], seconds: float) -> AsyncGener
 
 
 async def receive_one(messages: AsyncIterator[bytes], seconds: float) -> bytes:
-    """Return the one message of a request. Raises `InvalidArgument` without one, `Unavailable` if it is late."""
+    """Return the one message of a request.
+
+    Args:
+        messages: All that arrive.
+        seconds: How long one may take.
+
+    Raises:
+        InvalidArgument: There is none.
+        Unavailable: It is late.
+    """
     async with aclosing(_receive(messages, seconds)) as received:
         message = await anext(received, None)
     if message is None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from equipoise.errors import InvalidArgument, WrongState
+from equipoise.errors import InvalidArgument
 from equipoise.model.identities import Caller, Role
 from equipoise.model.rounds import RoundState
 from equipoise.v1 import operator_pb2, types_pb2
@@ -16,11 +16,11 @@ from equipoise.wire.identities import analyst_to_message
 from equipoise.wire.rounds import plan_choice_to_message, round_detail_to_message
 from equipoise.wire.terms import terms_from_message
 from equipoise_server.identity.admission import Admission
-from equipoise_server.identity.login_tokens import Account, check_subject
 from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.rounds.dataset_endings import delete_dataset, retire_dataset
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.services import RoundServices
+from equipoise_server.rpc.services.analyst_requests import added, login_allowed, renewed
 from equipoise_server.rpc.services.dataset_requests import registered, updated
 from equipoise_server.rpc.services.watch import watch
 from equipoise_server.rpc.shown_rounds import shown_choice, shown_to_operator
@@ -102,23 +102,13 @@ class OperatorMethods:
         self, caller: Caller, request: operator_pb2.AddAnalystRequest
     ) -> operator_pb2.AddAnalystResponse:
         """Admits an analyst: signs the key of its certificate request under the name the operator gives."""
-        pem = self.admission.admit(
-            request.name, Role.ANALYST, request.signing_request, request.request_id, f"operator/{caller.name}"
-        )
-        return operator_pb2.AddAnalystResponse(
-            certificate=pem, authority=self.admission.authority().pem, log_keys=self.log_keys()
-        )
+        return added(self.admission, self.log_keys(), request, caller)
 
     def renew_analyst(
         self, caller: Caller, request: operator_pb2.RenewAnalystRequest
     ) -> operator_pb2.RenewAnalystResponse:
         """Signs a further certificate for an analyst. Earlier certificates stay valid."""
-        pem = self.admission.renew(
-            request.name, {Role.ANALYST}, request.signing_request, request.request_id, f"operator/{caller.name}"
-        )
-        return operator_pb2.RenewAnalystResponse(
-            certificate=pem, authority=self.admission.authority().pem, log_keys=self.log_keys()
-        )
+        return renewed(self.admission, self.log_keys(), request, caller)
 
     def revoke_analyst(
         self, caller: Caller, request: operator_pb2.RevokeAnalystRequest
@@ -131,13 +121,7 @@ class OperatorMethods:
         self, caller: Caller, request: operator_pb2.AllowLoginRequest
     ) -> operator_pb2.AllowLoginResponse:
         """Lets an analyst log in with an account of the identity provider."""
-        if not self.login_issuer:
-            raise WrongState("this server has no identity provider: login_issuer is not set in its configuration")
-        account = Account(self.login_issuer, check_subject(request.subject))
-        self.admission.allow_login(
-            request.name, Role.ANALYST, account, request.request_id, f"operator/{caller.name}"
-        )
-        return operator_pb2.AllowLoginResponse()
+        return login_allowed(self.admission, self.login_issuer, request, caller)
 
     def delete_analyst(
         self, caller: Caller, request: operator_pb2.DeleteAnalystRequest
