@@ -1,9 +1,9 @@
 """What statements of a grant cost: what they are wanted to be known by, less what the analyst knows already.
 
-A statement is offered `r` to be known as precisely as `r` alone would buy. What it costs is what is missing: nothing
-where earlier answers of the same grant tell it as precisely or more precisely, and otherwise what buys the rest, in
-noise of its own that is combined with them by inverse variance. Costs are functions of what was asked, in exact
-fractions, so that analyst, server and auditor come to the same.
+A statement is offered `r` to be known as precisely as `r` alone would buy. What it costs is what is missing:
+nothing where earlier answers of the same grant tell it as precisely or more precisely, and otherwise what buys the
+rest, in noise of its own that is combined with them by inverse variance. Costs are functions of what was asked, in
+exact fractions, so that analyst, server and auditor come to the same.
 """
 
 from __future__ import annotations

@@ -91,6 +91,15 @@ class Meaning:
     told_opposite: bool = False
 
 
+def places_of(meaning: Meaning) -> NDArray[np.intp]:
+    """Returns for each count of a statement its place in the order of the meaning's key: int64[k]."""
+    places = np.arange(meaning.counts)
+    if meaning.order is None or meaning.told is None:
+        return places
+    shape = meaning.told.mask.shape[: len(meaning.order)]
+    return places.reshape(shape).transpose(meaning.order).reshape(-1)
+
+
 def subsets(axes: Axes) -> Iterator[Axes]:
     """Yields all subsets, small ones first.
 
@@ -163,13 +172,15 @@ def _indicator(asked: CompiledWorkload, table: Axes) -> NDArray[np.int64]:
         for vectors, coefficient in zip(tables.vectors, tables.coefficients.tolist(), strict=True):
             box = np.full((), coefficient, dtype=np.int64)
             for axis, number in zip(tables.box_axes, vectors, strict=True):
-                box = box[..., None] * asked.vectors[axis].rows(np.array([number], dtype=np.int32))[0].astype(np.int64)
+                box = box[..., None] * asked.vectors[axis].rows(np.array([number], dtype=np.int32))[0].astype(
+                    np.int64
+                )
             mask += _spread(box, tables.box_axes, table, sizes)
     return mask
 
 
 def _spread(box: NDArray[np.int64], axes: Axes, table: Axes, sizes: tuple[int, ...]) -> NDArray[np.int64]:
-    """Returns a table over some axes with a dimension for each axis of a larger one, of size 1 where it has none."""
+    """Returns a table over some axes with a dimension for each axis of a larger one, of size 1 for the others."""
     return box.reshape([sizes[axis] if axis in axes else 1 for axis in table])
 
 

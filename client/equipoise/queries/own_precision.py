@@ -1,15 +1,15 @@
 """How precisely an analyst knows counts by what it has paid for: exact, and from public facts alone.
 
-**Precision.** A statement that moves by `sqrt(s)` in L2 and is answered for `r` has noise of variance
-`s M^2 / (2 r)` on each count. Here its precision is `r / s`; a precision of `p` stands for the variance
-`M^2 / (2 p)`. Independent noises on one count, weighted by their precisions, have the sum of the precisions.
+**Precision.** A statement that moves by `sqrt(s)` in L2 and is answered for `r` has noise of variance `s M^2 / (2
+r)` on each count. Here its precision is `r / s`; a precision of `p` stands for the variance `M^2 / (2 p)`.
+Independent noises on one count, weighted by their precisions, have the sum of the precisions.
 
-**Tables.** The counts of a table fall apart into one part for each set R of its axes: what varies along all axes of
-R, and along no other. In noise that is alike and independent on all cells the parts are independent. A table over
-the axes A that was answered with precision p tells the part of R, for each R within A, with the precision
-`p / n(A without R)` of a cell of the table over R, where n is a number of cells. Precisions of several tables add.
-So all tables that were ever answered are fitted by least squares, part by part, whatever they overlap in. Counts
-that are sums of the cells of a table over T, with weights w, have the variance `sum_R |w_R|^2 / (n(T without R) p_R)`,
+**Tables.** The counts of a table fall apart into one part for each set R of its axes: what varies along all axes
+of R, and along no other. In noise that is alike and independent on all cells the parts are independent. A table
+over the axes A that was answered with precision p tells the part of R, for each R within A, with the precision `p
+/ n(A without R)` of a cell of the table over R, where n is a number of cells. Precisions of several tables add. So
+all tables that were ever answered are fitted by least squares, part by part, whatever they overlap in. Counts that
+are sums of the cells of a table over T, with weights w, have the variance `sum_R |w_R|^2 / (n(T without R) p_R)`,
 where `w_R` is the part of w.
 """
 
@@ -24,7 +24,7 @@ from equipoise.queries.meanings import Meaning, Told, subsets
 
 
 class OwnPrecision:
-    """What one analyst has paid for, as precisions: of the parts of tables, and of everything else by its meaning."""
+    """What one analyst has paid for, as precisions: of parts of tables, and of everything else by its meaning."""
 
     def __init__(self) -> None:
         self._parts: dict[Axes, Fraction] = {}
@@ -61,7 +61,7 @@ class OwnPrecision:
         return self._alone.get(meaning.key, Fraction(0))
 
     def variances(self, told: Told) -> list[Fraction] | None:
-        """Return the inverse of the precision by tables, of each row of `told.squares`; None where they do not tell."""
+        """Return the inverse of the precision by tables, of each row of `told.squares`; None where none tells."""
         sets, rows, _ = told.squares
         sums = [Fraction(0)] * len(sets)
         unknown: list[list[Fraction]] = []
@@ -97,7 +97,8 @@ def cells_outside(told: Told, part: Axes) -> int:
 def _shares(told: Told, part: Axes, sets: tuple[Axes, ...]) -> Iterator[Fraction]:
     """Yield what the squares of each of `Told.squares`' sets have in `|w_R|^2` of one part R, as coefficients.
 
-    With `w_S` summed down to a set S, `|w_R|^2 = sum (-1)^|R - S| |w_S|^2 / n(T without S)` over the subsets S of R.
+    With `w_S` summed down to a set S, `|w_R|^2` is the sum over the subsets S of R of
+    `(-1)^|R - S| |w_S|^2 / n(T without S)`.
     Along an axis that has a count of its own for each category a count's sum is 1 on its category, so that
     `1 - 1 / n` is what it and the axis left out add up to.
     """

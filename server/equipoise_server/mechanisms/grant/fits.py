@@ -53,7 +53,9 @@ class Fits:
         """Return the noise that was drawn for just this meaning; None where there is none."""
         return self._drawn.get(meaning.key)
 
-    def learn(self, meaning: Meaning, cost: int, noisy: NDArray[np.int64], chance: Fraction, half_width: int) -> None:
+    def learn(
+        self, meaning: Meaning, cost: int, noisy: NDArray[np.int64], chance: Fraction, half_width: int
+    ) -> None:
         """Add noisy counts, which the precision has learned of already.
 
         Args:
@@ -91,8 +93,7 @@ class Fits:
         if not told.whole:
             return self.precision.variances(told) is None
         return all(
-            self.precision.part(part) * cells_outside(told, part) == drawn.precision
-            for part in subsets(told.axes)
+            self.precision.part(part) * cells_outside(told, part) == drawn.precision for part in subsets(told.axes)
         )
 
     def counts(self, told: Told) -> NDArray[np.float64]:
@@ -121,7 +122,7 @@ class Fits:
 
     @staticmethod
     def grown(ratio: Fraction) -> float:
-        """Return `ln(1 + 16 ratio)`: what adaptive payments for one number add to the square of an interval's reach.
+        """Return `ln(1 + 16 ratio)`: what adaptive payments for a number add to the square of an interval's reach.
 
         Args:
             ratio: the precision of the number now, over that of the first payment for it.

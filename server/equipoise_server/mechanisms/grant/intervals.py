@@ -2,23 +2,24 @@
 
 Three kinds of intervals share beta.
 
-**One noise.** The j-th meaning that noise is drawn for has `8 / ((j + 7) (j + 8))` of `SINGLE`; over all j these add
-up to it. Its noise is fresh, so given what was seen before an interval that is its law's quantile fails with no
-larger probability, however the meaning was chosen. All counts of a statement share it evenly.
+**One noise.** The j-th meaning that noise is drawn for has `8 / ((j + 7) (j + 8))` of `SINGLE`; over all j these
+add up to it. Its noise is fresh, so given what was seen before an interval that is its law's quantile fails with
+no larger probability, however the meaning was chosen. All counts of a statement share it evenly.
 
-**Several noises for one meaning.** What is paid may depend on what came out so far. Let `S` be the sum of the errors,
-each times its precision, and `p` the sum of the precisions. For every number t `exp(t S - t^2 p / 2)` is a
-supermartingale (each error is sub-Gaussian with the inverse of its precision), and so is its mean over a normal t of
-variance `16 / p_1`, which is fixed before anything is drawn: `exp(S^2 / (2 (p + p_1 / 16))) / sqrt(1 + 16 p / p_1)`.
-It exceeds `1 / d` with probability d at most, ever (Ville; Robbins 1970). As `p_1 <= p`, the error `S / p` is within
-`sqrt(17 / 16 (2 ln(1 / d) + ln(1 + 16 p / p_1)) / p)` all the time. The j-th meaning has the same part of `TOPPED`.
+**Several noises for one meaning.** What is paid may depend on what came out so far. Let `S` be the sum of the
+errors, each times its precision, and `p` the sum of the precisions. For every number t `exp(t S - t^2 p / 2)` is a
+supermartingale (each error is sub-Gaussian with the inverse of its precision), and so is its mean over a normal t
+of variance `16 / p_1`, which is fixed before anything is drawn: `exp(S^2 / (2 (p + p_1 / 16))) / sqrt(1 + 16 p /
+p_1)`. It exceeds `1 / d` with probability d at most, ever (Ville; Robbins 1970). As `p_1 <= p`, the error `S / p`
+is within `sqrt(17 / 16 (2 ln(1 / d) + ln(1 + 16 p / p_1)) / p)` all the time. The j-th meaning has the same part
+of `TOPPED`.
 
-**Fits.** The error of a fit is the sum over the parts of its table (`queries.own_precision`), and over the noise that
-was drawn for the meaning itself. For each of them the same holds, with a t of its own, and the product of the means
-is a supermartingale, too. So by the inequality of Cauchy and Schwarz the error of a count of variance v is within
-`sqrt(17 / 16 v (2 ln(1 / d) + sum ln(1 + 16 p / p_1)))`. Which sums are asked about may depend on the noise, so all
-that could be asked share `FITTED`: d is `2^-bits` of it, where the bits are a code word for the table's axes, and
-for the statement (`standing.reach`).
+**Fits.** The error of a fit is the sum over the parts of its table (`queries.own_precision`), and over the noise
+that was drawn for the meaning itself. For each of them the same holds, with a t of its own, and the product of the
+means is a supermartingale, too. So by the inequality of Cauchy and Schwarz the error of a count of variance v is
+within `sqrt(17 / 16 v (2 ln(1 / d) + sum ln(1 + 16 p / p_1)))`. Which sums are asked about may depend on the
+noise, so all that could be asked share `FITTED`: d is `2^-bits` of it, where the bits are a code word for the
+table's axes, and for the statement (`standing.reach`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """`grant`: one analyst's statements, each answered with Gaussian noise for what the analyst pays for it.
 
-Statements come one at a time and may depend on all earlier answers. Each says how precisely it is wanted, and costs
-what earlier answers do not tell already. A privacy filter adds the costs up and refuses what would exceed the grant.
+Statements come one at a time and may depend on all earlier answers. Each says how precisely it is wanted, and
+costs what earlier answers do not tell already. A privacy filter adds the costs up and refuses what would exceed
+the grant.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from equipoise.model.rounds import GRANT, MechanismPlan
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.grant_account import GrantAccount, Wanted
-from equipoise.queries.meanings import Meaning, Told, meaning_of
+from equipoise.queries.meanings import Meaning, Told, meaning_of, places_of
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.answers import answers_within, noisy_on_grid, standard_error_on_grid
 from equipoise_server.mechanisms.grant.fits import Drawn, Fits
 from equipoise_server.mechanisms.grant.intervals import SINGLE, fitted_reaches, part_of, topped_reach
 from equipoise_server.mechanisms.grant.plan import plan_grant
+from equipoise_server.mechanisms.grant.sides import as_asked, as_keyed
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise, NoiseDistribution
 from equipoise_server.mechanisms.online.interface import linear
@@ -71,12 +73,13 @@ class GrantMechanism:
 
 
 class GrantSession:
-    """A grant while it runs: what was paid for, and what the noisy counts tell. The truth is not held."""
+    """A grant while it runs: what was paid for, what the noisy counts tell, and what was told. No truth is held."""
 
     def __init__(self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes) -> None:
         self._setting, self._data, self._seed = setting, data, seed
         self._account = GrantAccount(plan.data_cost.rho)
         self._fits = Fits(self._account.precision)
+        self._told: dict[bytes, tuple[int, Answers]] = {}  # by meaning: how precisely it was wanted, and its answer
         self._meanings = 0  # for which noise was drawn
         self._rounding = 1.0  # how much larger variances are at most than what was paid for buys
 
@@ -87,9 +90,10 @@ class GrantSession:
     def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"", rho: int = 0) -> Answers:  # noqa: ARG002
         """Answer a statement as precisely as `rho` alone would buy, for what is missing to that.
 
-        Noise is bound to the meaning of the statement, to what is paid and to what was paid for this meaning
-        before, and not to the slot. So a question that was lost in a crash has the same answer when it is asked
-        again, and noise is never drawn twice for one price.
+        What was wanted no less precisely before has the answer that it had. Noise is bound to the meaning of the
+        statement, to what is paid and to what was paid for this meaning before, and not to the slot. So a question
+        that was lost in a crash has the same answer when it is asked again, and noise is never drawn twice for one
+        price.
 
         Raises:
             InvalidArgument: `rho` is not above 0.
@@ -101,6 +105,18 @@ class GrantSession:
         meaning = meaning_of(asked, encoded)
         if cost := self._account.pay(Wanted(meaning, rho)):
             self._draw(meaning, asked, cost)
+        before = self._told.get(meaning.key)
+        if before is None or before[0] < rho:
+            before = (rho, as_keyed(meaning, self._answer(meaning, asked)))
+            self._told[meaning.key] = before
+        return as_asked(meaning, before[1])
+
+    def finish(self) -> Synopsis:
+        """Return an empty synopsis."""
+        return Synopsis()
+
+    def _answer(self, meaning: Meaning, asked: CompiledWorkload) -> Answers:
+        """Return what is known now, all of which was paid for."""
         drawn = self._fits.drawn(meaning)
         own = None if drawn is None else self._own(meaning, drawn)
         if own is not None and self._fits.alone(meaning):
@@ -114,10 +130,6 @@ class GrantSession:
         return replace(
             fitted, lows=np.where(overlap, lows, fitted.lows), highs=np.where(overlap, highs, fitted.highs)
         )
-
-    def finish(self) -> Synopsis:
-        """Return an empty synopsis."""
-        return Synopsis()
 
     def _law(self, moved: int, cost: int) -> NoiseDistribution:
         """Return the noise that a cost buys."""
@@ -134,9 +146,8 @@ class GrantSession:
         bought = Fraction(meaning.moved * RHO_UNIT * self._setting.person_records**2, 2 * cost)
         self._rounding = max(self._rounding, float(law.variance / bought) * (1 + 2.0**-50))
         counts = self._data.count(asked)
-        if meaning.order is not None and meaning.told is not None:
-            shape = [meaning.told.mask.shape[place] for place in meaning.order]
-            counts = counts.reshape(shape).transpose(np.argsort(meaning.order)).reshape(-1)
+        if meaning.order is not None:
+            counts = counts[np.argsort(places_of(meaning))]
         if meaning.opposite:
             counts = self._setting.records - counts
         stream = KeyedStream.derive(self._seed, "grant", str(paid), str(cost), meaning.key.hex())
@@ -153,7 +164,9 @@ class GrantSession:
         """Return what the noise of just this meaning tells."""
         counts, records = self._as_asked(meaning, drawn.counts, meaning.opposite), self._setting.records
         if drawn.precision == drawn.first:
-            error = standard_error_on_grid(self._law(meaning.moved, int(drawn.first * meaning.moved)).variance, records)
+            error = standard_error_on_grid(
+                self._law(meaning.moved, int(drawn.first * meaning.moved)).variance, records
+            )
             noisy = noisy_on_grid(counts.astype(np.int64), records)
             return answers_within(noisy, AnswerMethod.GAUSSIAN, drawn.half_width, error)
         grown = self._fits.grown(drawn.precision / drawn.first)
@@ -165,7 +178,8 @@ class GrantSession:
         """Return what all tables tell together, and the noise of just this meaning if it is not a table's."""
         told, precision = meaning.told, self._account.precision
         inverses = None if told is None else precision.variances(told)
-        assert told is not None and inverses is not None  # an answer that costs nothing is known
+        assert told is not None
+        assert inverses is not None  # what is not known is paid for
         counts = self._as_asked(meaning, self._fits.counts(told), meaning.told_opposite)
         grown = self._fits.spread(told)
         if drawn is not None and not told.whole:
@@ -194,7 +208,6 @@ class GrantSession:
 
     def _as_asked(self, meaning: Meaning, counts: NDArray[np.float64], opposite: bool) -> NDArray[np.float64]:
         """Return counts in the order in which the statement asks for them, and of its condition's own side."""
-        if meaning.order is not None and meaning.told is not None:
-            shape = meaning.told.mask.shape[: len(meaning.order)]
-            counts = counts.reshape(shape).transpose(meaning.order).reshape(-1)
+        if meaning.order is not None:
+            counts = counts[places_of(meaning)]
         return self._setting.records - counts if opposite else counts

@@ -28,9 +28,7 @@ from equipoise_server.storage.tables.session import asked, attached, sessions
 ROWS_AT_ONCE = 32  # a row may hold a megabyte of cells
 
 
-def check_answers(
-    connection: Connection, round_id: str, *, is_session: bool, paid: Schema | None = None
-) -> None:
+def check_answers(connection: Connection, round_id: str, *, is_session: bool, paid: Schema | None = None) -> None:
     """Raise `DataLoss` unless a session's stored answers are, in their order, those whose receipts were signed.
 
     While it is open none may be missing. A round that is no session must have none.
