@@ -202,7 +202,7 @@ def show_answers(answers: Iterable[StatementAnswer], as_json: bool) -> None:
     for answer in answers:
         if as_json:
             rows = [{name: row[name] for name in SHOWN} for row in answer.results.to_dicts()]
-            print_json({"sequence": answer.sequence, "slot": answer.slot, "answers": rows})
+            print_json({"sequence": answer.sequence, "slot": answer.slot, "cost": answer.cost, "answers": rows})
             continue
         for each in answer.results:
             numbers = (each.value, each.low, each.high, each.standard_error)

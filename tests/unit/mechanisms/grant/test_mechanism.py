@@ -141,6 +141,12 @@ def test_more_precision_costs_what_is_missing_and_buys_all_of_it() -> None:
     assert one.standard_errors[0] == pytest.approx(standard_error(ZERO, 1, 5 * PRICE) * 2.0**40 / RECORDS, rel=1e-6)
 
 
+def test_a_second_payment_draws_noise_of_its_own() -> None:
+    session = started()
+    errors = [asked(session, ZERO, times * PRICE).values[0] for times in (1, 2)]
+    assert errors[0] != errors[1]
+
+
 def test_fits_are_unbiased_have_their_standard_errors_and_hold_together() -> None:
     """200 grants of overlapping questions that are asked again for more: values, errors and all intervals."""
     course: list[tuple[Statement, int]] = [
