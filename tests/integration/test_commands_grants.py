@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from harness.client_command import lines
 from harness.shop_commands import Run, register
 
 from equipoise import Client, attribute
+from equipoise.accounting import RHO_UNIT, in_rho
 from equipoise.cli import main
 from equipoise.errors import InvalidArgument, NotFound
 
@@ -50,11 +52,12 @@ def test_a_grant_by_the_commands_alone(
     capsys.readouterr()
     with pytest.raises(SystemExit):
         main(["budget", "--profile", str(place / "ann")])
-    assert "0.00125" in capsys.readouterr().out
+    assert in_rho(sum(spent)) in capsys.readouterr().out
 
     with Client.from_profile(place / "ann") as client:
         (answer,) = client.ask("shop", [attribute("colour") == "red"], rho=0.001)
         assert answer.standard_error == pytest.approx((1 / 0.002) ** 0.5 / 400)
+        total_spent = sum(spent) + answer.cost
         with pytest.raises(NotFound):
             list(client.ask("elsewhere", [attribute("colour") == "red"], rho=0.001))
         run("operator", *GRANT, "ann", *BUDGET)
@@ -67,10 +70,10 @@ def test_a_grant_by_the_commands_alone(
     history = run("operator", "operator", "budget", "history", "data/shop")["entries"]
     mine = [(each["action"], json.loads(each["events"])) for each in history if each["round_id"] == grant_id]
     assert [action for action, _ in mine] == ["reserve", "run", "reduce", "spend"]
-    assert mine[-1][1]["events"][0]["rho"] == "9/4000"
+    assert Fraction(mine[-1][1]["events"][0]["rho"]) == Fraction(total_spent, RHO_UNIT)
     run("ann", "wait", grant_id)
     run("ann", "bundle", grant_id, "--out", place / "grant.bundle")
     keys = place / "ann" / "log.vkey"
     checks = run("ann", "verify", place / "grant.bundle", "--key", keys)
-    assert any("rho 0.00225 was paid" in str(each) for each in checks["checks"])
+    assert any(f"rho {in_rho(total_spent)} was paid" in str(each) for each in checks["checks"])
     assert "there is no such round" in refused("operator", "operator", "grant", "end", "00" * 16)
