@@ -148,7 +148,7 @@ def test_a_second_payment_draws_noise_of_its_own() -> None:
 
 
 def test_fits_are_unbiased_have_their_standard_errors_and_hold_together() -> None:
-    """200 grants of overlapping questions that are asked again for more: values, errors and all intervals."""
+    """100 grants of overlapping questions that are asked again for more: values, errors and all intervals."""
     course: list[tuple[Statement, int]] = [
         (TABLE, PRICE),
         (Marginal(("a",)), 2 * PRICE),
@@ -157,7 +157,7 @@ def test_fits_are_unbiased_have_their_standard_errors_and_hold_together() -> Non
         (ZERO & (attribute("b") == "1"), 4 * PRICE),
         (Marginal(("b",)), PRICE // 2),
     ]
-    runs, missed, errors, told = 200, 0, [], []
+    runs, missed, errors, told = 100, 0, [], []
     for number in range(runs):
         session = started(replace(SETTING, beta=0.5), seed=number.to_bytes(32))
         held = True
