@@ -74,7 +74,6 @@ print(*fitting, flush=True)
 """
 
 
-@pytest.mark.both_stores
 def test_processes_racing_for_the_last_budget_get_exactly_what_fits(store_url: str, tmp_path: Path) -> None:
     rounds = [f"r{number}" for number in range(CLIENTS)]
     store = ledger_store(store_url, rounds)

@@ -62,7 +62,7 @@ def test_new_people_of_a_table_that_is_registered_already_are_refused(on_sqlite:
         on_sqlite.rounds.datasets.register("again", "orders.database.toml", SCHEMA, CAP, CAP, "x", people="new")
 
 
-@pytest.mark.thin(4)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("change", "problem"),
     [

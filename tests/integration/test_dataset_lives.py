@@ -51,7 +51,6 @@ def check(bench: Bench) -> None:
     assert problems(audited(bench)) == []
 
 
-@pytest.mark.both_stores
 def test_versions_share_the_account_and_each_round_is_computed_on_its_own(bench: Bench) -> None:
     roomy = replace(NOISE, shares=(Share("ann", 4, 30), Share("bob", 4, 30)))
     due = [bench.due(bench.rounds.opening.plan(roomy))]
@@ -136,7 +135,6 @@ def test_a_retired_dataset_takes_nothing_new_and_stays_verifiable(bench: Bench) 
     check(bench)
 
 
-@pytest.mark.both_stores
 def test_a_deleted_dataset_is_forgotten_and_its_budget_is_not(bench: Bench) -> None:
     released = bench.released(NOISE)
     unfinished = bench.sealed(NOISE)

@@ -94,6 +94,7 @@ def end_connection(_: Bench, __: str, url: str) -> None:
     change_directly(url, ended)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.both_stores
 @pytest.mark.parametrize(
     ("end", "problem"),
@@ -144,6 +145,7 @@ def test_a_table_that_somebody_has_locked_does_not_hold_a_server_up(
     assert on_sqlite.charged() == before
 
 
+@pytest.mark.full
 def test_a_worker_that_is_killed_while_it_reads_a_file_is_replaced(on_sqlite: Bench) -> None:
     large = on_sqlite.directory / "data" / "large.csv.gz"
     with gzip.open(large, "wb", compresslevel=1) as file:
@@ -189,6 +191,7 @@ def only_with_password(started: Cluster, role: str) -> Iterator[None]:
         change_directly(started.url("postgres"), reload)
 
 
+@pytest.mark.full
 @pytest.mark.both_stores
 def test_a_wrong_password_leaves_the_round_sealed_and_nothing_spent(
     on_sqlite: Bench, database: str, postgresql: Cluster

@@ -79,6 +79,7 @@ def test_a_receipt_that_is_not_the_custodian_s_word_is_refused_at_once(
     assert kept.name.startswith(round_id)
 
 
+@pytest.mark.full
 def test_one_seed_in_two_rounds_is_found_by_the_audit(tmp_path: Path) -> None:
     with lying_server(tmp_path, "one_seed") as place:
         first, _ = (place.operator.open(TERMS).round.id for _ in range(2))
@@ -87,6 +88,7 @@ def test_one_seed_in_two_rounds_is_found_by_the_audit(tmp_path: Path) -> None:
     assert f"has the same seed as the round {first}" in audited.text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("lie", [HONEST, "one_seed_under_other_fingerprints"])
 def test_a_seed_whose_fingerprint_is_another_is_refused_when_it_is_opened(tmp_path: Path, lie: str) -> None:
     with lying_server(tmp_path, lie) as place:
@@ -161,6 +163,7 @@ def test_a_session_s_nonce_that_is_on_record_and_not_used_is_found_by_the_replay
     assert ("FAIL answers: analyst ann, message 1, query 0" in replayed.text) == (lie != "nothing"), replayed.text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("start", "words"),
     [

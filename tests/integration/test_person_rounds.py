@@ -95,6 +95,7 @@ def replayed(bench: Bench, round_id: str, number: int = 0) -> str:
     return found.failed
 
 
+@pytest.mark.thin(4)
 @every_mode
 def test_a_whole_round_for_persons_in_every_mode(bench: Bench, persons: Persons) -> None:
     assert register(bench, persons) == CUSTOMERS * persons.records
@@ -132,6 +133,7 @@ def test_a_fraction_has_as_much_noise_however_many_records_a_person_has(bench: B
     assert widths == pytest.approx([widths[0]] * 3, rel=0.05)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("persons", [Persons(PersonMode.EVENTS, 4), Persons(PersonMode.AVERAGE, 16)])
 def test_a_measurement_for_persons_is_charged_for_all_of_their_records(bench: Bench, persons: Persons) -> None:
     register(bench, persons)

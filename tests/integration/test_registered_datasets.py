@@ -138,6 +138,7 @@ def test_a_table_that_changed_after_its_charge_is_not_counted(
     assert bench.wait(round_id).complete
 
 
+@pytest.mark.full
 def test_a_file_written_anew_is_another_version_even_with_the_same_rows(bench: Bench) -> None:
     table = bench.directory / "data" / "shop.csv"
     header, *rows = table.read_text().splitlines()

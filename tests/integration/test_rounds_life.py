@@ -221,6 +221,7 @@ def test_others_rounds_are_as_if_they_did_not_exist(bench: Bench) -> None:
     assert bench.rounds.analyst_views.get("ann", round_id).terms.shares == (TERMS.shares[0],)
 
 
+@pytest.mark.full
 def test_a_round_that_nobody_asked_in_goes_on_like_any_other(bench: Bench) -> None:
     """Its analysts must not learn whether others took part: neither from a refusal, nor from what is released."""
     round_id = bench.opened()

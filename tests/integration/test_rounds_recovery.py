@@ -95,7 +95,6 @@ def test_a_stopped_worker_is_killed_and_its_run_begun_again_until_an_operator_mu
     assert bench.state(stopped) is RoundState.RUNNING
 
 
-@pytest.mark.both_stores
 def test_a_restarted_server_computes_the_same_bytes(bench: Bench) -> None:
     round_id = bench.completed()
     first = stored(bench)
@@ -166,6 +165,7 @@ def test_an_abort_of_a_run_is_charged_in_full(bench: Bench) -> None:
     assert bench.rounds.views.runner.process_id(round_id) is None
 
 
+@pytest.mark.full
 def test_a_worker_whose_round_is_aborted_before_its_results_are_stored_has_not_failed(bench: Bench) -> None:
     """The abort removes the run in its transaction, and ends the worker only afterwards."""
     round_id = bench.sealed()

@@ -292,6 +292,7 @@ def test_a_round_that_protects_analysts_is_refused_where_it_is_too_much_for_a_st
         bench.opened(whole)
 
 
+@pytest.mark.full
 def test_results_are_kept_for_as_long_as_is_configured(bench: Bench) -> None:
     round_id = bench.released().id
     bench.clock.move(29 * 86_400)

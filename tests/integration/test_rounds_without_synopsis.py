@@ -25,6 +25,7 @@ DATA = "data/shop"
 GAUSSIAN = replace(TERMS, mechanism="gaussian", options={})
 
 
+@pytest.mark.full
 def test_analysts_are_charged_nothing_and_find_no_synopsis(bench: Bench) -> None:
     round_id = bench.completed(GAUSSIAN)
     analysts = {f"analyst/shop/query/{name}" for name in ANALYSTS[:2]}

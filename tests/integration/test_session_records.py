@@ -297,6 +297,7 @@ CHANGES: dict[str, tuple[Change, str, str]] = {
 }
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_is_changed_in_the_store_is_found_and_named(sessions: Released, change: str, tmp_path: Path) -> None:
     changing, check, named = CHANGES[change]

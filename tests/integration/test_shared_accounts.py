@@ -209,6 +209,7 @@ def test_only_the_first_table_of_a_server_needs_no_answer(tmp_path: Path) -> Non
         store.close()
 
 
+@pytest.mark.full
 def test_the_audit_follows_the_account_and_shows_the_answers(bench: Bench) -> None:
     bench.released(NOISE)
     register_later(bench)

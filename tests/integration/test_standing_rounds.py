@@ -127,7 +127,7 @@ def test_numbers_that_were_changed_are_not_answered_from(bench: Bench) -> None:
         check_all(connection)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.full
 @pytest.mark.parametrize("prior", [{"prior": "standing"}, {}])
 def test_a_round_that_starts_from_it_is_charged_its_tests_alone(bench: Bench, prior: dict[str, object]) -> None:
     measurement = measured(bench)
@@ -146,7 +146,7 @@ def test_a_round_that_starts_from_it_is_charged_its_tests_alone(bench: Bench, pr
     assert replayed(bench, record.id, seed)[-1] == "synopsis"
 
 
-@pytest.mark.thin(2)
+@pytest.mark.full
 @pytest.mark.parametrize("family", ["pairs", [["colour"], ["size"]]])
 def test_auto_answers_from_it_at_no_cost_and_takes_no_other_statements(bench: Bench, family: object) -> None:
     """Where a share does not say that it asks about single attributes, a measurement of these may refuse it."""

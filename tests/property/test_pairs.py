@@ -97,6 +97,7 @@ def test_the_bound_is_that_of_every_number_of_differing_trials(
     assert mixture_delta(mixture, epsilon) == pytest.approx(min(1.0, float(law @ deltas)), rel=1e-6, abs=1e-40)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(
     "mixture",
     [

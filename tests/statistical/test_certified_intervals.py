@@ -143,7 +143,7 @@ def cut_on_the_wrong_side(patches: pytest.MonkeyPatch) -> None:
         patches.setattr(f"equipoise_server.mechanisms.{folder}.mechanism.answers_within", shifted)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.full
 @pytest.mark.parametrize("name", SPARSE)
 def test_an_interval_cut_on_the_wrong_side_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     allowed = binom.isf(ALARM, COVERED, BETA)

@@ -127,6 +127,7 @@ def test_a_cap_of_two_over_s_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     assert extreme_analyst_leak(EXTREME, rho, 8) > 1
 
 
+@pytest.mark.full
 def test_records_drawn_oftener_than_charged_are_caught() -> None:
     often = replace(EXTREME, rounds=2, batch=5, query_step=EXTREME.query_step // 5)
     rho = analyst_rho(often, size_of(2, 3, 8))

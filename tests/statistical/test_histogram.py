@@ -148,7 +148,7 @@ def scaled_noise(patches: pytest.MonkeyPatch) -> None:
     with_law(patches, lambda moved: moved, Fraction(9, 10))
 
 
-@pytest.mark.thin(6)
+@pytest.mark.full
 @both
 @pytest.mark.parametrize("switch", [column_norm, scaled_noise])
 def test_the_mutant_is_caught(
@@ -199,6 +199,7 @@ def rounds_beyond_the_promise(mask: int) -> int:
     return int(beyond)
 
 
+@pytest.mark.full
 def test_a_declared_support_is_promised_for_and_kept_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """What covers more is refused before anything is drawn, and where it were not, the promise would fail."""
     one, all_but_one, half = 1, 2**64 - 2, 2**32 - 1

@@ -164,6 +164,7 @@ def unbound(
     return bound_seed(seed, nonce, digest, setting, plan, {})
 
 
+@pytest.mark.full
 def test_what_is_charged_nothing_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Records drawn without any question, and tests that couple nobody; then with thresholds that all share.
 

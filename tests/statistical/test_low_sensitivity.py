@@ -84,6 +84,7 @@ def uncovered(declared: Fraction) -> float:
     return worst
 
 
+@pytest.mark.thin(2)
 @pytest.mark.usefixtures("coarse")
 @pytest.mark.parametrize("asked", [(MIDDLE, SPREAD), (CAPPED, MIDDLE)])
 def test_a_replaced_record_shows_no_more_than_is_charged(asked: tuple[CompiledStatistic, ...]) -> None:
@@ -94,6 +95,7 @@ def test_a_replaced_record_shows_no_more_than_is_charged(asked: tuple[CompiledSt
             assert largest_delta(law, near, data_epsilon(parameters, 2, delta)) <= delta + ROUNDING
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("coarse")
 def test_the_charge_is_less_than_twice_what_shows() -> None:
     parameters = parameters_of(MIDDLE.sensitivity(RECORDS))

@@ -118,6 +118,7 @@ def test_a_prior_that_is_not_charged_is_caught() -> None:
     assert all(0.9 * order * prior.rho <= divergence(*laws, order) <= 1.001 * order * prior.rho for order in ORDERS)
 
 
+@pytest.mark.full
 def test_a_database_that_is_laid_out_from_the_data_is_caught() -> None:
     """Its values are seen without noise wherever a test passes."""
     one, other = (law(table, (SPREAD,), from_data=True) for table in TABLES[:2])

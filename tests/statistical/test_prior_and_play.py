@@ -97,7 +97,7 @@ def test_neighbouring_workloads_leak_at_most_the_games_charge(game: GameParamete
     assert workloads_leak_less(game)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.full
 @pytest.mark.parametrize("records", SUPPORTS)
 @pytest.mark.parametrize("game", GAMES)
 def test_over_a_support_both_leak_at_most_what_they_are_charged(
@@ -133,6 +133,7 @@ def test_the_charge_of_an_added_record_is_caught() -> None:
     assert data_part(MIXED, added + data_rho(MIXED, SIZE)) > 1.1
 
 
+@pytest.mark.full
 def test_a_prior_that_depends_on_a_workload_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     assert workloads_leak_less(SLOW)
     pulled_by_a_workload(monkeypatch)

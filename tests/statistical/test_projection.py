@@ -213,7 +213,7 @@ def half_the_variance(patches: pytest.MonkeyPatch) -> None:
     patches.setattr(GaussianNoise, "law", lambda noise, moved: DiscreteGaussian(noise.variance * moved / 2))
 
 
-@pytest.mark.thin(2)
+@pytest.mark.full
 @pytest.mark.parametrize("switch", [without_noise, half_the_variance], ids=lambda switch: switch.__name__)
 def test_a_fault_in_privacy_is_caught(switch: Switch, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patches:
@@ -222,6 +222,7 @@ def test_a_fault_in_privacy_is_caught(switch: Switch, monkeypatch: pytest.Monkey
     assert a_record_shows_no_more_than_is_charged()
 
 
+@pytest.mark.full
 def test_bounds_without_the_noise_s_reach_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DiscreteGaussian, "quantile", lambda law, probability: math.ceil(law.variance**0.5))
     assert not intervals_hold()

@@ -48,7 +48,18 @@ def elsewhere(
     return told["numpy"], told["digests"]
 
 
-def test_every_process_gives_the_same_bytes(other_numpy: str) -> None:
+ONE = dict.fromkeys(THREADS, "1") | {"PYTHONHASHSEED": "1", "OPENBLAS_CORETYPE": "Nehalem"}
+FOUR = dict.fromkeys(THREADS, "4") | {"PYTHONHASHSEED": "2"}
+
+
+@pytest.mark.parametrize(
+    "environments",
+    [
+        pytest.param([ONE | plain_instructions()], id="one"),
+        pytest.param([ONE, FOUR | plain_instructions()], marks=pytest.mark.full, id="several"),
+    ],
+)
+def test_every_process_gives_the_same_bytes(environments: list[dict[str, str]], other_numpy: str) -> None:
     plans = {name: case.plan.parameters for name, case in rounds().items()}
     outcomes = {name: outcome_of(case, plans[name]) for name, case in rounds().items()}
     ways = {int(way) for each in outcomes.values() for a in each.answers.values() for way in np.unique(a.methods)}
@@ -56,12 +67,10 @@ def test_every_process_gives_the_same_bytes(other_numpy: str) -> None:
     here = {name: digest(outcome) for name, outcome in outcomes.items()}
     assert len(set(here.values())) == len(here)
 
-    one = dict.fromkeys(THREADS, "1") | {"PYTHONHASHSEED": "1", "OPENBLAS_CORETYPE": "Nehalem"}
-    four = dict.fromkeys(THREADS, "4") | {"PYTHONHASHSEED": "2"}
-    assert elsewhere(one, plans) == (np.__version__, here)
-    assert elsewhere(four | plain_instructions(), plans) == (np.__version__, here)
+    for environment in environments:
+        assert elsewhere(environment, plans) == (np.__version__, here)
     if other_numpy:
-        version, digests = elsewhere(four, plans, other_numpy)
+        version, digests = elsewhere(FOUR, plans, other_numpy)
         assert version != np.__version__
         assert digests == here
 

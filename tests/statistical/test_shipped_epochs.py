@@ -49,6 +49,7 @@ def seeds(label: str) -> Callable[[int], bytes]:
     return lambda run: KeyedStream.derive(b"\x05" * 32, label, str(run)).words(4).tobytes()
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("relation", ["data", "analysts"])
 def test_the_shipped_draws_have_the_enumerated_law(relation: str) -> None:
     """False alarms: at most 1e-6 (Hoeffding, divided over both and their outcomes)."""
@@ -101,6 +102,7 @@ def certified(
     return certify(sampler(0), sampler(1), runs, 0.01, 1e-6 / 4).epsilon
 
 
+@pytest.mark.full
 def test_runs_certify_no_more_of_the_data_than_the_claim(audit_size: AuditSize) -> None:
     sides = [ANSWERS.questions((first, 6 - first)) for first in (2, 3)]
     rho = sum(float(part.amounts()[0]) for part in ANSWERS.parts())
@@ -110,6 +112,7 @@ def test_runs_certify_no_more_of_the_data_than_the_claim(audit_size: AuditSize) 
     assert certified(sharp, 2, sides, None, 60) > 0.5
 
 
+@pytest.mark.full
 def test_runs_certify_no_more_of_a_statement_than_the_claim(audit_size: AuditSize) -> None:
     sides = [analyst_questions(first, 2, 1) for first in (0, 1)]
     assert BOTH.charged(7.0) <= 0.01

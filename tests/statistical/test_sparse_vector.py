@@ -45,6 +45,7 @@ def test_each_positive_costs_at_most_epsilon(epsilon: Fraction, cut_off: int) ->
     assert worst >= 0.45 * cut_off * epsilon  # the charge is not idle
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("factor", "value"), [("THRESHOLD_FACTOR", 0.5), ("TEST_FACTOR", 1)])
 def test_too_little_noise_is_caught(monkeypatch: pytest.MonkeyPatch, factor: str, value: float) -> None:
     monkeypatch.setattr(sparse_vector, factor, Fraction(value))

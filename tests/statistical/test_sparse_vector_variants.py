@@ -197,6 +197,7 @@ def test_without_stop_and_noise_no_epsilon_holds() -> None:
     assert shows_no_more(vector, STEPS, claim)
 
 
+@pytest.mark.full
 def test_without_stop_noise_does_not_save_it() -> None:
     vector, claim = one_place(1), 1.0
     one, two = (law_without_stop(vector, scores, noisy=True) for scores in HALVES)
@@ -242,7 +243,7 @@ def without_noise(patches: pytest.MonkeyPatch) -> None:
     patches.setattr(SparseVector, "test_noise", property(lambda vector: DiscreteLaplace(Fraction(1000))))
 
 
-@pytest.mark.thin(2)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("pair", "switches"),
     [(STEPS, (without_stop, without_noise)), (HALVES, (without_stop,))],

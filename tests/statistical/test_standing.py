@@ -87,6 +87,7 @@ def test_who_asks_for_what_she_has_seen_to_be_high_gets_intervals_that_hold() ->
     assert failures(0.2, tempted) < too_many(0.2)
 
 
+@pytest.mark.full
 def test_intervals_for_statements_that_were_fixed_before_are_caught_by_who_chooses_by_what_she_has_seen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

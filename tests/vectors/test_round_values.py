@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.full
 
 KNOWN: dict[str, Any] = json.loads(Path(__file__).with_name("round_values.json").read_text(encoding="utf-8"))
 SCRIPT = Path(__file__).parents[2] / "tools" / "round_values.py"

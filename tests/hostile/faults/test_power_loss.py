@@ -79,7 +79,7 @@ def check_images(
     return number
 
 
-@pytest.mark.parametrize("nth", [4, pytest.param(1, marks=pytest.mark.full)])
+@pytest.mark.parametrize("nth", [10, pytest.param(1, marks=pytest.mark.full)])
 def test_at_every_sync_all_that_was_acknowledged_is_durable(tmp_path: Path, nth: int) -> None:
     disk, answered = play(tmp_path, SCRIPT)
     final = Contents.of(tmp_path / "state")

@@ -177,6 +177,7 @@ def test_dense_multiplicative_weights_keep_their_regret(rate: float, density: fl
     assert excess <= 1e-9
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_the_query_player_s_bound_is_not_idle() -> None:
     assert max(query_regret(0.6, density, gains)[1] for density in DENSITIES for gains in QUERY_SEQUENCES) > 0.5

@@ -37,6 +37,7 @@ def content(outcome: Outcome, names: list[str]) -> list[bytes]:
     return [outcome.answers[name].values.tobytes() + outcome.answers[name].methods.tobytes() for name in names]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("unit", ["query", "analyst"])
 def test_twenty_accounts_see_nothing_of_what_one_analyst_asks_and_move_none_of_its_answers(unit: str) -> None:
     case = round_of(unit)

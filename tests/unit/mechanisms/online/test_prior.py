@@ -162,6 +162,7 @@ def test_every_truth_lies_in_its_interval(table: Any) -> None:
     assert table is skewed or answers.certified.all()
 
 
+@pytest.mark.full
 def test_a_skewed_table_does_not_use_up_all_updates_and_each_makes_tests_coarser() -> None:
     asked = [statement for _ in range(40) for statement in stream(30)]
     public = replace(setting(len(asked), prior="own"), records=int(skewed().sum()))
