@@ -45,7 +45,8 @@ TABLE = Marginal(("colour",))
 RECORDS = 2  # which is public, also where one record more is counted
 ORDERS = (1.5, 2.0, 4.0)
 TINY = 1e-9
-REFUSED = -1
+WHOLE = 10**6
+REFUSED = -(10**9)
 TOTAL = RHO_UNIT // 2
 HALF = TOTAL // 2
 GRANT = GrantMechanism()
@@ -64,33 +65,33 @@ REPLACED = [([a, RECORDS - a], [b, RECORDS - b]) for a, b in itertools.pairwise(
 ADDED = [([1, 0], [2, 0]), ([1, 0], [1, 1]), ([0, 1], [1, 1])]
 
 
-def asked(session: GrantSession, statement: Statement, rho: int) -> float:
-    """The first cell's value in records; `REFUSED` where it is."""
+def asked(session: GrantSession, statement: Statement, rho: int) -> int:
+    """The first cell's value in millionths of a record; `REFUSED` where it is."""
     try:
         told = session.answer(0, compile_single(statement, SCHEMA), repr(statement).encode(), rho)
     except BudgetExhausted:
         return REFUSED
-    return round(int(told.values[0]) * RECORDS / 2.0**40, 6)
+    return round(int(told.values[0]) * RECORDS / 2.0**40 * WHOLE)
 
 
-def on_what_was_seen(session: GrantSession) -> Iterator[float]:
+def on_what_was_seen(session: GrantSession) -> Iterator[int]:
     """Which question comes second, and for how much, is said by the first answer."""
     first = asked(session, RED, HALF)
     yield first
-    if first > RECORDS // 2:
+    if first > RECORDS // 2 * WHOLE:
         yield asked(session, GREEN, TOTAL - HALF)
     else:
         yield asked(session, TABLE, TOTAL - HALF)
     yield asked(session, GREEN, HALF)
 
 
-def greedily(session: GrantSession) -> Iterator[float]:
+def greedily(session: GrantSession) -> Iterator[int]:
     """All of the grant for one question, and then as much again for others."""
     for statement in (RED, TABLE):
         yield asked(session, statement, TOTAL)
 
 
-def again_and_again(session: GrantSession) -> Iterator[float]:
+def again_and_again(session: GrantSession) -> Iterator[int]:
     """The same question, for as much and for less, which tells nothing new."""
     yield asked(session, RED, HALF)
     yield asked(session, RED, HALF)
@@ -98,23 +99,23 @@ def again_and_again(session: GrantSession) -> Iterator[float]:
     yield asked(session, TABLE, TOTAL - HALF)
 
 
-def more_and_more(session: GrantSession) -> Iterator[float]:
+def more_and_more(session: GrantSession) -> Iterator[int]:
     """The same question for more where the first answer was small, and a table that is fitted with it."""
     first = asked(session, RED, HALF // 2)
     yield first
-    if first < RECORDS // 2:
+    if first < RECORDS // 2 * WHOLE:
         yield asked(session, GREEN, HALF)
     yield asked(session, TABLE, HALF)
 
 
-def all_at_once(session: GrantSession) -> Iterator[float]:
+def all_at_once(session: GrantSession) -> Iterator[int]:
     """A table, and then as much for its cells as they are known by: all of this is told already."""
     yield asked(session, TABLE, TOTAL)
     for statement in (RED, GREEN):
         yield asked(session, statement, HALF)
 
 
-Strategy = Callable[[GrantSession], Iterator[float]]
+Strategy = Callable[[GrantSession], Iterator[int]]
 STRATEGIES: list[Strategy] = [on_what_was_seen, greedily, again_and_again, more_and_more, all_at_once]
 
 
@@ -147,7 +148,7 @@ def law(table: list[int], strategy: Strategy) -> Law:
     plan = GRANT.plan(SETTING)
     plan = replace(plan, data_cost=replace(plan.data_cost, rho=TOTAL))
 
-    def program(choices: Choices) -> tuple[float, ...]:
+    def program(choices: Choices) -> tuple[int, ...]:
         with chosen_noise(choices):
             return tuple(strategy(GrantSession(SETTING, plan, DenseCounts(np.array(table), (2,)), SEED)))
 
@@ -179,7 +180,7 @@ def test_questions_chosen_by_earlier_answers_show_no_more_than_the_grant(
     assert shown > 0.3  # the charge is not idle
 
 
-def more_again(session: GrantSession) -> Iterator[float]:
+def more_again(session: GrantSession) -> Iterator[int]:
     """All of the grant for one question, and as much again for the same."""
     yield asked(session, RED, TOTAL)
     yield asked(session, RED, 2 * TOTAL)
@@ -210,7 +211,7 @@ def test_what_is_returned_is_never_what_was_spent() -> None:
         account, best, spent = GrantAccount(5), {table.key: 0, red.key: 0}, 0
         for wanted in course:
             # A table of two costs twice what a condition does; its cell is as well known as the condition.
-            known = best[wanted.meaning.key]
+            known = Fraction(best[wanted.meaning.key])
             if wanted.meaning is red:
                 known = best[red.key] + Fraction(best[table.key], 2)
             missing = max(0, math.ceil(wanted.rho - known))

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from harness.answers import half_widths
+from numpy.typing import NDArray
 
 from equipoise.accounting import RHO_UNIT, Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
@@ -115,7 +116,7 @@ def test_another_spelling_is_the_same_question() -> None:
 def test_what_earlier_answers_tell_is_their_sum_and_costs_nothing() -> None:
     session = started()
     cells = asked(session, TABLE, 8 * PRICE).values.reshape(3, 2)
-    told = {
+    told: dict[Statement, NDArray[np.int64]] = {
         Marginal(("a",)): cells.sum(axis=1),
         Marginal(("b",)): cells.sum(axis=0),
         ZERO & (attribute("b") == "1"): cells[0, 1:],
@@ -130,7 +131,9 @@ def test_what_earlier_answers_tell_is_their_sum_and_costs_nothing() -> None:
 
 def test_more_precision_costs_what_is_missing_and_buys_all_of_it() -> None:
     session = started()
-    for rho, statement in ((PRICE, ZERO), (3 * PRICE, ZERO), (2 * PRICE, TABLE), (6 * PRICE, TABLE)):
+    course: list[tuple[int, Statement]] = [(1, ZERO), (3, ZERO), (2, TABLE), (6, TABLE)]
+    for times, statement in course:
+        rho = times * PRICE
         answers = asked(session, statement, rho)
         expected = standard_error(statement, 1, rho) * 2.0**40 / RECORDS
         assert answers.standard_errors.max() == pytest.approx(expected, rel=1e-6)
@@ -191,7 +194,7 @@ def test_all_intervals_share_beta() -> None:
     """The j-th meaning has 8 / ((j + 7) (j + 8)) of eight tenths of beta, for both sides of all its counts."""
     session = started(replace(SETTING, beta=0.5))
     spent = Fraction(0)
-    meanings = [*(attribute("a") == each for each in "012"), attribute("b") == "0", TABLE]
+    meanings: list[Statement] = [*(attribute("a") == each for each in "012"), attribute("b") == "0", TABLE]
     for place, statement in enumerate(meanings):
         answers = asked(session, statement, PRICE + place)
         cells = len(answers.values)
