@@ -2,7 +2,7 @@
 
 Three kinds of intervals share beta.
 
-**One noise.** The j-th meaning that noise is drawn for has `8 / ((j + 7) (j + 8))` of `SINGLE`; over all j these
+**One noise.** The j-th meaning that noise is drawn for has `4 / ((j + 3) (j + 4))` of `SINGLE`; over all j these
 add up to it. Its noise is fresh, so given what was seen before an interval that is its law's quantile fails with
 no larger probability, however the meaning was chosen. All counts of a statement share it evenly.
 
@@ -35,7 +35,7 @@ from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.standing.reach import code_lengths, log_chance
 
 SINGLE, TOPPED, FITTED = Fraction(8, 10), Fraction(1, 10), Fraction(1, 10)
-LATER = 7  # the larger, the more evenly beta is shared by the first meanings
+LATER = 3  # the larger, the more evenly beta is shared by the first meanings
 UNIT = 1 << 20  # squares of reaches are rounded up to units of 2^-20, so that no machine's logarithm changes them
 _LOG_2 = math.log(2)
 

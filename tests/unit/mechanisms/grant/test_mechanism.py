@@ -191,7 +191,7 @@ def test_what_is_beyond_the_grant_is_refused_before_the_table_is_read() -> None:
 
 
 def test_all_intervals_share_beta() -> None:
-    """The j-th meaning has 8 / ((j + 7) (j + 8)) of eight tenths of beta, for both sides of all its counts."""
+    """The j-th meaning has 4 / ((j + 3) (j + 4)) of eight tenths of beta, for both sides of all its counts."""
     session = started(replace(SETTING, beta=0.5))
     spent = Fraction(0)
     meanings: list[Statement] = [*(attribute("a") == each for each in "012"), attribute("b") == "0", TABLE]
@@ -201,8 +201,8 @@ def test_all_intervals_share_beta() -> None:
         deviation = standard_error(statement, 1, PRICE + place)
         width = float(half_widths(answers).max()) * RECORDS
         spent += Fraction(math.erfc(width / deviation / math.sqrt(2))) * cells
-    assert 0.85 * 0.8 * 0.5 * (1 - 8 / 13) < spent < 0.8 * 0.5 * (1 - 8 / 13)
-    assert sum(part_of(place, 0.5) for place in range(1, 1000)) == Fraction(1, 2) * (1 - Fraction(8, 1007))
+    assert 0.85 * 0.8 * 0.5 * (1 - 4 / 9) < spent < 0.8 * 0.5 * (1 - 4 / 9)
+    assert sum(part_of(place, 0.5) for place in range(1, 1000)) == Fraction(1, 2) * (1 - Fraction(4, 1003))
     assert SINGLE + TOPPED + FITTED == 1
 
 
