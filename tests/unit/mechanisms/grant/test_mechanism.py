@@ -196,9 +196,10 @@ def test_all_intervals_share_beta() -> None:
     spent = Fraction(0)
     meanings: list[Statement] = [*(attribute("a") == each for each in "012"), attribute("b") == "0", TABLE]
     for place, statement in enumerate(meanings):
-        answers = asked(session, statement, PRICE + place)
+        rho = PRICE // 10 + place
+        answers = asked(session, statement, rho)
         cells = len(answers.values)
-        deviation = standard_error(statement, 1, PRICE + place)
+        deviation = standard_error(statement, 1, rho)
         width = float(half_widths(answers).max()) * RECORDS
         spent += Fraction(math.erfc(width / deviation / math.sqrt(2))) * cells
     assert 0.85 * 0.8 * 0.5 * (1 - 4 / 9) < spent < 0.8 * 0.5 * (1 - 4 / 9)
