@@ -126,8 +126,8 @@ def relative_in(data: Counts, schema: Schema, seeds: int, name: str, order: list
         spent.append(session._account.filter.spent)
     share = np.mean(np.concatenate(reached))
     print(
-        f"--relative 5% on ten marginals, {name}: reached in {share:.1%} of typical cells; cost beside a fixed split "
-        f"{statistics.mean(spent) / fixed:.3f}"
+        f"--relative 5% on ten marginals, {name}: reached in {share:.1%} of typical cells, "
+        f"cost beside a fixed split {statistics.mean(spent) / fixed:.3f}"
     )
 
 

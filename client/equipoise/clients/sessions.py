@@ -127,7 +127,7 @@ class SessionsClient(ResultsClient):
         dataset = self.dataset(shown.terms.dataset, shown.dataset_version)
         costs: Callable[[Statement], int] = free
         if shown.grant is not None:
-            table = AskedTable(dataset.schema, shown.records, dataset.persons.records)
+            table = AskedTable(dataset.schema, dataset.records, dataset.persons.records)
             costs, after = partial(paid, GrantPrice(rho, error, epsilon, relative), table), None
         elif (rho, error, epsilon, relative) != (None,) * 4:
             raise InvalidArgument("rho", "must not be given, and no error: it is no grant, and nothing is paid")

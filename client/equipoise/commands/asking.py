@@ -186,7 +186,7 @@ def show_costs(
     if shown.grant is None:
         raise InvalidArgument("session_id", "is no grant, in which nothing is paid")
     persons = dataset.persons.records
-    table = AskedTable(dataset.schema, shown.records, persons)
+    table = AskedTable(dataset.schema, dataset.records, persons)
     units = [price.units(each, table) for each in statements]
     errors = [standard_error(each, persons, cost) for each, cost in zip(statements, units, strict=True)]
     at_most, left = sum(units), shown.grant.left
