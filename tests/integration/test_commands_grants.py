@@ -47,7 +47,7 @@ def test_a_grant_by_the_commands_alone(
     assert [each["answers"] for each in again] == [each["answers"] for each in first]
     assert [each["cost"] for each in again] == [0, 0, 0]
     assert run("ann", "budget")["grants"][0]["grant"]["spent"] == sum(spent)
-    assert "either rho, in zCDP, or error" in refused("ann", "ask", "shop", place / "statements.json")
+    assert "rho, in zCDP, or epsilon" in refused("ann", "ask", "shop", place / "statements.json")
     assert "is asked of it" in refused("ann", "ask", "shop", place / "statements.json", "--rho", "1")
     capsys.readouterr()
     with pytest.raises(SystemExit):
