@@ -64,7 +64,9 @@ def started(data: Counts, schema: Schema, seed: int, budget: Budget = BUDGET) ->
     return GRANTS.start(setting, GRANTS.plan(setting), data, seed.to_bytes(32))
 
 
-def asked(session: GrantSession, schema: Schema, statement: Statement, rho: int) -> tuple[NDArray, NDArray]:
+def asked(
+    session: GrantSession, schema: Schema, statement: Statement, rho: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Values and half-widths, as fractions of the records."""
     told = session.answer(0, compile_single(statement, schema), repr(statement).encode(), rho)
     return told.values / 2.0**40, (told.highs - told.lows) / 2.0**41

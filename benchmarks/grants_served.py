@@ -23,7 +23,7 @@ from dp_accounting.rdp import RdpAccountant
 from harness.crash.dying_server import Persisting, dying_server, kept_alive
 
 from equipoise import Client
-from equipoise.accounting import RHO_UNIT, Cost, events_from_json
+from equipoise.accounting import RHO_UNIT, Cost, ZcdpEvent, events_from_json
 from equipoise.clients.operator import Operator
 from equipoise.model.accounts import Budget
 from equipoise.queries.predicates import attribute
@@ -111,13 +111,15 @@ def quickness(client: Client, grant: str) -> int:
 
 def rho_of(events: str) -> Fraction:
     """The rho of a journal entry."""
-    return sum((each.rho * each.times for each in events_from_json(events)), Fraction(0))
+    return sum(
+        (each.rho * each.times for each in events_from_json(events) if isinstance(each, ZcdpEvent)), Fraction(0)
+    )
 
 
 def theirs(total: int) -> float:
     """What the rho comes to by another accountant."""
     accountant = RdpAccountant(orders=[1 + number / 50 for number in range(1, 5000)])
-    return accountant.compose(ZCDpEvent(rho=total / RHO_UNIT)).get_epsilon(DELTA)
+    return float(accountant.compose(ZCDpEvent(rho=total / RHO_UNIT)).get_epsilon(DELTA))
 
 
 def main() -> None:
