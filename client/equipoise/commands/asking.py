@@ -14,7 +14,7 @@ from equipoise.clients.analyst import Client
 from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.commands.columns import OWN_GRANTS, OWN_SESSIONS
 from equipoise.commands.files import read_statements
-from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId
+from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId, percentage
 from equipoise.commands.printing import err, fraction, print_json, print_line, print_list, print_rows, print_table
 from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
 from equipoise.queries.grant_price import AskedTable, GrantPrice, standard_error
@@ -25,18 +25,6 @@ from equipoise.wire.printable import printable
 TYPED = Path("-")
 SHOWN = ("cell", "value", "low", "high", "standard_error", "method")
 WINDOW = 32  # statements of a file that are on their way at once
-
-
-def percentage(text: str) -> float:
-    """Return a part of 1 that is written as one, or in percent. Raises `InvalidArgument` for anything else.
-
-    Args:
-        text: such as `5%` or `0.05`.
-    """
-    try:
-        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        raise InvalidArgument("relative", f"must be such as 5% or 0.05, not {text!a}") from None
 
 
 def sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
