@@ -62,9 +62,9 @@ def served(analysts: int, place: Path) -> None:
         operator.ask(lambda it: it.register_dataset("flights", "flights.csv", SCHEMA, CAP, CAP, "register"))
         names = [f"analyst-{number}" for number in range(analysts)]
         for name in names:
-            operator.ask(lambda it, name=name: it.add_analyst(name, place / name))
+            operator.ask(lambda it, name=name: it.add_analyst(name, place / name))  # type: ignore[misc]
         grants = {
-            name: operator.ask(lambda it, name=name: it.give_grant("flights", name, GIVEN)).round.id
+            name: operator.ask(lambda it, name=name: it.give_grant("flights", name, GIVEN)).round.id  # type: ignore[misc]
             for name in names
         }
 
@@ -79,7 +79,7 @@ def served(analysts: int, place: Path) -> None:
         with Client.from_profile(place / names[0]) as client:
             paid[names[0]] += quickness(client, grants[names[0]])
         for name in names:
-            operator.ask(lambda it, name=name: it.end_grant(grants[name]))
+            operator.ask(lambda it, name=name: it.end_grant(grants[name]))  # type: ignore[misc]
         history = operator.ask(lambda it: list(it.account_history("data/flights")))
         operator.close()
     told = {entry.round_id: rho_of(entry.events) for entry in history if entry.action == "reduce"}

@@ -10,7 +10,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.grant_price import AskedTable, GrantPrice, paid, standard_error
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.queries.statements import CountDistinct, Marginal
+from equipoise.queries.statements import CountDistinct, Marginal, Statement
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
 RED, TABLE = attribute("colour") == "red", Marginal(("colour", "size"))
@@ -66,7 +66,12 @@ def test_an_epsilon_costs_what_its_pure_answer_would() -> None:
 
 def test_a_relative_error_is_of_a_cell_with_its_even_share_of_the_records() -> None:
     half = attribute("colour") == "red"
-    wanted = {TABLE: 500, half: 2000, Marginal(("size",), where=half): 500, half & (attribute("size") != "s"): 1500}
+    wanted: dict[Statement, int] = {
+        TABLE: 500,
+        half: 2000,
+        Marginal(("size",), where=half): 500,
+        half & (attribute("size") != "s"): 1500,
+    }
     for statement, typical in wanted.items():
         units = GrantPrice(relative=0.05).units(statement, of(3))
         assert standard_error(statement, 3, units) * 1.96 == pytest.approx(0.05 * typical, rel=1e-4)
