@@ -127,7 +127,7 @@ async def test_every_method_keeps_to_its_row_of_the_policy(server: ServerProcess
                 assert found in (None, *missing), method
         unknown = raw_refusal(channel, "/equipoise.v1.AnalystService/Unknown", [b""])
         assert unknown is not None
-        assert unknown.status == "UNIMPLEMENTED"
+        assert (unknown.status, unknown.reason) == ("UNIMPLEMENTED", "UNIMPLEMENTED")
 
 
 async def test_a_call_that_ends_without_a_message_is_answered(server: ServerProcess) -> None:
