@@ -45,10 +45,10 @@ def authentication(
 ) -> Guard:
     """Return the guard that finds the caller, and ends the call when the certificate expires or is revoked.
 
-    TLS has checked before that our authority issued the certificate. A certificate that was accepted a moment ago is
-    counted against its holder's rates before it is looked up, so a caller beyond them costs no look-up; any other
-    one is looked up first, as it might have been revoked, and then its calls must not count for its former holder.
-    Look-ups take turns by name in `threads`: a flood of calls delays only calls under the same name.
+    TLS has checked before that our authority issued the certificate. A certificate that was accepted a moment ago
+    counts against its holder's rates before it is looked up, so a caller beyond them costs no look-up. Any other
+    one is looked up first: if it was revoked, its calls must not count for its former holder. Look-ups take turns
+    by name in `threads`: a flood of calls delays only calls under the same name.
 
     Args:
         registry: Knows the identities and their certificates.

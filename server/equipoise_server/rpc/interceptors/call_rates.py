@@ -1,4 +1,4 @@
-"""The rates of each caller's calls. Every caller is counted separately, so no caller's calls delay another caller's.
+"""The rates of each caller's calls. Every caller is counted separately, so none delays another.
 
 A refusal depends only on the caller's own calls and the configuration, and its text is always the same.
 """
@@ -18,7 +18,7 @@ _log = structlog.get_logger("equipoise.rpc")
 
 
 class CallRates:
-    """The token buckets of all callers: one for each kind of call. They are never removed, as few names are admitted.
+    """The token buckets of all callers, one for each kind of call; never removed, as few names are admitted.
 
     Args:
         per_second: How many calls of each kind a caller may make on average.

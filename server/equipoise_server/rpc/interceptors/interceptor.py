@@ -3,8 +3,8 @@
     call -> hide errors -> measure -> authenticate -> limit -> authorise -> the method
 
 Limits come before authorisation, because a call that is refused for its role costs the server as much as any other.
-The same interceptor serves unary and streaming methods, and calls of methods that do not exist, so no call can avoid
-the guards.
+The same interceptor serves unary and streaming methods and calls of methods that do not exist, so no call can
+avoid the guards.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class GuardInterceptor(aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Handler:
-        """Return the method's handler inside the guard; of a method that is not served, one that refuses the call."""
+        """Return the method's handler inside the guard; for a method that does not exist, one that refuses."""
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
         return surround(handler or _UNSERVED, self._guard, method if method in POLICY else UNKNOWN)

@@ -1,7 +1,8 @@
 """The metrics of a server's calls: how many there were, how they ended, and how long they took.
 
-Labels are methods of the policy table, `unknown` and statuses of gRPC: nothing that names a person or that a caller chooses.
-The durations of streams and uploads are not measured, because they depend on the size of one analyst's work.
+Labels are methods of the policy table, `unknown` for all others, and statuses of gRPC: nothing that names a person
+or that a caller chooses. The durations of streams and uploads are not measured, because they depend on the size of
+one analyst's work.
 """
 
 from __future__ import annotations

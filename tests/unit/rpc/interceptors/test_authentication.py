@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import ParamSpec, TypeVar, cast
 
 import pytest
 from cryptography import x509
@@ -36,7 +36,7 @@ from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables.identity import certificates, identities
 
-T = TypeVar("T")
+P, T = ParamSpec("P"), TypeVar("T")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PATIENCE = 30
 AUTHORITY = Authority.create("here", NOW)
@@ -76,9 +76,9 @@ class CountingThreads(SharedThreads):
 
     looked_up = 0
 
-    async def run(self, caller: str, function: Callable[..., T], *arguments: object) -> T:
+    async def run(self, caller: str, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
         self.looked_up += 1
-        return await super().run(caller, function, *arguments)
+        return await super().run(caller, function, *arguments, **named)
 
 
 @dataclass
