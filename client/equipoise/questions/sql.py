@@ -12,25 +12,22 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements.marginal import MAX_CELLS
-from equipoise.questions.conditions import RecordSet
 from equipoise.questions.expressions import Count, Expression, GroupValue
 from equipoise.questions.filters import Filter
 from equipoise.questions.measures import Key
 from equipoise.questions.question import Order, Output, Question, check_columns
-from equipoise.questions.sql_cases import buckets_of
 from equipoise.questions.sql_clauses import limit_of, place_in_select, table_of
-from equipoise.questions.sql_conditions import ConditionReader
-from equipoise.questions.sql_numbers import NumberReader
+from equipoise.questions.sql_division import Clauses, UndividedError, divided, whole
+from equipoise.questions.sql_reading import Named, Numbers, PartReader
 from equipoise.questions.sql_text import SqlStatement, statements_of
-from equipoise.questions.sql_tree import SqlTree, tree_of
-from equipoise.questions.sql_values import ValueReader
+from equipoise.questions.sql_tree import KEYWORDS, SqlTree
 
 MAX_PARTS = 4_096  # statements of one question
 
@@ -46,182 +43,158 @@ def questions_from_sql(text: str, schema: Schema, table: str = "") -> tuple[Ques
     Raises:
         InvalidArgument: naming line and column, what cannot be asked, and what to do instead.
     """
-    questions = tuple(_question(statement, schema, table) for statement in statements_of(text))
+    names = frozenset(map(str.upper, schema.names)) - KEYWORDS
+    reader = StatementReader(schema, table)
+    questions = tuple(map(reader.question, statements_of(text, names, KEYWORDS)))
     if not questions:
         raise InvalidArgument("sql", "holds no statement")
     return questions
 
 
-def _question(statement: SqlStatement, schema: Schema, table: str) -> Question:
-    tree = tree_of(statement)
-    try:
-        return _Select(tree, schema, table).question()
-    except RecursionError:
-        statement.refuse(0, "is nested too deeply; write it flat")
+class StatementReader:
+    """Reads the statements of one text."""
+
+    def __init__(self, schema: Schema, table: str) -> None:
+        self._schema, self._table = schema, table
+        self._parts: dict[tuple[str, ...], PartReader] = {}
+
+    def question(self, statement: SqlStatement) -> Question:
+        """Returns what a statement asks. Raises `InvalidArgument`."""
+        try:
+            return self.read(divided(statement))
+        except (UndividedError, InvalidArgument, RecursionError):
+            pass
+        try:
+            return self.read(whole(statement))
+        except RecursionError:
+            statement.refuse(0, "is nested too deeply; write it flat")
+
+    def read(self, clauses: Clauses) -> Question:
+        """Returns what the clauses ask. Raises `InvalidArgument`, or `UndividedError`."""
+        table, names = table_of(clauses, self._table)
+        parts = self._parts.setdefault(names, PartReader(self._schema, names))
+        return _Select(clauses, parts, table).question()
 
 
 @dataclass(frozen=True)
 class _Select:
     """The reading of one SELECT."""
 
-    tree: SqlTree
-    schema: Schema
+    clauses: Clauses
+    parts: PartReader
     table: str
 
     def question(self) -> Question:
-        tree, select = self.tree, self.tree.root
-        if not isinstance(select, exp.Select):
-            tree.unknown(select, "this place, which takes SELECT")
-        tree.take(select, "expressions", "from_", "where", "group", "having", "order", "limit")
-        table, names = table_of(tree, select, self.table)
-        conditions = ConditionReader(tree, self.schema, names)
-        where = select.args.get("where")
-        records: RecordSet = True
-        if where is not None:
-            tree.take(where, "this")
-            records = conditions.records(where.this)
-        selected = [self._alias(each) for each in select.expressions]
-        keys = self._keys(select, selected, conditions)
-        grouped = frozenset(key.attribute for key, _ in keys if key.attribute)
-        values = ValueReader(conditions, records, grouped)
-        outputs = tuple(self._outputs(selected, keys, NumberReader(conditions, values, {})))
+        others, schema = self.clauses.others, self.parts.schema
+        records = self.parts.where(self.clauses.where)
+        selected = list(map(self.parts.selected, self.clauses.items))
+        keys = self._keys(selected)
+        grouped = frozenset(key.attribute for key in keys if key.attribute)
+        numbers = Numbers(self.parts, records, grouped, {})
+        outputs = tuple(self._outputs(selected, keys, numbers))
         self._check_names(outputs, selected)
-        numbers = NumberReader(conditions, values, {each.name.lower(): each.expression for each in outputs})
+        numbers = replace(numbers, named={each.name.lower(): each.expression for each in outputs})
         question = Question(
-            table,
-            self.schema,
+            self.table,
+            schema,
             records,
-            tuple(key for key, _ in keys),
+            keys,
             outputs,
-            self._having(select, numbers),
-            tuple(self._order(select, keys, outputs, numbers)),
-            limit_of(tree, select),
-            tree.statement.explain,
+            self._having(others["HAVING"].tree, numbers) if "HAVING" in others else None,
+            tuple(self._order(keys, outputs, numbers)),
+            limit_of(others["LIMIT"].tree) if "LIMIT" in others else None,
+            self.clauses.statement.explain,
         )
         try:
             check_columns(question)
         except InvalidArgument as error:
-            tree.refuse(select.expressions[-1], error.problem)
+            last = self.clauses.items[-1].tree
+            last.refuse(last.root, error.problem)
         return question
 
-    def _alias(self, node: exp.Expression) -> tuple[exp.Expression, str]:
-        """An expression of SELECT, and the name that AS gives it; empty for none."""
-        if not isinstance(node, exp.Alias):
-            return node, ""
-        self.tree.take(node, "this", "alias")
-        return node.this, self.tree.name(node.args["alias"])
-
-    def _keys(
-        self, select: exp.Expression, selected: list[tuple[exp.Expression, str]], conditions: ConditionReader
-    ) -> list[tuple[Key, exp.Expression]]:
-        """What GROUP BY names, with the expression that it stands for: itself, or one of SELECT."""
-        group = select.args.get("group")
-        if group is None:
-            return []
-        self.tree.take(group, "expressions")
-        keys: list[tuple[Key, exp.Expression]] = []
-        for each in group.expressions:
-            node = self._meant(each, selected)
-            key = self._key(node, conditions)
-            if all(key != other for other, _ in keys):
-                keys.append((key, node))
-        parts = math.prod(len(key.buckets) or 1 for key, _ in keys)
-        cells = math.prod(self.schema.attribute(key.attribute).size for key, _ in keys if key.attribute)
+    def _keys(self, selected: list[Named]) -> tuple[Key, ...]:
+        """What GROUP BY names: an attribute or a CASE, itself or as one of the expressions of SELECT."""
+        if "GROUP" not in self.clauses.others:
+            return ()
+        group, schema = self.clauses.others["GROUP"].tree, self.parts.schema
+        group.take(group.root, "expressions")
+        meant = [self._meant(SqlTree(group.statement, each), selected) for each in group.root.expressions]
+        keys = tuple(dict.fromkeys(map(self.parts.key, meant)))
+        parts = math.prod(len(key.buckets) or 1 for key in keys)
+        cells = math.prod(schema.attribute(key.attribute).size for key in keys if key.attribute)
         for what, number, most in (("CASEs", parts, MAX_PARTS), ("attributes", cells, MAX_CELLS)):
             if number > most:
-                self.tree.refuse(group, f"the {what} make {number:,} combinations; at most {most:,} can be asked")
+                group.refuse(group.root, f"the {what} make {number:,} combinations; at most {most:,} can be asked")
         return keys
 
-    def _key(self, node: exp.Expression, conditions: ConditionReader) -> Key:
-        if isinstance(node, exp.Case):
-            return Key(buckets=buckets_of(node, conditions))
-        return Key(conditions.attribute(node).name)
-
-    def _meant(self, node: exp.Expression, selected: list[tuple[exp.Expression, str]]) -> exp.Expression:
-        """What a position, or a name that AS gave, stands for; else the node itself."""
-        place = place_in_select(self.tree, node, len(selected))
+    def _meant(self, tree: SqlTree, selected: list[Named]) -> SqlTree:
+        """What a position, or a name that AS gave, stands for; else the expression itself."""
+        place = place_in_select(tree, tree.root, len(selected))
         if place is not None:
             return selected[place][0]
-        if isinstance(node, exp.Column) and node.args.get("table") is None:
-            attributes = set(map(str.lower, self.schema.names))
+        name = tree.column(tree.root)
+        if name is not None:
+            attributes = set(map(str.lower, self.parts.schema.names))
             for expression, alias in selected:
-                if alias.lower() == node.name.lower() and alias.lower() not in attributes:
+                if alias.lower() == name.lower() and alias.lower() not in attributes:
                     return expression
-        return node
+        return tree
 
-    def _outputs(
-        self,
-        selected: list[tuple[exp.Expression, str]],
-        keys: list[tuple[Key, exp.Expression]],
-        numbers: NumberReader,
-    ) -> Iterator[Output]:
-        conditions, unnamed = numbers.conditions, itertools.count()
-        for node, alias in selected:
-            place = self._place(node, keys, conditions)
+    def _outputs(self, selected: list[Named], keys: tuple[Key, ...], numbers: Numbers) -> Iterator[Output]:
+        unnamed = itertools.count()
+        for item, (tree, alias) in zip(self.clauses.items, selected, strict=True):
+            place = self._place(tree, keys)
             if place is not None:
-                yield Output(alias or keys[place][0].attribute or "bucket", GroupValue(place))
+                yield Output(alias or keys[place].attribute or "bucket", GroupValue(place))
                 continue
-            if isinstance(node, exp.Column):
-                name = conditions.attribute(node).name
-                self.tree.refuse(node, f"{name!r} must be in GROUP BY too; single records are never shown")
-            expression = numbers.read(node)
+            if isinstance(tree.root, exp.Column):
+                name = self.parts.conditions(tree).attribute(tree.root).name
+                tree.refuse(tree.root, f"{name!r} must be in GROUP BY too; single records are never shown")
+            expression = self.parts.number(item, numbers)
             number = next(unnamed)
             name = "count" if isinstance(expression, Count) else "value"
             yield Output(alias or (f"{name}_{number + 1}" if number else name), expression)
 
-    def _place(
-        self, node: exp.Expression, keys: list[tuple[Key, exp.Expression]], conditions: ConditionReader
-    ) -> int | None:
+    def _place(self, tree: SqlTree, keys: tuple[Key, ...]) -> int | None:
         """Which key an expression is, by what it means; None for none."""
-        if not isinstance(node, exp.Column | exp.Case):
+        if not isinstance(tree.root, exp.Column | exp.Case):
             return None
-        meant = self._key(node, conditions)
-        return next((place for place, (key, _) in enumerate(keys) if key == meant), None)
+        meant = self.parts.key(tree)
+        return next((place for place, key in enumerate(keys) if key == meant), None)
 
-    def _check_names(self, outputs: tuple[Output, ...], selected: list[tuple[exp.Expression, str]]) -> None:
+    def _check_names(self, outputs: tuple[Output, ...], selected: list[Named]) -> None:
         """Names that AS gives must not be those of attributes, as HAVING and ORDER BY could mean either."""
-        attributes = set(map(str.lower, self.schema.names))
-        for output, (node, alias) in zip(outputs, selected, strict=True):
-            own = isinstance(node, exp.Column) and alias.lower() == node.name.lower()
+        attributes = set(map(str.lower, self.parts.schema.names))
+        for output, (tree, alias) in zip(outputs, selected, strict=True):
+            own = alias.lower() in attributes and alias.lower() == (tree.column(tree.root) or "").lower()
             if alias.lower() in attributes and not own:
-                self.tree.refuse(node, f"{alias!r} is the name of an attribute; give {output.name!r} another one")
+                tree.refuse(tree.root, f"{alias!r} is the name of an attribute; give {output.name!r} another one")
 
-    def _having(self, select: exp.Expression, numbers: NumberReader) -> Filter | None:
-        having = select.args.get("having")
-        if having is None:
-            return None
-        self.tree.take(having, "this")
-        return numbers.filter(having.this)
+    def _having(self, having: SqlTree, numbers: Numbers) -> Filter:
+        having.take(having.root, "this")
+        return numbers.reader(having).filter(having.root.this)
 
-    def _order(
-        self,
-        select: exp.Expression,
-        keys: list[tuple[Key, exp.Expression]],
-        outputs: tuple[Output, ...],
-        numbers: NumberReader,
-    ) -> Iterator[Order]:
-        order = select.args.get("order")
-        if order is None:
+    def _order(self, keys: tuple[Key, ...], outputs: tuple[Output, ...], numbers: Numbers) -> Iterator[Order]:
+        if "ORDER" not in self.clauses.others:
             return
-        self.tree.take(order, "expressions")
-        for each in order.expressions:
-            self.tree.take(each, "this", "desc", "nulls_first")
+        order = self.clauses.others["ORDER"].tree
+        order.take(order.root, "expressions")
+        for each in order.root.expressions:
+            order.take(each, "this", "desc", "nulls_first")
             turned, missing_first = bool(each.args.get("desc")), bool(each.args.get("nulls_first"))
-            yield Order(self._ordered(each.this, keys, outputs, numbers), turned, missing_first)
+            expression = self._ordered(SqlTree(order.statement, each.this), keys, outputs, numbers)
+            yield Order(expression, turned, missing_first)
 
     def _ordered(
-        self,
-        node: exp.Expression,
-        keys: list[tuple[Key, exp.Expression]],
-        outputs: tuple[Output, ...],
-        numbers: NumberReader,
+        self, tree: SqlTree, keys: tuple[Key, ...], outputs: tuple[Output, ...], numbers: Numbers
     ) -> Expression:
-        place = place_in_select(self.tree, node, len(outputs))
+        place = place_in_select(tree, tree.root, len(outputs))
         if place is not None:
             return outputs[place].expression
-        if isinstance(node, exp.Column) and node.args.get("table") is None:
+        name = tree.column(tree.root)
+        if name is not None:
             for output in outputs:
-                if output.name.lower() == node.name.lower():
+                if output.name.lower() == name.lower():
                     return output.expression
-        key = self._place(node, keys, numbers.conditions)
-        return numbers.read(node) if key is None else GroupValue(key)
+        key = self._place(tree, keys)
+        return numbers.reader(tree).read(tree.root) if key is None else GroupValue(key)

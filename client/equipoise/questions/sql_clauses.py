@@ -4,34 +4,39 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from equipoise.questions.sql_division import Clauses
 from equipoise.questions.sql_tree import SqlTree
 
 MAX_LIMIT = 1 << 40
 
 
-def table_of(tree: SqlTree, select: exp.Expression, table: str) -> tuple[str, tuple[str, ...]]:
-    """Returns the table, and the names that its attributes may stand behind. Raises `InvalidArgument`."""
-    clause = select.args.get("from_")
-    if clause is None:
-        tree.refuse(select, "FROM is missing")
-    tree.take(clause, "this")
-    if not isinstance(clause.this, exp.Table) or not isinstance(clause.this.this, exp.Identifier):
-        tree.unknown(clause.this, "FROM, which names a dataset")
-    tree.take(clause.this, "this", "alias")
-    name, alias = tree.name(clause.this.this), clause.this.args.get("alias")
+def table_of(clauses: Clauses, table: str) -> tuple[str, tuple[str, ...]]:
+    """Returns the table, and the names that its attributes may stand behind. Raises `InvalidArgument`.
+
+    Args:
+        clauses: of the statement.
+        table: what FROM must name; anything, where it is empty.
+    """
+    if "FROM" not in clauses.others:
+        clauses.statement.refuse(0, "FROM is missing")
+    clause = clauses.others["FROM"].tree
+    clause.take(clause.root, "this")
+    found = clause.root.this
+    if not isinstance(found, exp.Table) or not isinstance(found.this, exp.Identifier):
+        clause.unknown(found, "FROM, which names a dataset")
+    clause.take(found, "this", "alias")
+    name, alias = clause.name(found.this), found.args.get("alias")
     if table and name.lower() != table.lower():
-        tree.refuse(clause.this, f"{name!r} is not the dataset here, which is {table!r}")
+        clause.refuse(found, f"{name!r} is not the dataset here, which is {table!r}")
     if alias is None:
         return name, (name,)
-    tree.take(alias, "this")
-    return name, (tree.name(alias.this),)
+    clause.take(alias, "this")
+    return name, (clause.name(alias.this),)
 
 
-def limit_of(tree: SqlTree, select: exp.Expression) -> int | None:
-    """Returns how many rows LIMIT allows; None without it. Raises `InvalidArgument`."""
-    limit = select.args.get("limit")
-    if limit is None:
-        return None
+def limit_of(tree: SqlTree) -> int:
+    """Returns how many rows LIMIT allows. Raises `InvalidArgument`."""
+    limit = tree.root
     if not isinstance(limit, exp.Limit):
         tree.unknown(limit, "LIMIT")
     tree.take(limit, "expression")

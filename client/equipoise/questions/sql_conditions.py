@@ -62,11 +62,12 @@ class ConditionReader:
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
             self.tree.unknown(node, "this place, which takes an attribute")
         self.tree.take(node, "this", "table")
-        self.tree.take(node.this, "this", "quoted")
         table = node.args.get("table")
-        if table is not None and table.name.lower() not in map(str.lower, self.names):
-            self.tree.refuse(node, f"{table.name!r} is not the table of FROM")
-        name = node.this.name
+        if table is not None:
+            called = self.tree.name(table)
+            if called.lower() not in map(str.lower, self.names):
+                self.tree.refuse(node, f"{called!r} is not the table of FROM")
+        name = self.tree.name(node.this)
         if name in self.schema.names:
             return self.schema.attribute(name)
         alike = [each for each in self.schema.names if each.lower() == name.lower()]
@@ -93,8 +94,9 @@ class ConditionReader:
         }
         reader = readers.get(type(node))
         if reader is None:
-            if isinstance(node, exp.Column):
-                self.tree.refuse(node, f"{node.name!r} alone is no condition; compare it: {node.name} = 'true'")
+            name = self.tree.column(node)
+            if name is not None:
+                self.tree.refuse(node, f"{name!r} alone is no condition; compare it: {name} = 'true'")
             self.tree.unknown(node, "a condition")
         return reader(node)
 

@@ -108,11 +108,12 @@ class NumberReader:
     def _named(self, node: exp.Expression) -> Expression:
         """A number by the name that SELECT gives it."""
         self.tree.take(node, "this", "table")
-        found = self.named.get(node.name.lower()) if node.args.get("table") is None else None
+        name = self.tree.column(node)
+        found = None if name is None else self.named.get(name.lower())
         if found is None:
             self.tree.refuse(
                 node,
-                f"{node.name!r} is not the name of a number; single values are never shown: count them, "
+                f"{name or 'this'!r} is not the name of a number; single values are never shown: count them, "
                 "or group by them",
             )
         return found

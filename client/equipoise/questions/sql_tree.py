@@ -16,9 +16,18 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from equipoise.errors import InvalidArgument
-from equipoise.questions.sql_text import FIRST_NUMBER, TEXT_MARK, SqlStatement
+from equipoise.questions.sql_text import FIRST_NUMBER, MARK, SqlStatement
 
 DIALECT = Dialect.get_or_raise("duckdb")
+KEYWORDS = frozenset(word for keywords in DIALECT.tokenizer_class.KEYWORDS for word in keywords.upper().split()) | {
+    "FIRST",
+    "IGNORE",
+    "LAST",
+    "NULLS",
+    "RESPECT",
+    "WITHIN",
+}
+"""Words that the parser may understand as something else than names."""
 INSTEAD: dict[str, str] = {
     "joins": "a question is about one table; ask the custodian to register a view that joins them",
     "laterals": "a question is about one table; ask the custodian to register a view",
@@ -60,7 +69,7 @@ _BEGINNINGS = ("SELECT ", "FROM ", "WITH ", "( ")
 
 @dataclass(frozen=True)
 class SqlTree:
-    """One statement's tree, with what is needed to refuse a part of it."""
+    """The tree of one statement, or of a part of it, with what is needed to refuse a part of it."""
 
     statement: SqlStatement
     root: exp.Expression
@@ -74,7 +83,7 @@ class SqlTree:
     def literal(self, node: exp.Expression) -> str | None:
         """Returns what a literal of this statement says; None where the node is none."""
         place = self._place(node)
-        return None if place is None else self.statement.literals[place]
+        return None if place is None else self.statement.said(place)
 
     def number(self, node: exp.Expression) -> float | None:
         """Returns a number, also with a sign before it; None where the node is none."""
@@ -86,17 +95,25 @@ class SqlTree:
             inner = self.number(node.this)
             return None if inner is None else -inner
         place = self._place(node)
-        if place is None or not self.statement.numeric[place]:
+        if place is None or self.statement.kinds[place] != "number":
             return None
-        return float(self.statement.literals[place])
+        return float(self.statement.tokens[place])
 
     def name(self, node: exp.Expression) -> str:
         """Returns the name that an identifier is. Raises `InvalidArgument` for a literal in its place."""
         self.take(node, "this", "quoted")
-        name = str(node.this)
-        if name.startswith(TEXT_MARK) or name.isdecimal():  # which the parser has taken a literal's place for
+        shown = str(node.this)
+        if shown.startswith(MARK) and self._is(shown.removeprefix(MARK), 0, "name"):
+            return self.statement.said(int(shown.removeprefix(MARK)))
+        if shown.startswith(MARK) or shown.isdecimal():  # which the parser has taken a literal's place for
             self.refuse(node, "a name is a word, or stands in double quotes")
-        return name
+        return shown
+
+    def column(self, node: exp.Expression) -> str | None:
+        """Returns the name of a column that stands without its table; None of anything else."""
+        if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier) or node.args.get("table"):
+            return None
+        return self.name(node.this)
 
     def refuse(self, node: Any, problem: str) -> NoReturn:
         """Raises `InvalidArgument` that names where the node stands."""
@@ -108,22 +125,28 @@ class SqlTree:
         self.refuse(node, _CLASSES.get(name, f"{_called(name)} cannot be answered in {where}"))
 
     def _place(self, node: exp.Expression) -> int | None:
-        """The number of a literal; None for what the statement does not hold, also if the parser has made it up."""
+        """The place of a literal; None for what the statement does not hold, also if the parser has made it up."""
         if not isinstance(node, exp.Literal):
             return None
         self.take(node, "this", "is_string")
         shown, text = str(node.this), bool(node.args.get("is_string"))
-        digits = shown.removeprefix(TEXT_MARK) if text else shown
-        if not digits.isdecimal() or (text and digits == shown):
+        digits = shown.removeprefix(MARK) if text else shown
+        if text and digits == shown:
             return None
-        place = int(digits) - (0 if text else FIRST_NUMBER)
-        known = 0 <= place < len(self.statement.literals)
-        return place if known and self.statement.numeric[place] is not text else None
+        first, kind = (0, "text") if text else (FIRST_NUMBER, "number")
+        return int(digits) - first if self._is(digits, first, kind) else None
+
+    def _is(self, digits: str, first: int, kind: str) -> bool:
+        """Whether what the parser was shown stands for a token of this kind."""
+        if not digits.isdecimal():
+            return False
+        place = int(digits) - first
+        return 0 <= place < len(self.statement.kinds) and self.statement.kinds[place] == kind
 
 
 def tree_of(statement: SqlStatement) -> SqlTree:
     """Parses a statement. Raises `InvalidArgument`."""
-    if not statement.template.upper().startswith(_BEGINNINGS):
+    if not f"{statement.template} ".upper().startswith(_BEGINNINGS):
         statement.refuse(0, "a question begins with SELECT")  # nothing else is given to the parser
     try:
         roots = _parsed(statement.template)

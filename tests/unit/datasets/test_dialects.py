@@ -35,6 +35,7 @@ from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.packed_codes import counts_of
 from equipoise_server.datasets.source import source_at
 from equipoise_server.datasets.sql.columns import columns_of
+from equipoise_server.datasets.sql.snapshot import snapshot_statement
 from equipoise_server.datasets.sql.statement import grouping
 
 pytestmark = [pytest.mark.full, pytest.mark.slow]
@@ -55,6 +56,7 @@ DIALECTS = {
     "databricks": "databricks.sqlalchemy.DatabricksDialect",
     "trino": "trino.sqlalchemy.dialect.TrinoDialect",
 }
+POSTGRESQL = "sqlalchemy.dialects.postgresql.base.PGDialect"
 
 
 def table() -> Table:
@@ -62,7 +64,11 @@ def table() -> Table:
 
 
 def dialect(name: str) -> Dialect:
-    module, _, kind = DIALECTS[name].rpartition(".")
+    return dialect_at(DIALECTS[name])
+
+
+def dialect_at(place: str) -> Dialect:
+    module, _, kind = place.rpartition(".")
     made: Dialect = getattr(importlib.import_module(module), kind)()
     return made
 
@@ -101,3 +107,39 @@ def test_what_the_statement_means_in_the_dialect_are_the_counts_of_a_file(name: 
     *words, counts = (np.asarray(column, dtype=np.int64) for column in groups.values())
     of_file = source_at(tmp_path / "t.parquet").counts(SCHEMA)
     assert data_digest(counts_of(SCHEMA, words, counts)) == data_digest(of_file)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("person", ["", "id"])
+@pytest.mark.parametrize("name", DIALECTS)
+def test_the_statement_of_a_table_s_state_means_the_same_in_the_dialect(
+    name: str, person: str, tmp_path: Path
+) -> None:
+    """It is one row of whole numbers, the same as by PostgreSQL's own dialect, and changes with a row."""
+    wide = table()
+    if person:
+        wide.append_column(Column(person, BigInteger()))
+    statement = snapshot_statement(wide, SCHEMA, person)
+    compiled = statement.compile(dialect=dialect(name))
+    assert "GROUP BY" not in str(compiled)
+    assert "DROP TABLE" not in str(compiled)
+    said = str(statement.compile(dialect=dialect(name), compile_kwargs={"literal_binds": True}))
+    own = str(statement.compile(dialect=dialect_at(POSTGRESQL), compile_kwargs={"literal_binds": True}))
+    write_parquet(tmp_path / "t.parquet")
+    with duckdb.connect() as connection:
+        connection.execute("SET timezone = 'UTC'")
+        connection.execute(f"CREATE TABLE t AS SELECT *, 7 AS id FROM '{tmp_path / 't.parquet'}'")
+        translated, postgres = (
+            sqlglot.transpile(text, read=read, write="duckdb")[0]
+            for text, read in ((said, name), (own, "postgres"))
+        )
+        before = connection.execute(translated).fetchall()
+        assert before == connection.execute(postgres).fetchall()
+        assert len(before) == 1
+        assert all(isinstance(number, int) for number in before[0])
+        (rows,) = connection.execute("SELECT count(*) FROM t").fetchone() or (0,)
+        assert before[0][0] == rows
+        connection.execute("DELETE FROM t WHERE rowid = 0")
+        after = connection.execute(translated).fetchall()
+    assert after[0][0] == rows - 1
+    assert all(old != new for old, new in zip(before[0][-2:], after[0][-2:], strict=True))

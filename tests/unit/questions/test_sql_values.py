@@ -137,3 +137,10 @@ def test_a_median_lies_in_the_bins_that_may_hold_it() -> None:
     row = answered(question, [100, 300, 350, 50, 200], 20, 1000)
     assert row["middle"] == pytest.approx((7.5 + 97.5) / 2)  # between the middles of two bins: half are below
     assert (row["middle_low"], row["middle_high"]) == (0.0, 180.0)
+
+
+def test_a_sum_that_one_where_allows_is_refused_where_another_does_not() -> None:
+    allowed = "SELECT SUM(LEAST(GREATEST(delay, 0), 180)) FROM f WHERE delay IS NOT NULL"
+    asked(allowed)
+    with pytest.raises(InvalidArgument, match="add WHERE delay IS NOT NULL"):
+        questions_from_sql(f"{allowed}; {allowed.partition(' WHERE')[0]}", SCHEMA)

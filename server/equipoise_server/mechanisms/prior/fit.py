@@ -35,7 +35,9 @@ from equipoise_server.randomness.exponential import UNIT_BITS, exponentials
 
 STRENGTH = 30.0  # of the pull to the uniform distribution, as measured on a public table
 MAX_SWEEPS = 40  # over all tables
-PROGRESS = 0.05  # part of the loss that a sweep must save for another one
+# What a sweep must save for another one: this part of the loss, or, where that is less, this part of the standard
+# deviation of the loss that noise alone leaves.
+PROGRESS, NOISE_PROGRESS = 0.05, 0.25
 TERM_BITS = 28  # a table's terms are integers in units of 2^-28 nats
 MAX_TERM = 24  # nats, of one cell's term in all
 MAX_MOVE = 4  # nats, of one cell's term in one step
@@ -61,6 +63,8 @@ def fit_potential(support: Support, targets: Sequence[Target]) -> NDArray[np.int
     terms = [np.zeros(target.fractions.shape, dtype=np.int64) for target in targets]
     weights = np.full(support.size, 1.0 / support.size)
     before = math.inf
+    # The squares of c standard normal numbers sum to c, with a standard deviation of sqrt(2 c).
+    noise = math.sqrt(2 * sum(target.fractions.size for target in targets))
     for _ in range(MAX_SWEEPS):
         losses = []
         for place, target in enumerate(targets):
@@ -77,7 +81,7 @@ def fit_potential(support: Support, targets: Sequence[Target]) -> NDArray[np.int
             support.scale(target.axes, factors, weights)
             np.maximum(weights, MIN_WEIGHT, out=weights)
         loss = math.fsum(losses)
-        if loss >= before * (1 - PROGRESS):
+        if before - loss <= min(PROGRESS * before, NOISE_PROGRESS * noise):
             break
         before = loss
     potential = np.zeros(support.size, dtype=np.int64)

@@ -14,6 +14,7 @@ from equipoise.accounting import ZcdpEvent
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.queries.marginal_tables import Axes
 from equipoise.records.codec import POSITIVE, canonical_object, codec_of, key, list_of, optional
+from equipoise_server.datasets.universe import is_enumerable
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.prior.fit import MAX_SWEEPS
 from equipoise_server.mechanisms.prior.support import support_size
@@ -35,7 +36,7 @@ RESIDUAL_SECONDS = 4e-4  # of any noise from one stream
 NUMBER_SECONDS = 3e-7  # of one noisy integer, and its places in the tables
 SWEEP_SECONDS = 1.5e-8  # of one table's turn, for each record of the support
 TURN_SECONDS = 4e-4  # and at least
-USUAL_SWEEPS = 10
+USUAL_SWEEPS, DRAWN_SWEEPS = 10, MAX_SWEEPS  # of all possible records, and of drawn ones, which are slower to fit
 FIT_BYTES = 56  # for each record of the support
 NUMBER_BYTES = 64
 
@@ -99,7 +100,9 @@ class PriorParameters:
         """Predict what measuring and fitting take, on one ordinary core."""
         tables = len(self.noise.largest)
         drawn = 0.0 if self.released else RESIDUAL_SECONDS * len(self.noise.parameters)
-        turns = min(USUAL_SWEEPS, MAX_SWEEPS) * tables * (TURN_SECONDS + SWEEP_SECONDS * self.support)
+        sizes = self.noise.sizes
+        sweeps = USUAL_SWEEPS if is_enumerable(sizes, math.prod(sizes)) else DRAWN_SWEEPS
+        turns = sweeps * tables * (TURN_SECONDS + SWEEP_SECONDS * self.support)
         return START_SECONDS + drawn + NUMBER_SECONDS * self.numbers + turns
 
     def memory_bytes(self) -> int:

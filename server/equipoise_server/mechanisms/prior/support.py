@@ -145,8 +145,13 @@ class ListedSupport:
 
     def table(self, axes: Axes, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Add up high and low bits apart: at most 2^22 numbers below 2^31 have a sum that doubles hold."""
-        high = self.listed.table(axes, numbers >> LOW_BITS)
-        return (high << LOW_BITS) + self.listed.table(axes, numbers & ((1 << LOW_BITS) - 1))
+        shape = tuple(self.sizes[axis] for axis in axes)
+        cells, count = self.listed.cells(axes), math.prod(shape)
+        high, low = (
+            np.bincount(cells, part, count).astype(np.int64)
+            for part in (numbers >> LOW_BITS, numbers & ((1 << LOW_BITS) - 1))
+        )
+        return np.asarray((high << LOW_BITS) + low).reshape(shape)
 
     def scale(self, axes: Axes, factors: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
         """Multiply each weight by its record's cell."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from equipoise.queries.record_list import RecordList
 from equipoise_server.mechanisms.prior import fit
 from equipoise_server.mechanisms.prior.distribution import MIN_PART, Prior, floored
 from equipoise_server.mechanisms.prior.fit import STRENGTH, Target, fit_potential
-from equipoise_server.mechanisms.prior.support import Universe
+from equipoise_server.mechanisms.prior.support import ListedSupport, Universe
 
 SIZES = (4, 3, 2)
 PAIRS = ((0, 1), (0, 2), (1, 2))
@@ -83,6 +85,27 @@ def test_with_noise_the_fit_minimises_distance_and_divergence(monkeypatch: pytes
     for _ in range(200):
         moved = fitted * np.exp(choose.normal(0, 0.05, SIZES))
         assert objective(np.asarray(moved / moved.sum())) > objective(fitted) - 1e-6
+
+
+def test_many_tables_are_fitted_until_what_is_left_is_noise() -> None:
+    """Where a sweep saves little of a loss that is mostly noise, it may still save far more than noise explains."""
+    choose = np.random.default_rng(1)
+    support = ListedSupport(RecordList((10,) * 5, choose.integers(0, 10, (5, 1 << 10)).astype(np.uint8)))
+    weights, variance = choose.gamma(0.05, size=support.size), 1e-5
+
+    def tables(numbers: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        parts = (numbers / numbers.sum() * 2.0**60).astype(np.int64)
+        return [support.table(axes, parts) / 2.0**60 for axes in itertools.combinations(range(5), 2)]
+
+    truth = tables(weights)
+    noisy = [each + choose.normal(0, math.sqrt(variance), each.shape) for each in truth]
+    wanted = [
+        Target(axes, table, variance)
+        for axes, table in zip(itertools.combinations(range(5), 2), noisy, strict=True)
+    ]
+    fitted = tables(np.exp(fit_potential(support, wanted) / UNIT))
+    assert np.mean(np.square(np.subtract(fitted, noisy))) < variance
+    assert np.mean(np.abs(np.subtract(fitted, truth))) < 0.7 * np.mean(np.abs(np.subtract(noisy, truth)))
 
 
 def test_noise_beyond_all_counts_leaves_a_distribution() -> None:
