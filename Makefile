@@ -141,6 +141,11 @@ $(VENV)/%.stamp: $(VENV)/base.stamp requirements/%.txt
 	@$(LOCKED) requirements/$*.txt
 	@touch $@
 
+# What the tests need of node, from its own lock file.
+$(VENV)/node.stamp: $(VENV)/base.stamp tests/harness/node/package-lock.json
+	@npm ci --prefix tests/harness/node --omit dev --ignore-scripts --no-audit --no-fund --loglevel error
+	@touch $@
+
 # Neither what writes the lock files nor what writes bills of materials is locked: nothing else uses them.
 $(VENV)/sbom.stamp: $(VENV)/base.stamp
 	@$(PIP) install 'cyclonedx-bom>=5'

@@ -13,7 +13,7 @@ compile() {
     --no-annotate --no-emit-index-url "$@" >/dev/null
 }
 
-base=(pyproject.toml --extra server --extra arrow --extra sql --extra postgres --extra console --group build)
+base=(pyproject.toml --extra server --extra arrow --extra sql --extra oidc --extra postgres --extra console --group build)
 engines=(--extra spark --extra snowflake --extra bigquery --extra databricks --extra trino)
 groups=(test browser lint protos hooks)
 

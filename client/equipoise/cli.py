@@ -20,6 +20,10 @@ app = lazy_app(
             "equipoise.commands.enrolment:enroll",
             "Make a profile: a key and a signing request for your operator, then the bundle that comes back.",
         ),
+        "login": LazyCommand(
+            "equipoise.commands.login:login",
+            "Get a certificate of hours with your company's login; makes the profile, or renews its certificate.",
+        ),
         "whoami": LazyCommand(
             "equipoise.commands.enrolment:whoami",
             "Show your name and role on the server, and when your certificate expires. Use it to try a new "

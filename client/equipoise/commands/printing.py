@@ -70,6 +70,11 @@ def print_line(text: str) -> None:
     out.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
 
+def print_aside(text: str) -> None:
+    """One line for the person at the terminal, on stderr: no part of what the command answers."""
+    err.print(printable(text), markup=False, highlight=False, soft_wrap=True)
+
+
 def print_rows(columns: Columns[T], things: Iterable[T]) -> None:
     """A table with a row for each thing."""
     print_table(tuple(columns), ([shown(each) for shown in columns.values()] for each in things))
