@@ -36,7 +36,8 @@ from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables.identity import certificates, identities
 
-P, T = ParamSpec("P"), TypeVar("T")
+P = ParamSpec("P")
+T = TypeVar("T")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PATIENCE = 30
 AUTHORITY = Authority.create("here", NOW)
