@@ -123,7 +123,12 @@ def check_policy(methods: Iterable[str], policy: Mapping[str, MethodPolicy] = PO
 
 
 def rate_of(method: str, policy: Mapping[str, MethodPolicy] = POLICY) -> Rate:
-    """Return the bucket from which a call takes; a call of a method without a row takes from that of look-ups."""
+    """Return the bucket from which a call takes; a call of a method without a row takes from that of look-ups.
+
+    Args:
+        method: as gRPC names it.
+        policy: the row of each method.
+    """
     return policy[method].rate if method in policy else Rate.READ
 
 
