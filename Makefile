@@ -29,10 +29,10 @@ test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## a part of every kind of test, no
 test-unit: $(VENV)/test.stamp $(VENV)/demo.stamp  ## of the unit tests alone, without a server
 	$(PYTEST) --tier quick -m "not slow" tests/unit tests/vectors
 
-test-all: $(VENV)/test.stamp $(VENV)/demo.stamp $(VENV)/engines.stamp $(VENV)/deploy.stamp  ## every test, on both stores
+test-all: $(VENV)/test.stamp $(VENV)/demo.stamp $(VENV)/engines.stamp $(VENV)/browser.stamp $(VENV)/deploy.stamp  ## every test, on both stores
 	$(PYTEST) $(TESTS)
 
-test-rest: $(VENV)/test.stamp $(VENV)/demo.stamp $(VENV)/engines.stamp $(VENV)/deploy.stamp  ## what `make test` leaves out
+test-rest: $(VENV)/test.stamp $(VENV)/demo.stamp $(VENV)/engines.stamp $(VENV)/browser.stamp $(VENV)/deploy.stamp  ## what `make test` leaves out
 	$(PYTEST) --tier rest $(TESTS)
 
 # What tests the client: the tests without a server, and those that type its commands.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     )
     from equipoise.queries.statements_file import statements_from_json, statements_to_json
     from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
-    from equipoise.questions.builder import count, share
+    from equipoise.questions.aggregates import count, mean, quantile, share, total
     from equipoise.questions.questions import Questions
     from equipoise.results import Answer, Results
 else:
@@ -63,7 +63,7 @@ else:
         ),
         "equipoise.queries.statements_file": ("statements_from_json", "statements_to_json"),
         "equipoise.queries.workload_compiler": ("CompiledWorkload", "compile_workload"),
-        "equipoise.questions.builder": ("count", "share"),
+        "equipoise.questions.aggregates": ("count", "mean", "quantile", "share", "total"),
         "equipoise.questions.questions": ("Questions",),
         "equipoise.results": ("Answer", "Results"),
     }
@@ -117,8 +117,11 @@ __all__ = [
     "compile_workload",
     "count",
     "dummy_table",
+    "mean",
     "median",
+    "quantile",
     "share",
     "statements_from_json",
     "statements_to_json",
+    "total",
 ]

@@ -98,6 +98,10 @@ app = lazy_app(
             "equipoise.commands.verification:verify_bundle",
             "Verify a bundle offline by thirteen numbered checks, one a line, up to the first that fails.",
         ),
+        "console": LazyCommand(
+            "equipoise.console.command:console",
+            "Open the console: pages in your browser for all that your role may do. Interrupt it to end it.",
+        ),
         "operator": LazyCommand(
             "equipoise.commands.operator:operator_app",
             "For operators: data, analysts, rounds, sessions, grants, budgets.",

@@ -253,3 +253,29 @@ def test_sql_from_submission_to_answers(run: Run, refused: Callable[..., str], p
     assert Client.local(place / "dummy.csv", place / "schema.json").records == 9
     assert "must end in" in refused("ann", "dummy", "shop", "--out", "dummy.xls")
     assert "not the questions that were submitted" in refused("ann", "sql", round_id, other)
+
+
+def test_sql_is_kept_with_the_receipt_and_compared_with_what_was_used(
+    run: Run, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    register(run, place)
+    round_id = open_round(run)
+    text = "SELECT colour, COUNT(*) AS n FROM shop GROUP BY colour"
+    (understood,) = run("ann", "sql", round_id, text)["understood"]
+    for step in ("seal", "run", "release"):
+        run("operator", "operator", "round", step, round_id)
+    run("ann", "bundle", round_id, "--out", place / "b.json")
+    (kept,) = (place / "ann" / "sql").iterdir()
+    assert kept.read_text().splitlines() == [f"-- understood as: {understood}", text]
+
+    def verified(*arguments: str) -> str:
+        with pytest.raises(SystemExit):
+            main(["verify", str(place / "b.json"), "--profile", str(place / "ann"), *arguments])
+        return capsys.readouterr().out
+
+    capsys.readouterr()
+    assert "the same as your own" in verified()
+    (place / "other.sql").write_text("SELECT size, COUNT(*) FROM shop GROUP BY size")
+    assert "another than your statements" in verified("--statements", str(place / "other.sql"))
+    kept.write_text("SELECT COUNT(*) FROM shop WHERE colour = 'red'")
+    assert "another than your statements" in verified()

@@ -26,7 +26,7 @@ from equipoise.model.rounds import Share
 from equipoise.queries.fixed_point import on_grid
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.queries.statements import Marginal, Statement
+from equipoise.queries.statements import Marginal, Statement, Sum
 from equipoise.queries.workload_compiler import compile_single
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms import answers
@@ -56,14 +56,15 @@ SETTING = PublicParameters(
     options={"length": 100},
     attributes=(2,),
 )
+AMOUNTS = Schema((Attribute("amount", ("0", "1", "2")),))
 REPLACED = [([a, RECORDS - a], [b, RECORDS - b]) for a, b in itertools.pairwise(range(RECORDS + 1))]
 ADDED = [([1, 0], [2, 0]), ([1, 0], [1, 1]), ([0, 1], [1, 1])]
 
 
-def asked(session: GrantSession, statement: Statement, rho: int) -> int:
+def asked(session: GrantSession, statement: Statement, rho: int, schema: Schema = SCHEMA) -> int:
     """The first cell's value in whole records; `REFUSED` where it is."""
     try:
-        told = session.answer(0, compile_single(statement, SCHEMA), repr(statement).encode(), rho)
+        told = session.answer(0, compile_single(statement, schema), repr(statement).encode(), rho)
     except BudgetExhausted:
         return REFUSED
     return round(int(told.values[0]) * RECORDS / 2.0**40)
@@ -94,8 +95,26 @@ def again_and_again(session: GrantSession) -> Iterator[int]:
     yield asked(session, TABLE, TOTAL - HALF)
 
 
+def of_sums(session: GrantSession) -> Iterator[int]:
+    """A sum in which a record may weigh a half; what it tells says whether it is asked again, or by cells."""
+    first = asked(session, Sum("amount"), HALF, AMOUNTS)
+    yield first
+    if first > 0:
+        yield asked(session, Sum("amount", where=attribute("amount") == "1"), TOTAL - HALF, AMOUNTS)
+    else:
+        yield asked(session, Sum("amount", low=1), TOTAL - HALF, AMOUNTS)
+
+
 Strategy = Callable[[GrantSession], Iterator[int]]
 STRATEGIES: list[Strategy] = [on_what_was_seen, greedily, again_and_again]
+
+
+HISTOGRAMS = [list(each) for each in itertools.product(range(RECORDS + 1), repeat=3) if sum(each) == RECORDS]
+OF_AMOUNTS = [
+    (one, other)
+    for one, other in itertools.combinations(HISTOGRAMS, 2)
+    if sum(map(abs, np.subtract(one, other))) == 2  # one record is replaced
+]
 
 
 @contextmanager
@@ -124,8 +143,10 @@ def law(table: list[int], strategy: Strategy) -> Law:
     plan = replace(plan, data_cost=replace(plan.data_cost, rho=TOTAL))
 
     def program(choices: Choices) -> tuple[int, ...]:
+        size = len(table)
+        setting = replace(SETTING, universe_size=size, attributes=(size,))
         with chosen_noise(choices):
-            return tuple(strategy(GrantSession(SETTING, plan, DenseCounts(np.array(table), (2,)), SEED)))
+            return tuple(strategy(GrantSession(setting, plan, DenseCounts(np.array(table), (size,)), SEED)))
 
     found: Law = {}
     for outcome, chance in every_run(program):
@@ -151,6 +172,12 @@ def test_questions_chosen_by_earlier_answers_show_no_more_than_the_grant(
     shown = leak(strategy, pairs)
     assert shown <= 1 + TINY
     assert shown > 0.3  # the charge is not idle
+
+
+def test_sums_of_weights_show_no_more_than_the_grant() -> None:
+    shown = leak(of_sums, OF_AMOUNTS)
+    assert shown <= 1 + TINY
+    assert shown > 0.3
 
 
 def test_a_filter_that_forgets_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from equipoise.accounting import in_rho
+from equipoise.commands.dangers import in_short
 from equipoise.commands.printing import Columns, counted, print_facts
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Grant, Plan, Round, RoundDetail, RoundState, Share, Terms
@@ -137,6 +138,7 @@ FACTS: Mapping[str, Callable[[Round, Share | None], object]] = {
         "none" if shown.terms.analyst_budget is None else pair(shown.terms.analyst_budget)
     ),
     "intervals hold with": lambda shown, _: f"{1 - shown.terms.beta:.4g}",
+    "accepted dangers": lambda shown, _: in_short(shown.terms.accepted),
     "opened": lambda shown, _: shown_time(shown.open_time),
     "session of": lambda shown, own: _length(shown.terms, own),
     "after its updates": lambda shown, _: _ending(shown.terms),
@@ -195,23 +197,31 @@ def _allowed(share: Share) -> str:
 
 def print_plan(plan: Plan, requested: str) -> None:
     """What a round would do and cost, by the mechanism that was `requested` or chosen."""
+    print_facts(plan_facts(plan, requested))
+
+
+def plan_facts(plan: Plan, requested: str) -> list[tuple[str, object]]:
+    """Return the same as names and values.
+
+    Args:
+        plan: the round's.
+        requested: the mechanism that was asked for, or `auto`.
+    """
     half_width = "none" if plan.max_half_width >= 1 else f"{plan.max_half_width:.4g} of {plan.errors_are_parts_of}"
-    print_facts(
-        [
-            ("mechanism", f"{plan.mechanism}{', chosen by auto' if requested == 'auto' else ''}"),
-            ("costs the data", pair(plan.data_budget)),
-            (
-                "costs the analysts",
-                "not counted: they are not protected" if plan.analyst_budget is None else pair(plan.analyst_budget),
-            ),
-            *(("counts on", each.all_in_words) for each in plan.charges),
-            ("largest half-width", half_width),
-            ("expected mean error", f"{plan.expected_error:.3g} of {plan.errors_are_parts_of}"),
-            ("uncertified at most", f"{plan.max_uncertified:,}"),
-            ("takes about", f"{plan.seconds:.0f} s, {plan.memory_bytes / 2**20:,.0f} MB"),
-            ("parameters", plan.parameters),
-        ]
-    )
+    return [
+        ("mechanism", f"{plan.mechanism}{', chosen by auto' if requested == 'auto' else ''}"),
+        ("costs the data", pair(plan.data_budget)),
+        (
+            "costs the analysts",
+            "not counted: they are not protected" if plan.analyst_budget is None else pair(plan.analyst_budget),
+        ),
+        *(("counts on", each.all_in_words) for each in plan.charges),
+        ("largest half-width", half_width),
+        ("expected mean error", f"{plan.expected_error:.3g} of {plan.errors_are_parts_of}"),
+        ("uncertified at most", f"{plan.max_uncertified:,}"),
+        ("takes about", f"{plan.seconds:.0f} s, {plan.memory_bytes / 2**20:,.0f} MB"),
+        ("parameters", plan.parameters),
+    ]
 
 
 def next_step(detail: RoundDetail) -> str:

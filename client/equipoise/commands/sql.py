@@ -14,6 +14,7 @@ from equipoise.commands.printing import bars_of, counted, print_json, print_line
 from equipoise.errors import InvalidArgument
 from equipoise.frames import Frame, check_suffix, shown
 from equipoise.model.rounds import RoundState
+from equipoise.profile.kept_sql import keep_sql
 from equipoise.questions.questions import Questions
 
 SHOWN_ROWS = 60
@@ -37,14 +38,15 @@ def sql(
 
     SELECT origin, COUNT(*) FROM flights WHERE dep_delay >= 15 GROUP BY origin
 
-    What was understood is printed first. With EXPLAIN before a SELECT, nothing is submitted or asked: what it would
-    come to is printed. Of a released round the same questions must be given that were submitted. docs/sql.md says
-    what can be asked.
+    What was understood is printed first, and kept in the profile for `equipoise verify`. With EXPLAIN before a
+    SELECT, nothing is submitted or asked: what it would come to is printed. Of a released round the same questions
+    must be given that were submitted. docs/sql.md says what can be asked.
     """
     if to is not None:
         check_suffix(to)
     with Client.from_profile(profile) as client:
-        questions = client.sql(round_id, read_text(Path(query)) if query.endswith(".sql") else query)
+        text = read_text(Path(query)) if query.endswith(".sql") else query
+        questions = client.sql(round_id, text)
         if to is not None and len(questions) > 1:
             raise InvalidArgument("--out", "takes the answer to one question")
         if not as_json:
@@ -55,6 +57,7 @@ def sql(
             _explain(client, round_id, questions, as_json, dry=state.terms.session is None)
         elif state.terms.session is None and state.state is RoundState.OPEN and questions.statements:
             receipt = client.submit(round_id, questions.statements)
+            keep_sql(profile, round_id, f"{questions.as_comments}{text}")
             if as_json:
                 print_json({"understood": questions.understood, "receipt": receipt})
             else:

@@ -8,16 +8,20 @@ from typing import Annotated
 import typer
 
 from equipoise.clients.analyst import Client
-from equipoise.commands.files import read_statements
+from equipoise.commands.files import read_statements, read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RoundId
 from equipoise.commands.printing import err, print_json, print_line
-from equipoise.errors import InvalidArgument, OutOfRange, VerificationFailed
+from equipoise.errors import InvalidArgument, VerificationFailed
+from equipoise.profile.kept_sql import kept_sql
 from equipoise.profile.profile import LOG_KEYS, parse_log_keys, read_file, read_log_keys, read_settings
-from equipoise.profile.receipt_store import CHECKPOINT, ReceiptStore
+from equipoise.profile.receipt_store import ReceiptStore
+from equipoise.queries.statements import Statement
+from equipoise.questions.sql_extra import questions_of
 from equipoise.records.bundle import Bundle
-from equipoise.records.signed_notes import claimed
+from equipoise.records.proven_round import proven_round
 from equipoise.verification.checks import Check, CheckFailed, VerifierInputs, verify
 from equipoise.verification.log_history import EarlierCheckpoint
+from equipoise.verification.own_round import download_own_round
 
 BundleFile = Annotated[Path, typer.Argument(metavar="BUNDLE", help="The file that `equipoise bundle` wrote.")]
 
@@ -34,21 +38,12 @@ def bundle(
     asked, what you got, and the custodian's signed records of both. Exits with 1 where a check fails; the file is
     written all the same, as evidence.
     """
-    keys, keepsakes = read_log_keys(profile / LOG_KEYS), ReceiptStore(profile)
-    kept = keepsakes.checkpoint()
     with Client.from_profile(profile) as client, err.status("downloading"):
-        try:
-            made = client.bundle(round_id, 0 if kept is None else _size(kept, profile))
-        except OutOfRange:
-            # The custodian does not know the checkpoint that it signed: the last check will say so.
-            made = client.bundle(round_id)
-    data = made.to_bytes()
-    _write(to, data)
-    papers = VerifierInputs(
-        keys, keepsakes.newest(round_id), None, None if kept is None else EarlierCheckpoint(kept)
-    )
-    _report({"file": str(to), "bytes": len(data)}, [f"{len(data):,} bytes written to {to}."], data, papers, as_json)
-    keepsakes.keep_checkpoint(made.evidence.checkpoint)
+        own = download_own_round(client, profile, round_id)
+    _write(to, own.data)
+    facts: dict[str, object] = {"file": str(to), "bytes": len(own.data)}
+    _report(facts, [f"{len(own.data):,} bytes written to {to}."], own.data, own.inputs, as_json)
+    ReceiptStore(profile).keep_checkpoint(own.checkpoint)
 
 
 def verify_bundle(
@@ -65,7 +60,12 @@ def verify_bundle(
         Path | None, typer.Option(help="Your receipt: its workload must be the one that was used.")
     ] = None,
     statements: Annotated[
-        Path | None, typer.Option(help="The statements file that you submitted: it must be the one that was used.")
+        Path | None,
+        typer.Option(
+            help="The statements file that you submitted, or your SQL: it must be what was used. "
+            "[default: the SQL that the profile has kept with the receipt]",
+            show_default=False,
+        ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
@@ -80,24 +80,31 @@ def verify_bundle(
     else with 1.
     """
     data = read_file(file)
-    kept = None
+    kept, sql = None, None
     if key is None:
         source = str(profile / LOG_KEYS)
         keys = read_log_keys(profile / LOG_KEYS)
         kept = _stored_receipt(data, profile)
+        if kept is not None and receipt is None and statements is None:
+            sql = kept_sql(profile, Bundle.from_bytes(data).evidence.round_id)
     else:
         source = key
         is_line = "+" in key and not Path(key).exists()
         keys = parse_log_keys(key.encode(), "--key") if is_line else read_log_keys(Path(key))
+    if statements is not None and statements.suffix == ".sql":
+        sql = statements
+    own = None if statements is None or sql is not None else read_statements(statements)
     papers = VerifierInputs(
         keys,
         kept if receipt is None else read_file(receipt),
-        None if statements is None else read_statements(statements),
+        own if sql is None else _meant(sql, data),
         None if checkpoint is None else read_checkpoint(checkpoint),
     )
     intro = [f"The custodian's keys are those of {source}."]
     if receipt is None and kept is not None:
         intro.append(f"Your own receipt is the one that {profile} has kept.")
+    if sql is not None and statements is None:
+        intro.append(f"Your own SQL is the one that was kept with the receipt, {sql}.")
     _report({"file": str(file), "keys": source}, intro, data, papers, as_json)
 
 
@@ -148,12 +155,16 @@ def _stored_receipt(data: bytes, profile: Path) -> bytes | None:
     return ReceiptStore(profile).newest(evidence.round_id) if name == evidence.analyst else None
 
 
-def _size(note: bytes, profile: Path) -> int:
-    """Of the kept checkpoint. Whose signatures it has, the last check asks: it knows keys that came later."""
+def _meant(sql: Path, data: bytes) -> tuple[Statement, ...] | None:
+    """What SQL comes to by the bundle's schema, which the checks compare with the log's; None where it has none.
+
+    Raises `InvalidArgument` for what that schema does not allow to ask.
+    """
     try:
-        return claimed(note).size
-    except VerificationFailed as error:
-        raise InvalidArgument(str(profile / CHECKPOINT), error.message) from None
+        schema = proven_round(Bundle.from_bytes(data).evidence).schema
+    except VerificationFailed:
+        return None  # the first checks will say so
+    return questions_of(read_text(sql), schema).statements
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -1,6 +1,6 @@
 """Questions put together in Python: the same objects as SQL's.
 
->>> from equipoise import Attribute, Schema, attribute
+>>> from equipoise import Attribute, Schema, attribute, count, share
 >>> schema = Schema((Attribute("origin", ("EWR", "JFK")), Attribute("late", ("no", "yes"))))
 >>> late = attribute("late") == "yes"
 >>> question = Table(schema, "flights").group_by("origin").agg(count(), late=share(late)).sort("late").head(1)
@@ -16,69 +16,11 @@ from dataclasses import dataclass, replace
 from equipoise.queries.predicates import Predicate
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import compile_single
+from equipoise.questions.aggregates import Aggregate
 from equipoise.questions.conditions import RecordSet, all_of
-from equipoise.questions.expressions import Arithmetic, Count, Expression, GroupValue, Number, Rounded
-from equipoise.questions.measures import Key, Measure
+from equipoise.questions.expressions import Count, Expression, GroupValue
+from equipoise.questions.measures import Key
 from equipoise.questions.question import Output, Question, check_columns
-
-
-@dataclass(frozen=True)
-class Aggregate:
-    """A number of each group: a count, or arithmetic with counts."""
-
-    expression: Expression
-
-    def __add__(self, other: Aggregate | float) -> Aggregate:
-        return _combined("+", self, other)
-
-    def __radd__(self, other: float) -> Aggregate:
-        return _combined("+", other, self)
-
-    def __sub__(self, other: Aggregate | float) -> Aggregate:
-        return _combined("-", self, other)
-
-    def __rsub__(self, other: float) -> Aggregate:
-        return _combined("-", other, self)
-
-    def __mul__(self, other: Aggregate | float) -> Aggregate:
-        return _combined("*", self, other)
-
-    def __rmul__(self, other: float) -> Aggregate:
-        return _combined("*", other, self)
-
-    def __truediv__(self, other: Aggregate | float) -> Aggregate:
-        return _combined("/", self, other)
-
-    def __rtruediv__(self, other: float) -> Aggregate:
-        return _combined("/", other, self)
-
-    def round(self, decimals: int = 0) -> Aggregate:
-        """Returns the number to so many decimals; its interval, too."""
-        return Aggregate(Rounded(self.expression, decimals))
-
-
-def count(where: Predicate | bool = True) -> Aggregate:
-    """Returns how many records each group has.
-
-    Args:
-        where: which of them are counted; True: all.
-    """
-    return Aggregate(Count(Measure(where)))
-
-
-def share(of: Predicate, among: Predicate | bool = True) -> Aggregate:
-    """Returns which part of each group's records satisfies a condition: two counts, divided.
-
-    Args:
-        of: the condition.
-        among: which records are looked at; True: all.
-    """
-    return count(all_of((among, of))) / count(among)
-
-
-def _combined(operator: str, left: Aggregate | float, right: Aggregate | float) -> Aggregate:
-    one, other = (each.expression if isinstance(each, Aggregate) else Number(float(each)) for each in (left, right))
-    return Aggregate(Arithmetic(operator, one, other))
 
 
 @dataclass(frozen=True)
@@ -126,15 +68,20 @@ class Table:
             named: numbers, by the names of their columns.
 
         Raises:
-            InvalidArgument: nothing is counted, two columns have one name, or a condition is not about this table.
+            InvalidArgument: nothing is counted, two columns have one name, a condition is not about this table, or
+                what is added up has no numbers.
         """
         outputs = [Output(key.attribute, GroupValue(place)) for place, key in enumerate(self.keys)]
         for place, each in enumerate(counts):
-            name = "count" if isinstance(each.expression, Count) else "value"
-            outputs.append(Output(f"{name}_{place + 1}" if place else name, each.expression))
-        outputs += [Output(name, each.expression) for name, each in named.items()]
+            expression = self._meant(each)
+            name = "count" if isinstance(expression, Count) else "value"
+            outputs.append(Output(f"{name}_{place + 1}" if place else name, expression))
+        outputs += [Output(name, self._meant(each)) for name, each in named.items()]
         question = Question(self.name, self.schema, self.records, self.keys, tuple(outputs))
         check_columns(question)
         for place, statement in enumerate(question.statements):
             compile_single(statement, self.schema, f"statements[{place}]")
         return question
+
+    def _meant(self, aggregate: Aggregate) -> Expression:
+        return aggregate.meant(self.schema, frozenset(key.attribute for key in self.keys))

@@ -47,6 +47,11 @@ class Questions:
         """Each question as SQL that says exactly what will be counted."""
         return tuple(map(sql_of, self.items))
 
+    @property
+    def as_comments(self) -> str:
+        """What was understood, a comment of SQL for each question."""
+        return "".join(f"-- understood as: {' '.join(each.splitlines())}\n" for each in self.understood)
+
     def expected(self, error: float, half_width: float, records: int) -> Frame:
         """Returns what each statement is expected to err by: a row each, with the questions that need it.
 

@@ -23,7 +23,9 @@ ANY_WIDTH = (
     "take projection, pooled, gaussian, laplace, or equilibrium or multiplicative_weights with a prior, "
     "or a standing measurement, instead; in a session online or online_private with a prior"
 )
-SUMS_INSTEAD = "ask for marginals over the attribute, or in a round of gaussian, laplace, projection or pooled"
+SUMS_INSTEAD = (
+    "ask for marginals over the attribute, or in a grant, or in a round of gaussian, laplace, projection or pooled"
+)
 
 
 def check_setting(setting: PublicParameters) -> None:

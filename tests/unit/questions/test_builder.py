@@ -7,10 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from equipoise import Attribute, Client, Questions, Schema, attribute, count, dummy_table, share
+from equipoise import (
+    Attribute,
+    Client,
+    Questions,
+    Schema,
+    attribute,
+    count,
+    dummy_table,
+    mean,
+    quantile,
+    share,
+    total,
+)
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema_checks import bin_labels
-from equipoise.questions.builder import Aggregate, Table
+from equipoise.questions.aggregates import Aggregate
+from equipoise.questions.builder import Table
 from equipoise.questions.question import Question
 from equipoise.questions.sql import questions_from_sql
 
@@ -40,6 +53,15 @@ ALIKE = {
     ),
     "SELECT 1 + COUNT(*) + 2 AS a, 1 / COUNT(*) AS b, COUNT(*) * 3 AS c FROM flights": FLIGHTS.agg(
         a=1 + count() + 2, b=1 / count(), c=count() * 3
+    ),
+    "SELECT origin, AVG(LEAST(GREATEST(delay, 0), 60)) AS m FROM flights WHERE month = 1 GROUP BY origin": (
+        FLIGHTS.where(attribute("month") == "1").group_by("origin").agg(m=mean("delay", low=0, high=60))
+    ),
+    "SELECT SUM(month) FILTER (WHERE delay >= 15) / COUNT(*) AS t, MEDIAN(month) AS q FROM flights": FLIGHTS.agg(
+        t=total("month", where=LATE) / count(), q=quantile("month")
+    ),
+    "SELECT QUANTILE_CONT(LEAST(GREATEST(delay, -20), 60), 0.9) FROM flights": FLIGHTS.agg(
+        quantile("delay", 0.9, low=-20, high=60)
     ),
     "SELECT month, COUNT(*) AS n FROM flights GROUP BY 1 HAVING n > 5 AND n <= 9 ORDER BY 2 DESC, 1 LIMIT 2": (
         FLIGHTS.group_by("month")
@@ -88,6 +110,11 @@ def test_a_trial_answers_what_was_put_together() -> None:
         (lambda: FLIGHTS.group_by("origin").agg(n=count()).keep("origin", "=", 1), "is no number"),
         (lambda: FLIGHTS.agg(n=count()).keep("n", "~", 1), "operator"),
         (lambda: FLIGHTS.agg(n=count()).head(-1), "rows"),
+        (lambda: FLIGHTS.agg(mean("origin")), "no numbers"),
+        (lambda: FLIGHTS.agg(total("delay")), "give low=-20 and high=60"),
+        (lambda: FLIGHTS.agg(total("delay", low=-20, high=7)), "delay.high"),
+        (lambda: FLIGHTS.group_by("month").agg(mean("month")), "group_by"),
+        (lambda: FLIGHTS.agg(quantile("month", 2)), "level"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_when_it_is_written(wrong: object, said: str) -> None:
@@ -98,9 +125,8 @@ def test_what_cannot_be_asked_is_refused_when_it_is_written(wrong: object, said:
 
 def test_aggregates_are_numbers_of_counts() -> None:
     assert isinstance(count(), Aggregate)
-    assert share(LATE, attribute("month") == "1") == count((attribute("month") == "1") & LATE) / count(
-        attribute("month") == "1"
-    )
+    january = attribute("month") == "1"
+    assert FLIGHTS.agg(share(LATE, january)) == FLIGHTS.agg(count(january & LATE) / count(january))
 
 
 def test_the_page_s_python_runs_in_a_trial() -> None:

@@ -115,11 +115,16 @@ def session_length(setting: PublicParameters, slotted: bool) -> int:
 
 
 def linear(statement: CompiledStatement) -> CompiledWorkload:
-    """Return the statement if it counts records. Raises `InvalidArgument` for a statistic, and for a sum."""
+    """Return the statement if it counts records or adds up weights. Raises `InvalidArgument` for a statistic."""
     if isinstance(statement, CompiledStatistic):
         raise InvalidArgument("statement", "is a statistic; only sessions of low_sensitivity answer statistics")
-    check_no_sums("a session", statement, "statement")
     return statement
+
+
+def counted(statement: CompiledStatement) -> CompiledWorkload:
+    """Return the statement if it counts records. Raises `InvalidArgument` for a statistic, and for a sum."""
+    check_no_sums("a session", linear(statement), "statement")
+    return linear(statement)
 
 
 def play(

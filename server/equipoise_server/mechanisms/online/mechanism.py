@@ -26,7 +26,7 @@ from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.noise_calibration import fresh_answers
 from equipoise_server.mechanisms.online import prior_plan
-from equipoise_server.mechanisms.online.interface import HYPOTHESIS, linear, session_length
+from equipoise_server.mechanisms.online.interface import HYPOTHESIS, counted, session_length
 from equipoise_server.mechanisms.online.parameters import OnlineParameters
 from equipoise_server.mechanisms.online.plan import (
     check_options,
@@ -136,7 +136,7 @@ class Online:
 
     def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:  # noqa: ARG002
         """Accept every predicate and every marginal. Raises `InvalidArgument` for anything else."""
-        if linear(statement).statement_count != 1:
+        if counted(statement).statement_count != 1:
             raise InvalidArgument("statement", "must be one")
 
     def start(self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes) -> OnlineSession:
@@ -187,7 +187,7 @@ class OnlineSession:
     ) -> Answers:
         """Answer the statement in a slot. Slots ascend."""
         self._streams.ask(slot, encoded)
-        asked = linear(statement)
+        asked = counted(statement)
         queries = self._known[0].support.queries(asked) if self._known else asked
         expected = self._hypothesis.answers(queries)
         stage = None if self.used_up_at(slot) else self._stages[self._tests.positives]

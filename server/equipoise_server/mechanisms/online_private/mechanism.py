@@ -28,7 +28,7 @@ from equipoise_server.mechanisms.epochs.question import LinearQuestion, Scale
 from equipoise_server.mechanisms.epochs.session_plan import session_plan, statements_asked
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED
-from equipoise_server.mechanisms.online.interface import linear, session_length
+from equipoise_server.mechanisms.online.interface import counted, session_length
 from equipoise_server.mechanisms.parameters import read_either
 from equipoise_server.mechanisms.prior.choice import NONE, OF_PRIOR, OWN, STANDING, Start, starts_of
 from equipoise_server.mechanisms.prior.forecast import expected_of_session
@@ -85,7 +85,7 @@ class OnlinePrivate:
 
     def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:  # noqa: ARG002
         """Accept linear queries only. Raises `InvalidArgument` for anything else."""
-        linear(statement)
+        counted(statement)
 
     def start(self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes) -> LinearSession:
         """Start a session over the records of the universe, from each of them once, or over a prior's support.
@@ -127,7 +127,7 @@ class LinearSession:
         rho: int = 0,  # noqa: ARG002
     ) -> Answers:
         """Answer the statement in a slot."""
-        asked = linear(statement)
+        asked = counted(statement)
         queries = self.known[0].support.queries(asked) if self.known else asked
         return self.epochs.answer(slot, LinearQuestion(queries, self.data, self.records, self.known), encoded)
 

@@ -63,9 +63,9 @@ def login_allowed(
         WrongState: There is no provider.
         EquipoiseError: As `Admission.allow_login`.
     """
+    account = Account(issuer, check_subject(request.subject))
     if not issuer:
         raise WrongState("this server has no identity provider: login_issuer is not set in its configuration")
-    account = Account(issuer, check_subject(request.subject))
     admission.allow_login(request.name, Role.ANALYST, account, request.request_id, _by(caller))
     return operator_pb2.AllowLoginResponse()
 

@@ -20,7 +20,7 @@ from equipoise.queries.grant_price import standard_error
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.session_workload import SessionWorkload
-from equipoise.queries.statements import Marginal, Statement
+from equipoise.queries.statements import Marginal, Statement, Sum
 from equipoise.queries.workload_compiler import compile_single
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
@@ -67,11 +67,20 @@ def test_a_grant_allows_all_of_its_budget_and_costs_analysts_nothing() -> None:
 @pytest.mark.parametrize("persons", [1, 4])
 def test_a_price_buys_its_standard_error(persons: int) -> None:
     session = started(replace(SETTING, person_records=persons))
-    for statement in (ZERO, TABLE):
+    for statement in (ZERO, TABLE, Sum("a"), Sum("a", ("b",))):
         answers = asked(session, statement, PRICE)
         expected = standard_error(statement, persons, PRICE)
         assert set(answers.methods) == {AnswerMethod.GAUSSIAN}
         assert answers.standard_errors * (RECORDS / 2.0**40) == pytest.approx(expected, rel=1e-6)
+
+
+def test_sums_lie_in_their_intervals() -> None:
+    """By hand: of the records a third has the middle value, which weighs a half, and a third the highest one."""
+    session = started()
+    whole, by_b = asked(session, Sum("a"), PRICE), asked(session, Sum("a", ("b",)), PRICE)
+    assert not whole.misses(np.array([0.5])).any()
+    assert not by_b.misses(np.array([0.25, 0.25])).any()
+    assert half_widths(whole).max() < half_widths(by_b).max() < 0.1
 
 
 def test_noise_has_the_variance_that_was_paid_for() -> None:
