@@ -62,7 +62,7 @@ async def test_the_client_for_node_asks_resumes_and_finds_its_results_on_record(
             operator.SealRound(operator_pb2.SealRoundRequest(round_id=round_id, request_id="seal"))
             operator.RunRound(operator_pb2.RunRoundRequest(round_id=round_id, request_id="run"))
             for shown_round in operator.WatchRound(operator_pb2.WatchRoundRequest(round_id=round_id)):
-                if shown_round.detail.round.state == types_pb2.ROUND_STATE_DONE:
+                if shown_round.detail.progress.complete:
                     break
             operator.ReleaseRound(operator_pb2.ReleaseRoundRequest(round_id=round_id, request_id="release"))
             told, problems = client.communicate(timeout=SECONDS)
