@@ -198,28 +198,31 @@ def _allowed(share: Share) -> str:
 
 def print_plan(plan: Plan, terms: Terms, records: int) -> None:
     """What a round would do and cost, by the mechanism that its terms name or that was chosen."""
+    print_facts(plan_facts(plan, terms, records))
+
+
+def plan_facts(plan: Plan, terms: Terms, records: int) -> list[tuple[str, object]]:
+    """Return the same as names and values. `records`: in the table."""
 
     def shown(error: float) -> str:
         if plan.counts_records:
             return error_in_words(error, records, typical_cells(terms.shares))
         return f"{error:.4g} of each statement's range"
 
-    print_facts(
-        [
-            ("mechanism", f"{plan.mechanism}{', chosen by auto' if terms.mechanism == 'auto' else ''}"),
-            ("costs the data", pair(plan.data_budget)),
-            (
-                "costs the analysts",
-                "not counted: they are not protected" if plan.analyst_budget is None else pair(plan.analyst_budget),
-            ),
-            *(("counts on", each.all_in_words) for each in plan.charges),
-            ("largest half-width", "none" if plan.max_half_width >= 1 else shown(plan.max_half_width)),
-            ("expected mean error", shown(plan.expected_error)),
-            ("uncertified at most", f"{plan.max_uncertified:,}"),
-            ("takes about", f"{plan.seconds:.0f} s, {plan.memory_bytes / 2**20:,.0f} MB"),
-            ("parameters", plan.parameters),
-        ]
-    )
+    return [
+        ("mechanism", f"{plan.mechanism}{', chosen by auto' if terms.mechanism == 'auto' else ''}"),
+        ("costs the data", pair(plan.data_budget)),
+        (
+            "costs the analysts",
+            "not counted: they are not protected" if plan.analyst_budget is None else pair(plan.analyst_budget),
+        ),
+        *(("counts on", each.all_in_words) for each in plan.charges),
+        ("largest half-width", "none" if plan.max_half_width >= 1 else shown(plan.max_half_width)),
+        ("expected mean error", shown(plan.expected_error)),
+        ("uncertified at most", f"{plan.max_uncertified:,}"),
+        ("takes about", f"{plan.seconds:.0f} s, {plan.memory_bytes / 2**20:,.0f} MB"),
+        ("parameters", plan.parameters),
+    ]
 
 
 def next_step(detail: RoundDetail) -> str:

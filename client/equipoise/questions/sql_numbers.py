@@ -181,6 +181,11 @@ class NumberReader:
 
     def _ones_and_zeros(self, node: exp.Expression) -> tuple[RecordSet, RecordSet]:
         """The records for which a CASE is 1, and those for which it is 1 or 0."""
+        if type(node) in _ARITHMETIC:
+            self.tree.refuse(
+                node,
+                "nothing is computed of single records; ask the custodian to register it as a column",
+            )
         if not isinstance(node, exp.Case):
             self.tree.unknown(node, "SUM or AVG, which take an attribute, or CASE WHEN … THEN 1 ELSE 0 END")
         return self._case(node, lambda value: value == 1)

@@ -60,6 +60,7 @@ REFUSED = {
     "SELECT month, COUNT(*) FROM t GROUP BY ROLLUP (month)": "ROLLUP",
     "SELECT COUNT(*) FROM t WHERE origin ILIKE 'j%'": "IN",
     "SELECT MAX(delay) FROM t": "one person's",
+    "SELECT SUM(delay * (1 - month)) FROM t": "register it as a column",
     "SELECT COUNT(*) FROM t; \0": "NUL",
     "SELECT COUNT(*) FROM t WHERE origin = 'JFK": "never closed",
     "SELECT COUNT(*) FROM t /* a /* b */ */": "comment",
