@@ -526,7 +526,10 @@ class StreamResultsResponse(_message.Message):
 
     CHUNK_FIELD_NUMBER: _builtins.int
     chunk: _builtins.bytes
-    """The exact bytes of a ResultChunk."""
+    """The exact bytes of a ResultChunk. The stream's digest goes over them: h(0) is the SHA-256 of "equipoise stream v1", a
+    line feed and the round's identifier in ASCII; h(i) the SHA-256 of h(i-1) and the SHA-256 of chunk i; the digest is
+    the h of the last one. What the custodian has put on record of the stream is in the evidence (DownloadEvidence).
+    """
     def __init__(
         self,
         *,
@@ -631,7 +634,10 @@ class DownloadEvidenceResponse(_message.Message):
     EVIDENCE_FIELD_NUMBER: _builtins.int
     WORKLOAD_FIELD_NUMBER: _builtins.int
     evidence: _builtins.bytes
-    """The next bytes of the evidence, JSON."""
+    """The next bytes of the evidence: JSON, whose `records` are entries of the custodian's log, each with the `items` that
+    the caller may open. The `content` of each is a text of JSON; the one whose `item` is "result" has in
+    `stream.digest` the digest of the caller's results, in hexadecimal. docs/formats.md says how all is proven.
+    """
     workload: _builtins.bytes
     """The next bytes of the workload."""
     def __init__(
