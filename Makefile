@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # hashes here.
 LOCKED := $(PIP) install --require-hashes --no-deps --requirement
 
-.PHONY: help demo test test-unit test-all test-rest audit-fast audit crash crash-full mutants soak load lint drift wheel bench protos clean lock sbom hooks breaking released coverage
+.PHONY: help docs demo test test-unit test-all test-rest audit-fast audit crash crash-full mutants soak load lint drift wheel bench protos clean lock sbom hooks breaking released coverage
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1: \2/p' Makefile
@@ -29,10 +29,10 @@ test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## a part of every kind of test, no
 test-unit: $(VENV)/test.stamp $(VENV)/demo.stamp  ## of the unit tests alone, without a server
 	$(PYTEST) --tier quick -m "not slow" tests/unit tests/vectors
 
-test-all: $(VENV)/test.stamp $(VENV)/demo.stamp $(VENV)/engines.stamp $(VENV)/browser.stamp  ## every test, on both stores
+test-all: $(VENV)/test.stamp $(VENV)/demo.stamp $(VENV)/engines.stamp $(VENV)/browser.stamp $(VENV)/deploy.stamp  ## every test, on both stores
 	$(PYTEST) $(TESTS)
 
-test-rest: $(VENV)/test.stamp $(VENV)/demo.stamp $(VENV)/engines.stamp $(VENV)/browser.stamp  ## what `make test` leaves out
+test-rest: $(VENV)/test.stamp $(VENV)/demo.stamp $(VENV)/engines.stamp $(VENV)/browser.stamp $(VENV)/deploy.stamp  ## what `make test` leaves out
 	$(PYTEST) --tier rest $(TESTS)
 
 # What tests the client: the tests without a server, and those that type its commands.
@@ -104,6 +104,10 @@ sbom: $(VENV)/sbom.stamp  ## write dist/equipoise.cdx.json: what is installed fo
 	mkdir -p dist
 	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-file dist/equipoise.cdx.json requirements/base.txt
 
+docs: $(VENV)/docs.stamp  ## write the documentation's site to dist/docs; a warning or a dead link is an error
+	rm -rf dist/docs
+	$(BIN)/sphinx-build -n -W --keep-going -q -b html docs dist/docs
+
 hooks: $(VENV)/hooks.stamp $(VENV)/lint.stamp $(VENV)/test.stamp  ## let git check style, types and import rules before every commit
 	$(BIN)/pre-commit install
 
@@ -143,7 +147,7 @@ $(VENV)/%.stamp: $(VENV)/base.stamp requirements/%.txt
 
 # What the tests need of node, from its own lock file.
 $(VENV)/node.stamp: $(VENV)/base.stamp tests/harness/node/package-lock.json
-	@npm ci --prefix tests/harness/node --omit dev --ignore-scripts --no-audit --no-fund --loglevel error
+	@npm ci --prefix tests/harness/node --omit dev --legacy-peer-deps --ignore-scripts --no-audit --no-fund --loglevel error
 	@touch $@
 
 # Neither what writes the lock files nor what writes bills of materials is locked: nothing else uses them.

@@ -526,7 +526,10 @@ class StreamResultsResponse(_message.Message):
 
     CHUNK_FIELD_NUMBER: _builtins.int
     chunk: _builtins.bytes
-    """The exact bytes of a ResultChunk."""
+    """The exact bytes of a ResultChunk. The stream's digest goes over them: h(0) is the SHA-256 of "equipoise stream v1", a
+    line feed and the round's identifier in ASCII; h(i) the SHA-256 of h(i-1) and the SHA-256 of chunk i; the digest is
+    the h of the last one. What the custodian has put on record of the stream is in the evidence (DownloadEvidence).
+    """
     def __init__(
         self,
         *,
@@ -631,7 +634,10 @@ class DownloadEvidenceResponse(_message.Message):
     EVIDENCE_FIELD_NUMBER: _builtins.int
     WORKLOAD_FIELD_NUMBER: _builtins.int
     evidence: _builtins.bytes
-    """The next bytes of the evidence, JSON."""
+    """The next bytes of the evidence: JSON, whose `records` are entries of the custodian's log, each with the `items` that
+    the caller may open. The `content` of each is a text of JSON; the one whose `item` is "result" has in
+    `stream.digest` the digest of the caller's results, in hexadecimal. docs/formats.md says how all is proven.
+    """
     workload: _builtins.bytes
     """The next bytes of the workload."""
     def __init__(
@@ -834,6 +840,7 @@ class AskQueriesResponse(_message.Message):
         SLOT_FIELD_NUMBER: _builtins.int
         CHUNK_FIELD_NUMBER: _builtins.int
         ENVELOPE_FIELD_NUMBER: _builtins.int
+        COST_FIELD_NUMBER: _builtins.int
         sequence: _builtins.int
         """The caller's statement."""
         slot: _builtins.int
@@ -842,6 +849,8 @@ class AskQueriesResponse(_message.Message):
         """The exact bytes of a ResultChunk."""
         envelope: _builtins.bytes
         """A signed receipt, DSSE in JSON, of all statements so far and their answers."""
+        cost: _builtins.int
+        """What it has cost of a grant, in units of 10^-12 of rho; 0 where earlier answers told it, and in other sessions."""
         def __init__(
             self,
             *,
@@ -849,10 +858,11 @@ class AskQueriesResponse(_message.Message):
             slot: _builtins.int = ...,
             chunk: _builtins.bytes = ...,
             envelope: _builtins.bytes = ...,
+            cost: _builtins.int = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "envelope", b"envelope", "sequence", b"sequence", "slot", b"slot"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "cost", b"cost", "envelope", b"envelope", "sequence", b"sequence", "slot", b"slot"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,90 @@
+"""How the documentation becomes a site: `make docs`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer.main
+from sphinx.application import Sphinx
+
+import equipoise.cli
+import equipoise_server.cli
+
+ROOT = Path(__file__).parents[1]
+
+# Sphinx turns on what others have to say, too.
+logging.getLogger("alembic").setLevel(logging.WARNING)
+
+project = "Equipoise"
+extensions = ["myst_parser"]
+html_theme = "furo"
+html_title = "Equipoise"
+html_copy_source = False
+myst_heading_anchors = 4
+myst_enable_extensions = ["dollarmath"]
+nitpicky = True
+
+# Pages that lie beside what they are about, by their names in the site.
+ELSEWHERE = {
+    "runbook": "deploy/RUNBOOK.md",
+    "deployment": "deploy/README.md",
+    "security": "SECURITY.md",
+    "contributing": "CONTRIBUTING.md",
+}
+NAMES = {file: name for name, file in ELSEWHERE.items()}
+_LINK = re.compile(r"\[(?P<text>[^\]]+)\]\((?P<target>[\w./-]+)(?P<place>#[^)\s]*)?\)")
+
+
+def site_source(_: Sphinx, name: str, source: list[str]) -> None:
+    """Bring pages from elsewhere, and lead links out of this folder to the site's page, or name the file."""
+    file = ROOT / ELSEWHERE.get(name, f"docs/{name}.md")
+    if name in ELSEWHERE:
+        source[0] = file.read_text(encoding="utf-8")
+    if name == "commands":
+        source[0] = "".join(commands_page())
+        return
+    up = "../" * name.count("/")
+
+    def led(link: re.Match[str]) -> str:
+        target = Path(os.path.normpath(file.parent / link["target"]))
+        if not target.exists():
+            raise ValueError(f"{file}: {link['target']} is a dead link")
+        inside = target.relative_to(ROOT).as_posix()
+        page = f"docs/{NAMES[inside]}.md" if inside in NAMES else inside
+        if page.startswith("docs/") and page.endswith((".md", ".svg")):
+            return f"[{link['text']}]({up}{page.removeprefix('docs/')}{link['place'] or ''})"
+        return f"`{inside}`" if link["text"].strip("`") in inside else f"{link['text']} (`{inside}`)"
+
+    source[0] = _LINK.sub(led, source[0])
+
+
+def commands_page() -> Iterator[str]:
+    """Yield the page of all commands, from their own help."""
+    yield "# Commands\n\nThe help of every command, as `--help` prints it.\n"
+    for program, app in (("equipoise", equipoise.cli.app), ("equipoise-server", equipoise_server.cli.app)):
+        yield from _described(program, typer.main.get_command(app), 2)
+
+
+def _described(name: str, command: Any, level: int) -> Iterator[str]:
+    yield f"\n{'#' * level} {name}\n\n```text\n{(command.help or '').strip()}\n```\n"
+    if hasattr(command, "commands"):
+        for each in command.commands:
+            _, below, _ = command.resolve_command(typer.Context(command), [each])
+            yield from _described(f"{name} {each}", below, min(level + 1, 4))
+        return
+    yield "\n| option | |\n|---|---|\n"
+    for parameter in command.params:
+        said = ", ".join(f"`{each}`" for each in parameter.opts) if parameter.param_type_name == "option" else ""
+        said = said or f"`{parameter.name}`"
+        told = " ".join((getattr(parameter, "help", "") or "").split())
+        yield f"| {said} | {told.replace('|', chr(92) + '|').replace('<', '&lt;').replace('[', chr(92) + '[')} |\n"
+
+
+def setup(app: Sphinx) -> None:
+    """Register what this page adds to Sphinx."""
+    app.connect("source-read", site_source)
