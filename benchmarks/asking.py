@@ -26,7 +26,7 @@ from sessions import CATEGORIES, RECORDS, cells_of, stream, table
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
 from equipoise.clients.statement_answer import StatementAnswer
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import Budget, Danger
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import SessionTerms, Share, Terms
 from equipoise.queries.schema import Attribute, Schema
@@ -61,7 +61,9 @@ def main() -> None:
         create_state(state, listen=free_address(), release_grid_seconds=1)
         write(state / "data" / "table.csv", schema, histogram)
         with serving(state, Path(scratch) / "log"), Operator.from_profile(state / "profiles/operator") as operator:
-            operator.register_dataset("table", "table.csv", schema, Budget(10.0, 1e-3), Budget(10.0, 1e-3))
+            operator.register_dataset(
+                "table", "table.csv", schema, Budget(10.0, 1e-3), Budget(10.0, 1e-3), accepted=(Danger.DELTA,)
+            )
             profile = operator.add_analyst("analyst", Path(scratch) / "analyst")
             terms = Terms(
                 dataset="table",

@@ -25,7 +25,7 @@ import numpy as np
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import Budget, Danger
 from equipoise.model.persons import PersonMode, Persons
 from equipoise.model.results import Answers
 from equipoise.model.rounds import AUTO, Share, Terms
@@ -118,6 +118,7 @@ def played(operator: Operator, profile: Path, table: Path, persons: Persons, row
         people="new" if first else f"same-as:{MODES[0].mode}-{MODES[0].records}",
         person="customer",
         persons=persons,
+        accepted=(Danger.EPSILON,) if first else (),
     )
     registering = time.perf_counter() - begin
     asked = [Marginal(pair) for pair in itertools.combinations(registered.schema.names, 2)]

@@ -25,7 +25,7 @@ from unittest.mock import patch
 import numpy as np
 from harness.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
 
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import Budget, Danger
 from equipoise.model.rounds import Share, Terms
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal
@@ -130,10 +130,12 @@ def lived(place: Path, case: Case) -> tuple[int, float, float]:
         connection.execute(identities.insert(), rows)
     budget = Budget(8.0, 1e-4)
     shares = tuple(Share(name, compiled.statement_count, compiled.query_count) for name in names)
-    terms = Terms("t", shares, budget, budget, mechanism=case.mechanism, options=case.options)
+    terms = Terms("t", shares, budget, budget, mechanism=case.mechanism, options=case.options, accepted=(*Danger,))
     workload = workload_to_bytes(asked)
     begin = processor_seconds()
-    service.datasets.register("t", "table.csv", schema, Budget(20.0, 1e-3), Budget(20.0, 1e-3), "register")
+    service.datasets.register(
+        "t", "table.csv", schema, Budget(20.0, 1e-3), Budget(20.0, 1e-3), "register", accepted=(*Danger,)
+    )
     round_id = service.opening.open(terms, "open").id
     service.schedule.keep()
     for name in names:

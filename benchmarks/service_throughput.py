@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import Budget, Danger
 from equipoise.model.rounds import Share, Terms
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal
@@ -79,7 +79,7 @@ def serve_and_measure(scratch: Path, url: str, options: argparse.Namespace) -> N
     with serving(state, scratch / "log"), Operator.from_profile(state / "profiles" / "operator") as operator:
         analysts = [f"analyst{i}" for i in range(options.analysts)]
         cap = Budget(40.0, 1e-3)
-        operator.register_dataset("bits", "bits.csv", SCHEMA, cap, cap)
+        operator.register_dataset("bits", "bits.csv", SCHEMA, cap, cap, accepted=(Danger.EPSILON,))
         profiles = [operator.add_analyst(name, scratch / name) for name in analysts]
         with ProcessPoolExecutor(options.processes, get_context("spawn")) as processes:
             measure(operator, analysts, profiles, processes, options)
@@ -137,6 +137,7 @@ def terms(analysts: Sequence[str], statements: int, queries: int) -> Terms:
         unit="query",
         beta=0.05,
         mechanism="equilibrium",
+        accepted=(Danger.NOISE, Danger.PROMISE),
     )
 
 

@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import Budget, Danger
 from equipoise.model.rounds import Share, Terms
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.schema_checks import bin_labels
@@ -73,7 +73,9 @@ def through_a_server(questions: Questions, mechanism: str) -> None:
         create_state(state, listen=free_address(), release_grid_seconds=1)
         (state / "data" / "flights.csv").write_text(table())
         with serving(state, Path(scratch) / "log"), Operator.from_profile(state / "profiles/operator") as operator:
-            operator.register_dataset("flights", "flights.csv", SCHEMA, Budget(10.0, 1e-3), Budget(10.0, 1e-3))
+            operator.register_dataset(
+                "flights", "flights.csv", SCHEMA, Budget(10.0, 1e-3), Budget(10.0, 1e-3), accepted=(Danger.DELTA,)
+            )
             profile = operator.add_analyst("analyst", Path(scratch) / "analyst")
             terms = Terms(
                 dataset="flights",

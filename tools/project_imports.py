@@ -20,7 +20,7 @@ import equipoise_server.rounds.runner
 import equipoise_server.workers.session_process
 from equipoise.accounting import Cost
 from equipoise.errors import EquipoiseError
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import Budget, Danger
 from equipoise.model.rounds import MechanismPlan, SessionTerms, Share, Terms
 from equipoise.model.synopsis import Synopsis, record_bytes
 from equipoise.queries.predicates import attribute
@@ -82,6 +82,7 @@ __all__ = [
     "CheckFailed",
     "Cost",
     "CountDistinct",
+    "Danger",
     "DenseCounts",
     "EquipoiseError",
     "Evidence",

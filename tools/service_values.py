@@ -20,6 +20,7 @@ from project_imports import (
     Budget,
     Bundle,
     CheckFailed,
+    Danger,
     Evidence,
     Labels,
     Results,
@@ -94,6 +95,7 @@ TERMS = Terms(
     mechanism="gaussian",
     shares=tuple(shares_of(declared=True)),
     options={},
+    accepted=(Danger.NOISE, Danger.PROMISE),
 )
 
 
@@ -121,6 +123,7 @@ def _held(bench: Bench) -> tuple[Values, Values]:
             cap,
             name,
             accounting=accounting,
+            accepted=(Danger.EPSILON,),
             people="new",
             new_budgets=name == "renyi-orders",
         )

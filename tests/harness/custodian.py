@@ -74,11 +74,12 @@ class Custodian(AdmittingCustodian):
         cap = {"epsilon": 3.0, "delta": 1e-6} if people == "new" else None
         answered = {"people": people, "account": account or name, "analyst_cap": cap, "analyst_order": None}
         answered |= {"person": None}
-        data = {
+        data: dict[str, object] = {
             "dataset": name,
             "digest": digest_of("data"),
             "snapshot": digest_of("file"),
             **answered,
+            "accepted": [],
             "journal": self.head(),
         }
         self.versions[name] = version

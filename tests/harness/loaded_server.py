@@ -18,7 +18,7 @@ from equipoise.queries.statements import Marginal, Statement
 from equipoise.v1 import analyst_pb2, operator_pb2, operator_pb2_grpc, types_pb2
 from equipoise.wire.workloads import schema_to_message, workload_to_bytes
 from equipoise_server.config import Config
-from harness.dangers import SMALL_TABLE_SENT
+from harness.dangers import LARGE_CAPS_SENT, SMALL_TABLE_SENT
 from harness.rounds_bench import SALT
 from harness.server_process import SCRIPT, Credentials, ServerProcess, eventually, make_state, running
 
@@ -52,6 +52,7 @@ async def opened(operator: operator_pb2_grpc.OperatorServiceAsyncStub, request_i
             data_cap=cap,
             analyst_cap=cap,
             request_id="register",
+            accepted=LARGE_CAPS_SENT,
         )
     )
     terms = types_pb2.RoundTerms(

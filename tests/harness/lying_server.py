@@ -14,7 +14,7 @@ from equipoise.model.accounts import Budget
 from equipoise.model.rounds import SessionTerms, Share, Terms
 from equipoise.profile.profile import Profile
 from equipoise.queries.schema import Attribute, Schema
-from harness.dangers import SMALL_TABLE
+from harness.dangers import LARGE_CAPS, SMALL_TABLE
 from harness.preloaded import start
 from harness.server_process import HURRIED, make_state, running
 
@@ -133,7 +133,7 @@ def lying_server(directory: Path, lie: str) -> Iterator[Place]:
             target = Profile.load(path.parent).target
             path.write_text(path.read_text().replace(target, f"127.0.0.1:{server.port}"))
         operator = stack.enter_context(Operator.from_profile(state / "profiles" / "operator"))
-        operator.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP)
+        operator.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, accepted=LARGE_CAPS)
         for name in ("ann", "bob"):
             operator.add_analyst(name, directory / name)
         yield Place(directory, operator)

@@ -38,7 +38,7 @@ from equipoise_server.transparency.keys import PublicKey, Purpose
 from equipoise_server.transparency.sequencing import Sequencer
 from equipoise_server.transparency.signing import Signer
 from harness.admitted import admit
-from harness.dangers import SMALL_TABLE
+from harness.dangers import LARGE_CAPS, SMALL_TABLE
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
 RECORDS = 400
@@ -124,7 +124,9 @@ class Bench:
         self.rounds.lifecycle.recover()
         with self.store.write() as connection:
             admit(connection, ANALYSTS, self.clock())
-        self.rounds.datasets.register("shop", "shop.csv", SCHEMA, CAP, CAP, "register", accounting=self.accounting)
+        self.rounds.datasets.register(
+            "shop", "shop.csv", SCHEMA, CAP, CAP, "register", accounting=self.accounting, accepted=LARGE_CAPS
+        )
 
     def draw(self) -> bytes:
         """The next seed: the same each time, so that runs can be compared, unless they are to be distinct."""

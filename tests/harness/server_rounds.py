@@ -14,7 +14,7 @@ from equipoise.v1 import (
     types_pb2,
 )
 from equipoise.wire.workloads import schema_to_message
-from harness.dangers import SMALL_TABLE_SENT
+from harness.dangers import LARGE_CAPS_SENT, SMALL_TABLE_SENT
 from harness.rounds_bench import SALT
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
@@ -34,6 +34,7 @@ def registration() -> operator_pb2.RegisterDatasetRequest:
         data_cap=cap,
         analyst_cap=cap,
         request_id="register",
+        accepted=LARGE_CAPS_SENT,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from harness.dangers import SMALL_TABLE_TYPED
+from harness.dangers import LARGE_CAPS_TYPED, SMALL_TABLE_TYPED
 
 SCHEMA = {
     "version": 1,
@@ -63,7 +63,10 @@ def operator_of(place: Path) -> str:
 def register(run: Run, place: Path, epsilon: int = 20) -> None:
     caps = ("--data-epsilon", epsilon, "--data-delta", "1e-4", "--analyst-epsilon", 20, "--analyst-delta", "1e-4")
     schema = ("--source", "shop.csv", "--schema", place / "schema.json")
-    assert run("operator", "operator", "dataset", "register", "shop", *schema, *caps)["records"] == 400
+    assert (
+        run("operator", "operator", "dataset", "register", "shop", *schema, *caps, *LARGE_CAPS_TYPED)["records"]
+        == 400
+    )
     for name in ("ann", "bob"):
         run("operator", "operator", "analyst", "add", name, "--out", place / name)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from harness.client_command import answered, refusal
-from harness.dangers import SMALL_TABLE
+from harness.dangers import LARGE_CAPS, SMALL_TABLE
 from harness.server_process import EACH_ITS_SEED, HURRIED, SEED, make_state, running
 
 from equipoise.auditing.archive import read_archive
@@ -90,7 +90,9 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
             target = Profile.load(path.parent).target
             path.write_text(path.read_text().replace(target, f"127.0.0.1:{server.port}"))
         with Operator.from_profile(profiles / "operator") as operator:
-            operator.register_dataset("shop", "shop.csv", SCHEMA, Budget(20.0, 1e-3), Budget(20.0, 1e-3))
+            operator.register_dataset(
+                "shop", "shop.csv", SCHEMA, Budget(20.0, 1e-3), Budget(20.0, 1e-3), accepted=LARGE_CAPS
+            )
             for name in ("ann", "bob"):
                 operator.add_analyst(name, directory / name)
             released, aborted = (operator.open(TERMS).round.id for _ in range(2))

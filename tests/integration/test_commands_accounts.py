@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from harness.dangers import LARGE_CAPS_TYPED
 from harness.server_process import make_state
 from harness.shop_commands import BUDGETS, GAME, PLAN, TERMS, Run, operator_of, register
 
@@ -161,7 +162,7 @@ def test_a_certificate_of_another_authority_is_refused(refused: Callable[..., st
 
 def test_accounts_count_as_they_were_registered(run: Run, refused: Callable[..., str], place: Path) -> None:
     given = ("--source", "shop.csv", "--schema", place / "schema.json")
-    caps = ("--data-epsilon", 20, "--data-delta", "1e-4", "--analyst-epsilon", 20)
+    caps = ("--data-epsilon", 20, "--data-delta", "1e-4", "--analyst-epsilon", 20, *LARGE_CAPS_TYPED)
     ask = ("operator", "operator", "dataset", "register", "shop", *given, *caps)
     assert "data_order" in refused(*ask, "--data-order", 0.5)
     run(*ask, "--data-order", 3, "--analyst-order", 0)

@@ -88,8 +88,8 @@ def test_a_stolen_address_and_another_site_are_refused(browser: Any, place: Path
 def register(operator: Person, place: Path) -> None:
     operator.go("/datasets/new")
     operator.check()
-    fields = {"name": "shop", "source": "hostile.csv", "data_epsilon": "20", "data_delta": "1e-5"}
-    for name, value in {**fields, "analyst_epsilon": "20", "analyst_delta": "1e-4"}.items():
+    fields = {"name": "shop", "source": "hostile.csv", "data_epsilon": "10", "data_delta": "1e-5"}
+    for name, value in {**fields, "analyst_epsilon": "10", "analyst_delta": "1e-4"}.items():
         operator.page.fill(f"#{name}", value)
     operator.page.set_input_files("#schema_file", place / "hostile.json")
     operator.click("Read the table and register it for good")

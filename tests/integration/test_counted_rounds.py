@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from harness.dangers import LARGE_CAPS
 from harness.rounds_bench import ANALYSTS, ANN, CAP, SALT, SCHEMA, TERMS, Bench
 from sqlalchemy import select
 
@@ -75,9 +76,14 @@ def test_a_round_of_sampled_play_is_counted_by_its_mixture(tmp_path: Path, store
 def test_how_accounts_count_is_a_part_of_the_request(tmp_path: Path, store_url: str) -> None:
     bench = Bench(tmp_path, store_url, accounting=AccountingMethod(8.0))
     ask = bench.rounds.datasets.register
-    assert ask("shop", "shop.csv", SCHEMA, CAP, CAP, "register", accounting=AccountingMethod(8.0)).name == "shop"
+    assert (
+        ask(
+            "shop", "shop.csv", SCHEMA, CAP, CAP, "register", accepted=LARGE_CAPS, accounting=AccountingMethod(8.0)
+        ).name
+        == "shop"
+    )
     with pytest.raises(AlreadyExists):
-        ask("shop", "shop.csv", SCHEMA, CAP, CAP, "register")
+        ask("shop", "shop.csv", SCHEMA, CAP, CAP, "register", accepted=LARGE_CAPS)
     for accounting, field in (
         (AccountingMethod(data_order=0.5), "data_order"),
         (AccountingMethod(0.0, 1e9), "analyst_order"),
@@ -123,6 +129,7 @@ def test_what_was_lost_is_registered_again_at_its_own_order_only(tmp_path: Path,
             accounting=accounting,
             people="new",
             new_budgets=True,
+            accepted=LARGE_CAPS,
         )
 
     # Any other table may be a lost one, until that is registered again.
@@ -132,14 +139,22 @@ def test_what_was_lost_is_registered_again_at_its_own_order_only(tmp_path: Path,
     (table.parent / "new.csv").write_text(table.read_text() + 2 * row)
     other = ("other", "other.csv", SCHEMA, CAP, CAP)
     with pytest.raises(InvalidArgument, match="as this may be the table of the dataset 'away'"):
-        bench.rounds.datasets.register(*other, "1", people="new")
-    bench.rounds.datasets.register("beside", *other[1:], "2", people="new", new_budgets=True)
+        bench.rounds.datasets.register(*other, "1", people="new", accepted=LARGE_CAPS)
+    bench.rounds.datasets.register("beside", *other[1:], "2", people="new", new_budgets=True, accepted=LARGE_CAPS)
     opened = bench.rounds.budgets.journal()[0][-1]
     assert (opened.account, json.loads(opened.events)["beside"]) == ("data/beside", ["data/away", "data/gone"])
     # Under its own old name each of the lost ones is taken for what it says.
     (table.parent / "away.csv").write_text(table.read_text() + 3 * row)
     away = bench.rounds.datasets.register(
-        "away", "away.csv", SCHEMA, CAP, CAP, "4", accounting=AccountingMethod(data_order=6.0), people="new"
+        "away",
+        "away.csv",
+        SCHEMA,
+        CAP,
+        CAP,
+        "4",
+        accounting=AccountingMethod(data_order=6.0),
+        people="new",
+        accepted=LARGE_CAPS,
     )
     opened = bench.rounds.budgets.journal()[0][-1]
     assert (opened.account, "beside" in json.loads(opened.events)) == (f"data/{away.name}", False)
@@ -149,5 +164,5 @@ def test_what_was_lost_is_registered_again_at_its_own_order_only(tmp_path: Path,
     register(6.0)
     with bench.store.read() as connection:
         assert account(connection, "data/gone").committed == Cost(divergence=5)
-    bench.rounds.datasets.register("new", "new.csv", SCHEMA, CAP, CAP, "3", people="new")
+    bench.rounds.datasets.register("new", "new.csv", SCHEMA, CAP, CAP, "3", people="new", accepted=LARGE_CAPS)
     bench.stop()

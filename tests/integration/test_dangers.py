@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from harness.rounds_bench import TERMS, Bench
+from harness.rounds_bench import RECORDS, SCHEMA, TERMS, Bench, write_table
 from sqlalchemy import func, select
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget, Danger
 from equipoise.model.grants import grant_terms
 from equipoise.model.rounds import Terms
+from equipoise.records.dataset_items import DataItem
 from equipoise.records.items import PlanItem, RoundItem
 from equipoise.records.record import Kind
 from equipoise_server.rounds.store.stored_records import read_record
@@ -62,4 +63,29 @@ def test_what_is_dangerous_is_refused_before_a_charge_until_it_is_named(bench: B
         with bench.store.read() as connection:
             record = read_record(connection, Kind.ROUND_OPENED, opened.id)
         assert record.one(RoundItem).accepted == record.one(PlanItem).terms.accepted == dangers
+        entries = journaled(bench)
+
+
+def test_dangerous_caps_are_refused_before_an_account_is_opened_until_they_are_named(bench: Bench) -> None:
+    entries, register = journaled(bench), bench.rounds.datasets.register
+    harmless, data = Budget(10.0, 1 / 1000), bench.directory / "data"
+    for more, (name, of_data, of_analysts, dangers) in enumerate(
+        (
+            ("harmless", harmless, harmless, ()),
+            ("large", Budget(10.5, 1e-4), harmless, (Danger.EPSILON,)),
+            ("analysts", harmless, Budget(10.5, 1e-4), (Danger.EPSILON,)),
+            ("shown", Budget(10.0, 1 / 404), harmless, (Danger.DELTA,)),
+        ),
+        start=1,
+    ):
+        write_table(data, RECORDS + more)
+        (data / "shop.csv").rename(data / f"{name}.csv")
+        if dangers:
+            with pytest.raises(InvalidArgument, match=rf"accepted: .*name the danger: --accept {dangers[0]}$"):
+                register(name, f"{name}.csv", SCHEMA, of_data, of_analysts, name, people="new")
+            assert journaled(bench) == entries
+        register(name, f"{name}.csv", SCHEMA, of_data, of_analysts, name, people="new", accepted=dangers)
+        with bench.store.read() as connection:
+            record = read_record(connection, Kind.DATASET_REGISTERED, "", dataset=name, place=1)
+        assert record.one(DataItem).accepted == dangers
         entries = journaled(bench)

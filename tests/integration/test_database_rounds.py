@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from harness.answers import flat_chunks
+from harness.dangers import LARGE_CAPS
 from harness.rounds_bench import CAP, SCHEMA, TERMS, Bench
 from harness.stores import Cluster
 from sqlalchemy import create_engine, text
@@ -59,7 +60,9 @@ def chunks(bench: Bench, analyst: str, round_id: str) -> list[ResultColumns]:
 def test_new_people_of_a_table_that_is_registered_already_are_refused(on_sqlite: Bench, database: str) -> None:
     assert database
     with pytest.raises(InvalidArgument, match="people: must be 'same-as:"):
-        on_sqlite.rounds.datasets.register("again", "orders.database.toml", SCHEMA, CAP, CAP, "x", people="new")
+        on_sqlite.rounds.datasets.register(
+            "again", "orders.database.toml", SCHEMA, CAP, CAP, "x", people="new", accepted=LARGE_CAPS
+        )
 
 
 @pytest.mark.full

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from harness.audited_rounds import audited, problems
+from harness.dangers import LARGE_CAPS
 from harness.rounds_bench import CAP, KEY, RECORDS, SCHEMA, TERMS, Bench, write_table
 
 from equipoise.accounting import Cost
@@ -89,7 +90,7 @@ def test_an_update_that_changes_nothing_or_holds_others_is_refused(bench: Bench)
     assert bench.rounds.budgets.journal() == before
     write_table(bench.directory, RECORDS + 5)
     (bench.directory / "shop.csv").rename(bench.directory / "data" / "others.csv")
-    datasets.register("others", "others.csv", SCHEMA, CAP, CAP, "others", people="new")
+    datasets.register("others", "others.csv", SCHEMA, CAP, CAP, "others", people="new", accepted=LARGE_CAPS)
     with pytest.raises(InvalidArgument, match=r"^source: is the table of the dataset 'others' already"):
         update_dataset(datasets, "shop", "others.csv", None, "others'")
     assert datasets.get("shop").version == 1
@@ -100,7 +101,9 @@ def test_an_older_version_s_table_is_recognised(bench: Bench) -> None:
     newer(bench)
     (bench.directory / "data" / "shop.csv").rename(bench.directory / "data" / "moved.csv")
     with pytest.raises(InvalidArgument, match="people: must be 'same-as:shop'"):
-        bench.rounds.datasets.register("moved", "moved.csv", SCHEMA, CAP, CAP, "moved", people="new")
+        bench.rounds.datasets.register(
+            "moved", "moved.csv", SCHEMA, CAP, CAP, "moved", people="new", accepted=LARGE_CAPS
+        )
 
 
 def test_a_measurement_of_an_older_version_is_refused_before_any_charge(bench: Bench) -> None:
@@ -153,9 +156,13 @@ def test_a_deleted_dataset_is_forgotten_and_its_budget_is_not(bench: Bench) -> N
     with pytest.raises(WrongState, match="seed was destroyed"):
         bench.rounds.seeds.read(released.id, "auditor")
     with pytest.raises(AlreadyExists, match="is deleted; its name is not given again"):
-        bench.rounds.datasets.register("shop", "shop.csv", SCHEMA, CAP, CAP, "anew", people="new")
+        bench.rounds.datasets.register(
+            "shop", "shop.csv", SCHEMA, CAP, CAP, "anew", people="new", accepted=LARGE_CAPS
+        )
     with pytest.raises(InvalidArgument, match="people: must be 'same-as:shop'"):
-        bench.rounds.datasets.register("anew", "shop.csv", SCHEMA, CAP, CAP, "anew", people="new")
+        bench.rounds.datasets.register(
+            "anew", "shop.csv", SCHEMA, CAP, CAP, "anew", people="new", accepted=LARGE_CAPS
+        )
     again = bench.rounds.datasets.register("anew", "shop.csv", SCHEMA, None, None, "anew", people="same-as:shop")
     assert (again.account, bench.charged()) == ("shop", spent)
     check(bench)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from harness.audited_rounds import audited, problems
+from harness.dangers import LARGE_CAPS
 from harness.rounds_bench import CAP, RECORDS, SCHEMA, TERMS, Bench, write_table
 
 from equipoise.errors import InvalidArgument, WrongState
@@ -85,7 +86,18 @@ def write_orders(bench: Bench, name: str, customers: int, column: str = "who") -
 def test_a_table_of_persons_is_updated_with_its_persons_as_they_were_registered(bench: Bench) -> None:
     datasets = bench.rounds.datasets
     write_orders(bench, "orders.csv", 300)
-    datasets.register("orders", "orders.csv", SCHEMA, CAP, CAP, "o", people="new", person="who", persons=PERSONS)
+    datasets.register(
+        "orders",
+        "orders.csv",
+        SCHEMA,
+        CAP,
+        CAP,
+        "o",
+        people="new",
+        person="who",
+        persons=PERSONS,
+        accepted=LARGE_CAPS,
+    )
     old = bench.sealed(ORDERS)
     write_orders(bench, "nameless.csv", 330, "customer")
     with pytest.raises(InvalidArgument, match="the table has no column named 'who'"):

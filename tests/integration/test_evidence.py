@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from harness.dangers import SMALL_TABLE
+from harness.dangers import LARGE_CAPS, SMALL_TABLE
 from harness.rounds_bench import COLOUR, SCHEMA, SIZE, write_table
 from harness.server_process import make_state, running
 
@@ -92,7 +92,7 @@ def a_place(directory: Path) -> Iterator[Place]:
         settings = profile / "profile.toml"
         settings.write_text(settings.read_text().replace(Profile.load(profile).target, f"127.0.0.1:{server.port}"))
         operator = stack.enter_context(Operator.from_profile(profile))
-        operator.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP)
+        operator.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, accepted=LARGE_CAPS)
         clients = {}
         for name in ANALYSTS:
             operator.add_analyst(name, directory / name)

@@ -14,6 +14,7 @@ from typing import IO, Any
 
 import pytest
 from harness.client_command import answered, refusal
+from harness.dangers import LARGE_CAPS_TYPED
 from harness.server_process import make_state, running
 
 from equipoise.cli import main
@@ -74,7 +75,7 @@ class Place:
             yield process, typing
 
 
-CAPS = ("--data-epsilon", 20, "--data-delta", "1e-4", "--analyst-epsilon", 20)
+CAPS = ("--data-epsilon", 20, "--data-delta", "1e-4", "--analyst-epsilon", 20, *LARGE_CAPS_TYPED)
 
 
 @pytest.fixture

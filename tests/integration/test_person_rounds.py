@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from harness.audited_rounds import audited, problems
+from harness.dangers import LARGE_CAPS
 from harness.rounds_bench import ANN, CAP, SCHEMA, SEED, TERMS, Bench
 
 from equipoise.errors import DataLoss, InvalidArgument
@@ -56,7 +57,16 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 def register(bench: Bench, persons: Persons) -> int:
     registered = bench.rounds.datasets.register(
-        "orders", "orders.csv", SCHEMA, CAP, CAP, "orders", people="new", person="who", persons=persons
+        "orders",
+        "orders.csv",
+        SCHEMA,
+        CAP,
+        CAP,
+        "orders",
+        people="new",
+        person="who",
+        persons=persons,
+        accepted=LARGE_CAPS,
     )
     return registered.records
 
@@ -126,6 +136,7 @@ def test_a_fraction_has_as_much_noise_however_many_records_a_person_has(bench: B
             people="same-as:orders0" if place else "new",
             person="who",
             persons=persons,
+            accepted=LARGE_CAPS,
         )
         plan = bench.rounds.opening.plan(replace(ORDERS, dataset=f"orders{place}", mechanism="gaussian"))
         widths.append(plan.max_half_width)
@@ -183,7 +194,8 @@ def test_who_is_a_person_is_on_record_and_cannot_be_changed_in_the_store(bench: 
     ],
 )
 def test_persons_that_make_no_sense_are_refused(bench: Bench, given: dict[str, object], problem: str) -> None:
+    asked = {"people": "new", "accepted": LARGE_CAPS, **given}
     with pytest.raises(InvalidArgument, match=problem):
-        bench.rounds.datasets.register("orders", "orders.csv", SCHEMA, CAP, CAP, "x", people="new", **given)  # type: ignore[arg-type]
+        bench.rounds.datasets.register("orders", "orders.csv", SCHEMA, CAP, CAP, "x", **asked)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="records: must be 1 in the mode one"):
         Persons(PersonMode.ONE, 2)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from harness.dangers import LARGE_CAPS
 from harness.rounds_bench import CAP, SCHEMA, TERMS, Bench
 from harness.session_terms import ONLINE
 from harness.standing_rounds import MEASURE, STANDING, measured
@@ -45,7 +46,7 @@ def test_a_family_that_is_too_large_costs_nothing(bench: Bench) -> None:
     table = (bench.directory / "data" / "shop.csv").read_text().splitlines()
     table = [f"{line},x0,x1" if place == 0 else f"{line},0,0" for place, line in enumerate(table)]
     (bench.directory / "data" / "wide.csv").write_text("\n".join(table) + "\n")
-    bench.rounds.datasets.register("wide", "wide.csv", wide, CAP, CAP, "wide", people="new")
+    bench.rounds.datasets.register("wide", "wide.csv", wide, CAP, CAP, "wide", people="new", accepted=LARGE_CAPS)
     before = bench.rounds.budgets.accounts("wide")
     for ask in (bench.rounds.opening.plan, bench.opened):
         with pytest.raises(InvalidArgument, match=r"^options.family: is too large: .*cells"):
@@ -119,7 +120,9 @@ def test_a_prior_of_other_people_or_of_an_older_version_is_refused_before_anythi
     named = {"prior": "standing", "standing": measured(bench)}
     table = (bench.directory / "data" / "shop.csv").read_text()
     (bench.directory / "data" / "others.csv").write_text(table + "green,s\n")
-    bench.rounds.datasets.register("others", "others.csv", SCHEMA, CAP, CAP, "others", people="new")
+    bench.rounds.datasets.register(
+        "others", "others.csv", SCHEMA, CAP, CAP, "others", people="new", accepted=LARGE_CAPS
+    )
     before = bench.charged()
     for terms in (TERMS, ONLINE):
         with pytest.raises(

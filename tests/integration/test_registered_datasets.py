@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from harness.dangers import LARGE_CAPS
 from harness.rounds_bench import CAP, RECORDS, SCHEMA, TERMS, Bench, write_table
 from harness.session_terms import ONLINE
 
@@ -36,7 +37,7 @@ def test_only_registered_analysts_and_datasets(bench: Bench) -> None:
 @pytest.mark.parametrize("source", ["", "../equipoise.db", "/etc/passwd", "missing.csv", "."])
 def test_sources_stay_inside_the_data_directory(bench: Bench, source: str) -> None:
     with pytest.raises(InvalidArgument, match=r"^source: "):
-        bench.rounds.datasets.register("other", source, SCHEMA, CAP, CAP, "other")
+        bench.rounds.datasets.register("other", source, SCHEMA, CAP, CAP, "other", accepted=LARGE_CAPS)
 
 
 KNOWN = "people: must be 'same-as:shop', as this is the table of the dataset 'shop' already"
@@ -55,9 +56,11 @@ def test_a_table_gets_new_budgets_only_where_that_is_said(bench: Bench) -> None:
     for source in ("shop.csv", "copy.csv", "link.csv", "turned.csv.gz"):
         for answer in ("", "new"):
             with pytest.raises(InvalidArgument, match=KNOWN):
-                register("again", source, SCHEMA, CAP, CAP, "again", people=answer)
+                register("again", source, SCHEMA, CAP, CAP, "again", people=answer, accepted=LARGE_CAPS)
     with pytest.raises(InvalidArgument, match="new_budgets: must not be set"):
-        register("again", "longer.csv", SCHEMA, CAP, CAP, "again", people="new", new_budgets=True)
+        register(
+            "again", "longer.csv", SCHEMA, CAP, CAP, "again", people="new", new_budgets=True, accepted=LARGE_CAPS
+        )
     assert bench.rounds.budgets.journal() == before
     # Rows are recognised by their digest, also where the registered file is gone.
     (data / "copy.csv").rename(data / "moved.csv")
@@ -65,13 +68,29 @@ def test_a_table_gets_new_budgets_only_where_that_is_said(bench: Bench) -> None:
     (data / "shop.csv").unlink()
     for source in ("moved.csv", "turned.csv.gz"):
         with pytest.raises(InvalidArgument, match=KNOWN):
-            register("again", source, SCHEMA, CAP, CAP, "again", people="new")
-    assert register("longer", "longer.csv", SCHEMA, CAP, CAP, "longer", people="new").records == RECORDS + 1
+            register("again", source, SCHEMA, CAP, CAP, "again", people="new", accepted=LARGE_CAPS)
+    assert (
+        register("longer", "longer.csv", SCHEMA, CAP, CAP, "longer", people="new", accepted=LARGE_CAPS).records
+        == RECORDS + 1
+    )
     for name, source in (("again", "moved.csv"), ("once more", "turned.csv.gz")):
-        anew = register(name.replace(" ", "-"), source, SCHEMA, CAP, CAP, name, people="new", new_budgets=True)
-        assert register(anew.name, source, SCHEMA, CAP, CAP, name, people="new", new_budgets=True) == anew
+        anew = register(
+            name.replace(" ", "-"),
+            source,
+            SCHEMA,
+            CAP,
+            CAP,
+            name,
+            people="new",
+            new_budgets=True,
+            accepted=LARGE_CAPS,
+        )
+        again = register(
+            anew.name, source, SCHEMA, CAP, CAP, name, people="new", new_budgets=True, accepted=LARGE_CAPS
+        )
+        assert again == anew
     with pytest.raises(AlreadyExists):
-        register("again", "moved.csv", SCHEMA, CAP, CAP, "again")
+        register("again", "moved.csv", SCHEMA, CAP, CAP, "again", accepted=LARGE_CAPS)
     opened = [json.loads(entry.events).get("beside") for entry in bench.rounds.budgets.journal()[0]]
     assert opened == [None, None, ["data/shop"], ["data/again", "data/shop"]]
     # What is journaled besides changes nothing of how the accounts are recomputed.
@@ -80,11 +99,13 @@ def test_a_table_gets_new_budgets_only_where_that_is_said(bench: Bench) -> None:
 
 def test_datasets_are_registered_once_with_sensible_caps(bench: Bench) -> None:
     with pytest.raises(AlreadyExists):
-        bench.rounds.datasets.register("shop", "shop.csv", SCHEMA, CAP, CAP, "other")
+        bench.rounds.datasets.register("shop", "shop.csv", SCHEMA, CAP, CAP, "other", accepted=LARGE_CAPS)
     with pytest.raises(InvalidArgument, match=r"analyst_cap\.delta"):
-        bench.rounds.datasets.register("other", "shop.csv", SCHEMA, CAP, Budget(1.0, 0.0), "other")
+        bench.rounds.datasets.register(
+            "other", "shop.csv", SCHEMA, CAP, Budget(1.0, 0.0), "other", accepted=LARGE_CAPS
+        )
     with pytest.raises(InvalidArgument, match="name"):
-        bench.rounds.datasets.register("a/b", "shop.csv", SCHEMA, CAP, CAP, "other")
+        bench.rounds.datasets.register("a/b", "shop.csv", SCHEMA, CAP, CAP, "other", accepted=LARGE_CAPS)
     standings, token = bench.rounds.dataset_views.page()
     assert ([each.dataset.name for each in standings], token) == (["shop"], "")
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 from harness.answers import flat, flat_chunks
+from harness.dangers import LARGE_CAPS
 from harness.rounds_bench import ANN, BOB, CAP, KEY, RECORDS, SALT, SCHEMA, SEED, TERMS, Bench
 from harness.stores import statements, stored_bytes
 
@@ -158,12 +159,20 @@ def test_one_analysts_account_never_refuses_the_round_of_another(bench: Bench) -
 
 def test_a_cap_too_small_is_refused_at_opening(bench: Bench) -> None:
     bench.rounds.datasets.register(
-        "small", "shop.csv", SCHEMA, Budget(1.0, 1e-6), CAP, "2", people="new", new_budgets=True
+        "small",
+        "shop.csv",
+        SCHEMA,
+        Budget(1.0, 1e-6),
+        CAP,
+        "2",
+        people="new",
+        new_budgets=True,
+        accepted=LARGE_CAPS,
     )
     with pytest.raises(BudgetExhausted, match="account data/small: "):
         bench.rounds.opening.open(replace(TERMS, dataset="small"), "open")
     bench.rounds.datasets.register(
-        "shy", "shop.csv", SCHEMA, CAP, Budget(1.0, 1e-6), "3", people="new", new_budgets=True
+        "shy", "shop.csv", SCHEMA, CAP, Budget(1.0, 1e-6), "3", people="new", new_budgets=True, accepted=LARGE_CAPS
     )
     with pytest.raises(BudgetExhausted, match="account analyst/shy/query/ann: "):
         bench.rounds.opening.open(replace(TERMS, dataset="shy"), "open")
@@ -251,7 +260,12 @@ def test_requests_are_carried_out_once_also_after_a_restart(bench: Bench) -> Non
     assert bench.rounds.opening.open(TERMS, "open", "olga") == opened
     assert bench.rounds.submissions.submit("ann", opened.id, "1", ANN_BYTES, SALT) == receipt
     assert bench.rounds.lifecycle.seal(opened.id, "seal", "olga") == sealed
-    assert bench.rounds.datasets.register("shop", "shop.csv", SCHEMA, CAP, CAP, "register").records == RECORDS
+    assert (
+        bench.rounds.datasets.register(
+            "shop", "shop.csv", SCHEMA, CAP, CAP, "register", accepted=LARGE_CAPS
+        ).records
+        == RECORDS
+    )
     assert len(bench.rounds.views.page()[0]) == 1
     with pytest.raises(AlreadyExists):
         bench.rounds.opening.open(replace(TERMS, beta=0.01), "open", "olga")

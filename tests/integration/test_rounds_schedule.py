@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Event
 
 import pytest
+from harness.dangers import LARGE_CAPS
 from harness.rounds_bench import ANN, BOB, CAP, SALT, SCHEMA, TERMS, Bench
 from sqlalchemy import text
 
@@ -245,7 +246,7 @@ def test_a_retired_dataset_takes_no_new_rounds_and_keeps_its_name(bench: Bench) 
         retire_dataset(bench.rounds.operations, "other", "other")
     # A new registration under the name would have a new budget.
     with pytest.raises(AlreadyExists):
-        bench.rounds.datasets.register("shop", "shop.csv", SCHEMA, CAP, CAP, "anew")
+        bench.rounds.datasets.register("shop", "shop.csv", SCHEMA, CAP, CAP, "anew", accepted=LARGE_CAPS)
     bench.rounds.lifecycle.run(round_id, "run")
     assert bench.wait(round_id).complete
     assert bench.rounds.lifecycle.release(round_id, "release").state is RoundState.RELEASED

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from harness.client_command import answered
+from harness.dangers import LARGE_CAPS_TYPED
 from harness.rounds_bench import RECORDS, SCHEMA, write_table
 from harness.runbook_place import Place, block, said
 from harness.stores import find_binaries
@@ -56,7 +57,7 @@ def begun(place: Place) -> None:
         word
         for whose in ("data", "analyst")
         for word in (f"--{whose}-epsilon", CAP.epsilon, f"--{whose}-delta", CAP.delta)
-    ]
+    ] + [*LARGE_CAPS_TYPED]
     registered = place.operate(
         "dataset", "register", "shop", "--source", "shop.csv", "--schema", place.directory / "schema.json", *caps
     )

@@ -127,7 +127,7 @@ async def test_every_method_keeps_to_its_row_of_the_policy(server: ServerProcess
                 assert found in (None, *missing), method
         unknown = raw_refusal(channel, "/equipoise.v1.AnalystService/Unknown", [b""])
         assert unknown is not None
-        assert unknown.status == "UNIMPLEMENTED"
+        assert (unknown.status, unknown.reason) == ("UNIMPLEMENTED", "UNIMPLEMENTED")
 
 
 async def test_a_call_that_ends_without_a_message_is_answered(server: ServerProcess) -> None:
@@ -197,14 +197,16 @@ def raised(call: Any) -> Refusal:
     return Refusal.of(error.value)
 
 
-def test_calls_beyond_the_role_are_limited_as_others_are(tmp_path: Path) -> None:
-    state = make_state(tmp_path / "state", ["changes_per_second = 1", "burst_seconds = 2"])
+def test_calls_beyond_the_role_and_of_unknown_methods_are_limited_as_others_are(tmp_path: Path) -> None:
+    state = make_state(tmp_path / "state", ["changes_per_second = 1", "reads_per_second = 1", "burst_seconds = 2"])
     with running(state) as server, server.blocking_channel(server.auditor()) as channel:
         blocking: Any = channel
         stub: Any = operator_pb2_grpc.OperatorServiceStub(blocking)
         calls = [stub.SealRound.future(operator_pb2.SealRoundRequest(), timeout=60) for _ in range(100)]
         assert all(call.exception() is not None for call in calls)
         assert {Refusal.of(call).reason for call in calls} == {"ROLE", "RATE"}
+        unknown = [raw_refusal(channel, f"/equipoise.v1.AuditorService/Unknown{each}", [b""]) for each in range(20)]
+        assert {each.reason for each in unknown if each} == {"UNIMPLEMENTED", "RATE"}
 
 
 async def test_oversize_uploads_are_refused(server: ServerProcess) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness.dangers import SMALL_TABLE
+from harness.dangers import LARGE_CAPS, SMALL_TABLE
 from harness.rounds_bench import SALT
 from harness.server_process import SEED, Credentials, ServerProcess, make_state, running
 
@@ -22,7 +22,7 @@ from equipoise.clients.analyst import Client
 from equipoise.clients.connection import Connection
 from equipoise.clients.operator import Operator
 from equipoise.errors import EquipoiseError, InternalError, InvalidArgument
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import Budget, Danger
 from equipoise.model.rounds import Share, Terms
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
@@ -75,8 +75,8 @@ def _use(server: ServerProcess, profiles: Path) -> None:
     operator = Operator(Connection(server.blocking_channel(server.operator())))
     odd = Schema((Attribute(WORDS[0], ("chartreuse", "other")),))
     with pytest.raises(InvalidArgument, match="grapecolour"):
-        operator.register_dataset("odd", table.name, odd, CAP, CAP)
-    operator.register_dataset("cellar", table.name, SCHEMA, CAP, CAP)
+        operator.register_dataset("odd", table.name, odd, CAP, CAP, accepted=LARGE_CAPS)
+    operator.register_dataset("cellar", table.name, SCHEMA, CAP, CAP, accepted=(*LARGE_CAPS, Danger.DELTA))
     clients = {}
     for name in ASKED:
         credentials = Credentials.of_profile(operator.add_analyst(name, profiles / name))

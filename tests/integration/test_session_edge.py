@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from harness.abuse.place import SCHEMA, admitted, connection, session_terms
 from harness.abuse.talk import RED, Talk, asked, attach
+from harness.dangers import LARGE_CAPS
 from harness.server_process import HURRIED, Refusal, ServerProcess, make_state, running, wait_for_exit
 
 from equipoise.clients.operator import Operator
@@ -37,7 +38,7 @@ def test_streams_end_for_the_reason_that_there_is(server: ServerProcess) -> None
     with connection(server, server.operator()) as way:
         operator = Operator(way)
         cap = Budget(50.0, 1e-3)
-        operator.register_dataset("shop", "shop.csv", SCHEMA, cap, cap)
+        operator.register_dataset("shop", "shop.csv", SCHEMA, cap, cap, accepted=LARGE_CAPS)
         session_id = operator.open_session(by_turns).round.id
         with server.blocking_channel(ann) as anns, server.blocking_channel(bob) as bobs:
             # Nothing is asked, and nothing waits.

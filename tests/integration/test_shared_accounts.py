@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from harness.audited_rounds import audited, problems
+from harness.dangers import LARGE_CAPS
 from harness.rounds_bench import CAP, RECORDS, SCHEMA, TERMS, Bench, write_table
 from prometheus_client import generate_latest
 from prometheus_client.registry import CollectorRegistry
@@ -152,7 +153,7 @@ def test_whose_people_a_table_holds_must_be_said(bench: Bench) -> None:
     before = bench.rounds.budgets.journal()
 
     def refused(problem: str, name: str = "later", **given: object) -> None:
-        asked = {"data_cap": CAP, "analyst_cap": CAP, **given}
+        asked = {"data_cap": CAP, "analyst_cap": CAP, "accepted": LARGE_CAPS, **given}
         with pytest.raises(InvalidArgument, match=problem):
             bench.rounds.datasets.register(name, source, SCHEMA, request_id="later", **asked)  # type: ignore[arg-type]
 
@@ -176,7 +177,7 @@ def test_whose_people_a_table_holds_must_be_said(bench: Bench) -> None:
 
 def test_a_table_that_is_known_has_no_other_s_account(bench: Bench) -> None:
     register = bench.rounds.datasets.register
-    register("others", add_table(bench, "others", 5), SCHEMA, CAP, CAP, "others", people="new")
+    register("others", add_table(bench, "others", 5), SCHEMA, CAP, CAP, "others", people="new", accepted=LARGE_CAPS)
     known = "people: must be 'same-as:shop', as this is the table of the dataset 'shop' already"
     with pytest.raises(InvalidArgument, match=known):
         register("again", "shop.csv", SCHEMA, None, None, "again", people="same-as:others")
@@ -185,10 +186,10 @@ def test_a_table_that_is_known_has_no_other_s_account(bench: Bench) -> None:
     for answer in ("same-as:others", "new", ""):
         cap = None if answer.startswith("same") else CAP
         with pytest.raises(InvalidArgument, match=known):
-            register("again", "shop.csv", SCHEMA, cap, cap, "again", people=answer)
+            register("again", "shop.csv", SCHEMA, cap, cap, "again", people=answer, accepted=LARGE_CAPS)
     assert register("again", "shop.csv", SCHEMA, None, None, "again", people="same-as:shop").account == "shop"
     with pytest.raises(InvalidArgument, match="people: must be 'same-as:again'"):
-        register("more", "shop.csv", SCHEMA, CAP, CAP, "more", people="new")
+        register("more", "shop.csv", SCHEMA, CAP, CAP, "more", people="new", accepted=LARGE_CAPS)
 
 
 def test_only_the_first_table_of_a_server_needs_no_answer(tmp_path: Path) -> None:
@@ -199,13 +200,20 @@ def test_only_the_first_table_of_a_server_needs_no_answer(tmp_path: Path) -> Non
         store = open_store(f"sqlite:///{tmp_path / f'{begun}.db'}")
         tables = Datasets(Operations(store, lambda: now, lambda: None), tmp_path)
         if not begun:
-            assert tables.register("shop", "shop.csv", SCHEMA, CAP, CAP, "once").account == "shop"
+            assert (
+                tables.register("shop", "shop.csv", SCHEMA, CAP, CAP, "once", accepted=LARGE_CAPS).account == "shop"
+            )
         else:
             with store.write() as connection:
                 assert write_off(connection, None, Finding.MISSING, now) == []
             with pytest.raises(InvalidArgument, match=r"^people: must say whose people"):
-                tables.register("shop", "shop.csv", SCHEMA, CAP, CAP, "once")
-            assert tables.register("shop", "shop.csv", SCHEMA, CAP, CAP, "once", people="new").account == "shop"
+                tables.register("shop", "shop.csv", SCHEMA, CAP, CAP, "once", accepted=LARGE_CAPS)
+            assert (
+                tables.register(
+                    "shop", "shop.csv", SCHEMA, CAP, CAP, "once", people="new", accepted=LARGE_CAPS
+                ).account
+                == "shop"
+            )
         store.close()
 
 
@@ -238,12 +246,14 @@ def test_which_account_a_lost_dataset_shared_outlives_the_store(bench: Bench) ->
     had = "people: must be as before: a restored store has lost a dataset of this name, whose account is 'shop'"
     for again in (False, True):
         with pytest.raises(InvalidArgument, match=had):
-            register("gone", source, SCHEMA, CAP, CAP, "gone", people="new", new_budgets=again)
+            register("gone", source, SCHEMA, CAP, CAP, "gone", people="new", new_budgets=again, accepted=LARGE_CAPS)
     # Under another name it may be the lost one, too.
     with pytest.raises(InvalidArgument, match="may be the table of the dataset 'gone', which a restored store"):
-        register("anew", source, SCHEMA, CAP, CAP, "anew", people="new")
+        register("anew", source, SCHEMA, CAP, CAP, "anew", people="new", accepted=LARGE_CAPS)
     assert register("gone", source, SCHEMA, None, None, "gone", people="same-as:latest").account == "shop"
-    others = register("others", add_table(bench, "others", 10), SCHEMA, CAP, CAP, "others", people="new")
+    others = register(
+        "others", add_table(bench, "others", 10), SCHEMA, CAP, CAP, "others", people="new", accepted=LARGE_CAPS
+    )
     assert others.account == "others"
     (opened,) = [entry for entry in bench.rounds.budgets.journal()[0] if entry.account == "data/others"]
     assert "beside" not in json.loads(opened.events)

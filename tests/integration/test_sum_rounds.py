@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from harness.client_command import answered
-from harness.dangers import SMALL_TABLE
+from harness.dangers import LARGE_CAPS, SMALL_TABLE
 from harness.server_process import EACH_ITS_SEED, HURRIED, make_state, running
 
 from equipoise.clients.analyst import Client
@@ -43,7 +43,7 @@ def test_sums_are_answered_verified_and_replayed_or_refused_by_name(
             path = state / "profiles" / name / "profile.toml"
             path.write_text(path.read_text().replace(Profile.load(path.parent).target, f"127.0.0.1:{server.port}"))
         with Operator.from_profile(state / "profiles" / "operator") as operator:
-            operator.register_dataset("flights", "table.csv", SCHEMA, CAP, CAP)
+            operator.register_dataset("flights", "table.csv", SCHEMA, CAP, CAP, accepted=LARGE_CAPS)
             operator.add_analyst("ann", tmp_path / "ann")
             share = (Share("ann", 2, 4, 4),)
             with Client.from_profile(tmp_path / "ann") as client:

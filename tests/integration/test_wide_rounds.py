@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import pytest
 from harness.client_command import answered
-from harness.dangers import SMALL_TABLE
+from harness.dangers import LARGE_CAPS, SMALL_TABLE
 from harness.server_process import EACH_ITS_SEED, HURRIED, make_state, running
 from numpy.typing import NDArray
 
@@ -125,7 +125,12 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Released]:
             path = state / "profiles" / name / "profile.toml"
             path.write_text(path.read_text().replace(Profile.load(path.parent).target, f"127.0.0.1:{server.port}"))
         operator = stack.enter_context(Operator.from_profile(state / "profiles" / "operator"))
-        assert operator.register_dataset("wide", "table.csv", SCHEMA, CAP, CAP).schema.universe_size == 2**27
+        assert (
+            operator.register_dataset(
+                "wide", "table.csv", SCHEMA, CAP, CAP, accepted=LARGE_CAPS
+            ).schema.universe_size
+            == 2**27
+        )
         clients = {}
         for name in ASKED:
             operator.add_analyst(name, directory / name)

@@ -14,7 +14,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-from harness.dangers import SMALL_TABLE
+from harness.dangers import LARGE_CAPS, SMALL_TABLE
 from harness.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
 from numpy.typing import NDArray
 
@@ -128,7 +128,15 @@ def prepared(place: Path, case: JointRound) -> Iterator[tuple[Job, Job]]:
                 dataset = f"joint-{side}"
                 again = side == 1
                 service.datasets.register(
-                    dataset, "joint.csv", case.schema, CAP, CAP, f"register {side}", people="new", new_budgets=again
+                    dataset,
+                    "joint.csv",
+                    case.schema,
+                    CAP,
+                    CAP,
+                    f"register {side}",
+                    people="new",
+                    new_budgets=again,
+                    accepted=LARGE_CAPS,
                 )
                 opened = service.opening.open(replace(case.terms, dataset=dataset), f"open {side}").id
                 for name, workload in case.workloads(side).items():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import grpc
 import numpy as np
-from harness.dangers import SMALL_TABLE_SENT
+from harness.dangers import LARGE_CAPS_SENT, SMALL_TABLE_SENT
 from harness.noninterference.conducts import upload
 from harness.noninterference.wire_view import raw_call
 from harness.noninterference.worlds import SCRIPT, admitted, fresh, set_clock, wait_until_computed
@@ -96,6 +96,7 @@ def begun(
             request_id=fresh(),
             people="new",
             new_budgets=again,
+            accepted=LARGE_CAPS_SENT,
         )
     )
     wanted = types_pb2.RoundTerms(

@@ -51,6 +51,7 @@ def test_every_test_is_in_one_tier() -> None:
         "tests/statistical/test_replay.py::test_released_rounds_are_replayed_by_other_processes",
         "tests/statistical/test_joint_audit.py::test_a_real_server_gives_the_same_bytes",
         "tests/statistical/test_joint_audit.py::test_faults_are_refuted_at_the_fast_size",
+        "tests/statistical/test_joint_audit.py::test_what_is_charged_nothing_tells_nothing",
     }
     (kills,) = (each for each in quick if "random_kills" in each)
     assert "sqlite" in kills

@@ -159,7 +159,7 @@ ACCOUNTS = Account(
     max_delta=5e-7,
 )
 SCHEMA = Schema((Attribute("colour", ("red", "blue")),))
-NEW = NewDataset("flights", "flights.csv", SCHEMA, BUDGET, BUDGET)
+NEW = NewDataset("flights", "flights.csv", SCHEMA, BUDGET, BUDGET, accepted=(Danger.EPSILON,))
 
 
 ROOT, DIGEST, NONCE = b"\1" * 32, b"\2" * 32, b"\3" * 32
@@ -190,7 +190,16 @@ ITEM_VALUES: list[Any] = [
     ),
     dataset_items.DatasetItem("flights", 2, {"attributes": [], "version": 1}, 100, PERSONS, 5),
     dataset_items.DataItem(
-        "late-flights", DIGEST, NONCE, "same-as:flights", "flights", Budget(4.0, 1e-6), 16.0, "who", HEAD
+        "late-flights",
+        DIGEST,
+        NONCE,
+        "same-as:flights",
+        "flights",
+        Budget(4.0, 1e-6),
+        16.0,
+        "who",
+        (Danger.DELTA,),
+        HEAD,
     ),
     dataset_items.RetirementItem("flights", 5),
     dataset_items.DeletionItem("flights", 5),

@@ -13,9 +13,9 @@ So the product over all `k` is a supermartingale, and on every course `exp((a - 
 1. The total is fixed before the first question, from public facts.
 2. Before a question is answered its cost is compared with what is left. A refusal depends on nothing else.
 3. The cost of a question is a function of what was asked, never of the table.
-4. A question that was answered before is answered by the same numbers again. They were published already, so the
-   second answer is post-processing and costs nothing. Whoever offers more for it than before gets fresh noise, and
-   pays all of the offer.
+4. What earlier answers tell costs nothing: they were published already, so an answer made of them is
+   post-processing. Noise that is drawn anew, also for a question that was asked before, costs all that it is worth
+   by itself: `rho` of independent noises on the same counts add, as their precisions do.
 
 What is left of a total was never spent: the theorem bounds what was published by the sum itself. So an account that
 adds costs may count the sum instead of the total, once no more questions can come.
@@ -23,75 +23,57 @@ adds costs may count the sum instead of the total, once no more questions can co
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from hashlib import sha256
 from typing import NamedTuple
 
 from equipoise.errors import BudgetExhausted
 
 
 class Offer(NamedTuple):
-    """A question, named by its bytes, and what it may cost, above 0 in units of 10^-12 of rho."""
+    """A statement, by its bytes, and how precisely it is wanted: as `rho` alone would buy, in units of 10^-12."""
 
     question: bytes
     rho: int
 
 
 class PrivacyFilter:
-    """The filter of one grant: its total, what was spent in how many payments, and on which questions.
+    """The filter of one grant: its total, and what was spent in how many payments, in units of 10^-12 of rho.
 
     >>> account = PrivacyFilter(total=10)
-    >>> account.pay(Offer(b"how many?", 6)), account.pay(Offer(b"how many?", 6)), account.left
-    (6, 0, 4)
+    >>> account.pay(6)
+    >>> account.left, account.payments
+    (4, 1)
     """
 
     def __init__(self, total: int) -> None:
         self.total = total
         self.spent = self.payments = 0
-        self._paid: dict[bytes, int] = {}
 
     @property
     def left(self) -> int:
         """The part of the total that is not spent, in units of 10^-12 of rho."""
         return self.total - self.spent
 
-    def cost(self, offer: Offer) -> int:
-        """Return what an offer costs now: nothing if no less was paid for the question before, else all of it."""
-        return 0 if offer.rho <= self.paid_for(offer.question) else offer.rho
-
-    def paid_for(self, question: bytes) -> int:
-        """Return the most that was paid for a question at once; 0 if it was never answered."""
-        return self._paid.get(sha256(question).digest(), 0)
-
-    def check(self, offer: Offer, before: Iterable[Offer] = ()) -> None:
-        """Check that an offer fits behind others that are not paid yet. Nothing is spent.
+    def check(self, cost: int) -> None:
+        """Check that a cost fits into what is left. Nothing is spent.
 
         Args:
-            offer: what is asked.
-            before: what will be paid before it, in order; each fits.
+            cost: in units of 10^-12 of rho, at least 0.
 
         Raises:
-            BudgetExhausted: it costs more than will be left then. What is said is the same whether or not those
-                before it are paid meanwhile.
+            BudgetExhausted: it is more than what is left.
         """
-        paid: dict[bytes, int] = {}
-        left, cost = self.left, 0
-        for each in (*before, offer):
-            left -= cost
-            cost = 0 if each.rho <= paid.get(each.question, 0) else self.cost(each)
-            paid[each.question] = max(each.rho, paid.get(each.question, 0))
-        if cost > left:
-            raise BudgetExhausted(f"your grant has rho {in_rho(left)} left, and {in_rho(cost)} is asked of it")
+        if cost > self.left:
+            raise BudgetExhausted(f"your grant has rho {in_rho(self.left)} left, and {in_rho(cost)} is asked of it")
 
-    def pay(self, offer: Offer) -> int:
-        """Spend what an offer costs, before the data are touched, and return it. Raises `BudgetExhausted`."""
-        cost = self.cost(offer)
-        self.check(offer)
-        if cost:
-            self._paid[sha256(offer.question).digest()] = offer.rho
-            self.spent += cost
-            self.payments += 1
-        return cost
+    def pay(self, cost: int) -> None:
+        """Spend a cost, before the data are touched. Raises `BudgetExhausted`, as `check` does.
+
+        Args:
+            cost: in units of 10^-12 of rho, at least 0.
+        """
+        self.check(cost)
+        self.spent += cost
+        self.payments += cost > 0
 
 
 def in_rho(units: int) -> str:

@@ -1,16 +1,18 @@
-"""The part of check A8 about datasets: whether each dataset is charged to the account of its people."""
+"""The part of check A8 about datasets: whose account each is charged to, and which dangers its caps have."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 
+from equipoise.auditing.accounts import Accounts
 from equipoise.auditing.rounds import Recorded
 from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import JournalEntry
+from equipoise.model.dangers import dangers_of_caps, not_accepted
 from equipoise.model.datasets import NEW_PEOPLE
-from equipoise.records.dataset_items import DataItem
+from equipoise.records.dataset_items import DataItem, DatasetItem
 
 _DATA = "data/"
 
@@ -47,6 +49,38 @@ def check_data_accounts(journal: Sequence[JournalEntry], steps: Sequence[Step], 
                 f"entry {sequence} of the budget journal opens {_DATA}{account}, though no dataset of new people "
                 "is registered under this name"
             )
+
+
+def check_caps_accepted(journal: Sequence[JournalEntry], recorded: Recorded) -> list[str]:
+    """Check that the dangers of all caps that accounts were opened with were accepted, and return remarks on them.
+
+    Args:
+        journal: the budget journal, whose data accounts have the caps of data.
+        recorded: the datasets on record, with the caps of their analysts and what was accepted.
+
+    Raises:
+        VerificationFailed: a danger was not accepted.
+    """
+    caps = {
+        moment.account.name: moment.account.cap
+        for moment in Accounts().moments([entry for entry in journal if entry.action == "open-account"])
+    }
+    remarks = []
+    for step in recorded.registered:
+        data, public = step.one(DataItem), step.one(DatasetItem)
+        if data.analyst_cap is None:
+            continue
+        people = public.records // public.persons.records
+        dangers = dangers_of_caps(caps[_DATA + data.account], data.analyst_cap, people)
+        if unnamed := not_accepted(dangers, data.accepted):
+            raise VerificationFailed(
+                f"{step}: nobody has accepted dangers of its caps: {'; '.join(unnamed.values())}"
+            )
+        remarks += [
+            f"{step}: {data.dataset} was registered with the danger {each}: {said}"
+            for each, said in dangers.items()
+        ]
+    return remarks
 
 
 def counted_twice(journal: Sequence[JournalEntry], recorded: Recorded) -> list[str]:

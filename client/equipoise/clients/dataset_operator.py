@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from equipoise.clients.admission import AdmissionClient
 from equipoise.clients.analyst import fresh_request_id
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import Budget, Danger
 from equipoise.model.datasets import Dataset, DatasetCharge, DatasetHistory, DatasetStanding
 from equipoise.model.persons import EACH_ROW, Persons
 from equipoise.queries.schema import Schema
@@ -20,6 +20,7 @@ from equipoise.wire.datasets import (
     standing_from_message,
 )
 from equipoise.wire.persons import PERSONS
+from equipoise.wire.terms import DANGERS
 
 
 class DatasetClient(AdmissionClient):
@@ -40,6 +41,7 @@ class DatasetClient(AdmissionClient):
         new_budgets: bool = False,
         person: str = "",
         persons: Persons = EACH_ROW,
+        accepted: tuple[Danger, ...] = (),
     ) -> Dataset:
         """Registers a table, and opens an account for new people in it.
 
@@ -58,6 +60,7 @@ class DatasetClient(AdmissionClient):
                 may have lost, the same table. This is journaled.
             person: the column of the table with the id of each row's person; empty: each row is its own person.
             persons: how many records every person has, and what they are made of.
+            accepted: the dangers of the caps that the operator knows and wants.
 
         Raises:
             InvalidArgument: the table does not fit the schema, and the message counts the values by attribute; or
@@ -77,6 +80,7 @@ class DatasetClient(AdmissionClient):
             new_budgets=new_budgets,
             person=person,
             persons=PERSONS.write(persons, "persons"),
+            accepted=[DANGERS.write(each, "accepted") for each in accepted],
         )
         return dataset_from_message(self._connection.call(self._service.RegisterDataset, request).dataset)
 

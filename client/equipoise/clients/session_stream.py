@@ -194,7 +194,7 @@ class _Dialogue:
             raise DataLoss("an answer does not have a row for each cell of its statement")
         self._on_way.popleft()
         results = Results(stream.session_id, columns.answers, labels)
-        return StatementAnswer(sequence, answered.slot, statement, results, answered.envelope)
+        return StatementAnswer(sequence, answered.slot, statement, results, answered.envelope, answered.cost)
 
 
 def _encoded(statement: Statement, costs: Callable[[Statement], int], number: int) -> bytes:

@@ -13,7 +13,7 @@ from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.errors import InvalidArgument, NotFound
 from equipoise.model.rounds import Round, RoundState
 from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore
-from equipoise.queries.grant_price import GrantPrice, paid
+from equipoise.queries.grant_price import AskedTable, GrantPrice, paid
 from equipoise.queries.statements import Statement
 from equipoise.v1 import analyst_pb2
 from equipoise.wire.outline import asked_from_bytes
@@ -85,6 +85,8 @@ class SessionsClient(ResultsClient):
         accept_unprotected: bool = False,
         rho: float | None = None,
         error: float | None = None,
+        epsilon: float | None = None,
+        relative: float | None = None,
     ) -> Iterator[StatementAnswer]:
         """Asks statements in a session or of a grant and yields the answers in the same order, as they come.
 
@@ -104,7 +106,9 @@ class SessionsClient(ResultsClient):
             accept_unprotected: says that the caller knows that the session does not protect its analysts from one
                 another; only sessions that do not need it.
             rho: what each statement may cost of a grant, in zCDP.
-            error: or the standard error of each of its counts that is wanted, in records. Both None in sessions
+            error: or the standard error of each of its counts that is wanted, in records.
+            epsilon: or the pure epsilon of an answer that costs as much.
+            relative: or the wanted error of a typical cell, as a part of it (`GrantPrice`). All None in sessions
                 that are no grants.
 
         Raises:
@@ -123,8 +127,9 @@ class SessionsClient(ResultsClient):
         dataset = self.dataset(shown.terms.dataset, shown.dataset_version)
         costs: Callable[[Statement], int] = free
         if shown.grant is not None:
-            costs, after = partial(paid, GrantPrice(rho, error), dataset.persons.records), None
-        elif rho is not None or error is not None:
+            table = AskedTable(dataset.schema, dataset.records, dataset.persons.records)
+            costs, after = partial(paid, GrantPrice(rho, error, epsilon, relative), table), None
+        elif (rho, error, epsilon, relative) != (None,) * 4:
             raise InvalidArgument("rho", "must not be given, and no error: it is no grant, and nothing is paid")
         stream = SessionStream(
             shown, dataset.schema, after, window, accept_unprotected, self._keepsakes, holder, costs

@@ -15,7 +15,8 @@ class StatementAnswer:
     """The answer to one statement of a session: to each of its cells, if it is a marginal.
 
     `sequence` counts the analyst's statements from 1; `slot` is its place in the session's order of all statements.
-    `results` holds a row for each cell, `receipt` the signed receipt of this answer and of all before it.
+    `results` holds a row for each cell, `receipt` the signed receipt of this answer and of all before it. `cost`:
+    what it has cost of a grant, in units of 10^-12 of rho: 0 where earlier answers told it, and in other sessions.
     """
 
     sequence: int
@@ -23,6 +24,7 @@ class StatementAnswer:
     statement: Statement
     results: Results
     receipt: bytes
+    cost: int = 0
 
     @property
     def value(self) -> float:

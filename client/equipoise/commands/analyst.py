@@ -8,6 +8,7 @@ import typer
 
 from equipoise.clients.analyst import Client
 from equipoise.commands.columns import OWN_ROUNDS, in_words, print_round
+from equipoise.commands.errors_in_words import error_in_words
 from equipoise.commands.files import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId, Statements
 from equipoise.commands.printing import (
@@ -73,14 +74,19 @@ def dry_run(
     """Check a statements file against a round and predict its error. Leaves no trace, costs nothing."""
     asked = read_statements(statements)
     with Client.from_profile(profile) as client:
-        result = client.dry_run(round_id, asked)
+        result, records = client.dry_run(round_id, asked), client.round(round_id).records
     if as_json:
         print_json(result)
         return
     size = f"{counted(result.statements, 'statement')}, {counted(result.queries, 'query')}"
     print_line(f"{size}; one record replaced changes their counts by at most {result.sensitivity:,} in sum.")
     print_line(f"Every query covers or excludes at most {counted(result.support, 'cell')} of the universe.")
-    print_line(f"The interval of a certified answer will have a half-width of at most {result.max_half_width:.4g}.")
+    cells = result.queries / max(1, result.statements)
+    promised, expected = (
+        error_in_words(error, records, cells) for error in (result.max_half_width, result.expected_error)
+    )
+    print_line(f"The interval of a certified answer will have a half-width of at most {promised}.")
+    print_line(f"An answer of the round is expected to err by {expected} in the mean.")
     uncertified = counted(result.max_uncertified, "answer")
     print_line(f"At most {uncertified} of the whole round can end without an interval.")
 

@@ -14,10 +14,10 @@ from equipoise.clients.analyst import Client
 from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.commands.columns import OWN_GRANTS, OWN_SESSIONS
 from equipoise.commands.files import read_statements
-from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId
+from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId, percentage
 from equipoise.commands.printing import err, fraction, print_json, print_line, print_list, print_rows, print_table
 from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
-from equipoise.queries.grant_price import GrantPrice, standard_error
+from equipoise.queries.grant_price import AskedTable, GrantPrice, standard_error
 from equipoise.queries.statements import Statement, StatisticKind, kind_of
 from equipoise.queries.statements_file import statement_from_json
 from equipoise.wire.printable import printable
@@ -65,6 +65,19 @@ def ask(
             show_default=False,
         ),
     ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="Of a grant: the pure epsilon of an answer that costs as much.", show_default=False),
+    ] = None,
+    relative: Annotated[
+        float | None,
+        typer.Option(
+            parser=percentage,
+            metavar="PERCENT",
+            help="Of a grant: the wanted error of a typical cell, such as 5%; 19 of 20 of such cells keep it.",
+            show_default=False,
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Of a grant: only show what each statement would cost. Nothing is asked."),
@@ -74,8 +87,8 @@ def ask(
 ) -> None:
     """Ask statements of a grant or in a session, one after the other; each answer is printed as it arrives.
 
-    Of a grant, --rho or --error says what each statement may cost. The same question again, for no more than was
-    paid for it, has the same answer and costs nothing.
+    Of a grant, --rho, --epsilon, --error or --relative says how precisely each statement is wanted. The same
+    question again, for no more than was paid for it, has the same answer and costs nothing.
 
     What is typed, or piped in, is one statement a line, as in a statements file:
 
@@ -89,7 +102,9 @@ def ask(
     The newest receipt is kept in the profile. With --json each answer is an object on a line of its own.
     """
     if dry_run:
-        show_costs(profile, session_id, read_statements(statements), GrantPrice(rho, error), as_json)
+        show_costs(
+            profile, session_id, read_statements(statements), GrantPrice(rho, error, epsilon, relative), as_json
+        )
         return
     if not as_json:
         print_line(f"{'number':>8} {'value':>9} {'low':>9} {'high':>9} {'error':>9}  {'method':<12}  cell")
@@ -104,6 +119,8 @@ def ask(
                 accept_unprotected=accept_unprotected,
                 rho=rho,
                 error=error,
+                epsilon=epsilon,
+                relative=relative,
             )
             show_answers(given, as_json)
             return
@@ -111,7 +128,14 @@ def ask(
         while not typed.ended:
             try:
                 given = client.ask(
-                    session_id, typed, after=after, accept_unprotected=accept_unprotected, rho=rho, error=error
+                    session_id,
+                    typed,
+                    after=after,
+                    accept_unprotected=accept_unprotected,
+                    rho=rho,
+                    error=error,
+                    epsilon=epsilon,
+                    relative=relative,
                 )
                 show_answers(given, as_json)
             except (InvalidArgument, BudgetExhausted) as refusal:
@@ -150,7 +174,8 @@ def show_costs(
     if shown.grant is None:
         raise InvalidArgument("session_id", "is no grant, in which nothing is paid")
     persons = dataset.persons.records
-    units = [price.units(each, persons) for each in statements]
+    table = AskedTable(dataset.schema, dataset.records, persons)
+    units = [price.units(each, table) for each in statements]
     errors = [standard_error(each, persons, cost) for each, cost in zip(statements, units, strict=True)]
     at_most, left = sum(units), shown.grant.left
     if as_json:
@@ -202,7 +227,7 @@ def show_answers(answers: Iterable[StatementAnswer], as_json: bool) -> None:
     for answer in answers:
         if as_json:
             rows = [{name: row[name] for name in SHOWN} for row in answer.results.to_dicts()]
-            print_json({"sequence": answer.sequence, "slot": answer.slot, "answers": rows})
+            print_json({"sequence": answer.sequence, "slot": answer.slot, "cost": answer.cost, "answers": rows})
             continue
         for each in answer.results:
             numbers = (each.value, each.low, each.high, each.standard_error)

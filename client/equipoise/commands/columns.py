@@ -7,6 +7,7 @@ from datetime import datetime
 
 from equipoise.accounting import in_rho
 from equipoise.commands.dangers import in_short
+from equipoise.commands.errors_in_words import error_in_words, typical_cells
 from equipoise.commands.printing import Columns, counted, print_facts
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Grant, Plan, Round, RoundDetail, RoundState, Share, Terms
@@ -195,29 +196,29 @@ def _allowed(share: Share) -> str:
     return allowed
 
 
-def print_plan(plan: Plan, requested: str) -> None:
-    """What a round would do and cost, by the mechanism that was `requested` or chosen."""
-    print_facts(plan_facts(plan, requested))
+def print_plan(plan: Plan, terms: Terms, records: int) -> None:
+    """What a round would do and cost, by the mechanism that its terms name or that was chosen."""
+    print_facts(plan_facts(plan, terms, records))
 
 
-def plan_facts(plan: Plan, requested: str) -> list[tuple[str, object]]:
-    """Return the same as names and values.
+def plan_facts(plan: Plan, terms: Terms, records: int) -> list[tuple[str, object]]:
+    """Return the same as names and values. `records`: in the table."""
 
-    Args:
-        plan: the round's.
-        requested: the mechanism that was asked for, or `auto`.
-    """
-    half_width = "none" if plan.max_half_width >= 1 else f"{plan.max_half_width:.4g} of {plan.errors_are_parts_of}"
+    def shown(error: float) -> str:
+        if plan.counts_records:
+            return error_in_words(error, records, typical_cells(terms.shares))
+        return f"{error:.4g} of each statement's range"
+
     return [
-        ("mechanism", f"{plan.mechanism}{', chosen by auto' if requested == 'auto' else ''}"),
+        ("mechanism", f"{plan.mechanism}{', chosen by auto' if terms.mechanism == 'auto' else ''}"),
         ("costs the data", pair(plan.data_budget)),
         (
             "costs the analysts",
             "not counted: they are not protected" if plan.analyst_budget is None else pair(plan.analyst_budget),
         ),
         *(("counts on", each.all_in_words) for each in plan.charges),
-        ("largest half-width", half_width),
-        ("expected mean error", f"{plan.expected_error:.3g} of {plan.errors_are_parts_of}"),
+        ("largest half-width", "none" if plan.max_half_width >= 1 else shown(plan.max_half_width)),
+        ("expected mean error", shown(plan.expected_error)),
         ("uncertified at most", f"{plan.max_uncertified:,}"),
         ("takes about", f"{plan.seconds:.0f} s, {plan.memory_bytes / 2**20:,.0f} MB"),
         ("parameters", plan.parameters),

@@ -90,6 +90,7 @@ def register(
             help="Give new people budgets of their own although another dataset has, or may have, the same table.",
         ),
     ] = False,
+    accept: Accept = None,
     request_id: RequestId = None,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
@@ -123,6 +124,7 @@ def register(
                 new_budgets=new_budgets,
                 person=whose.person or "",
                 persons=whose.persons,
+                accepted=tuple(accept or ()),
             )
     if as_json:
         print_json(registered)

@@ -11,6 +11,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from equipoise.errors import InvalidArgument
+
 Profile = Annotated[
     Path,
     typer.Option(
@@ -36,6 +38,18 @@ Statements = Annotated[
 ]
 
 DEFAULT_PROFILE = Path("profile")
+
+
+def percentage(text: str) -> float:
+    """Return a part of 1 that is written as one, or in percent. Raises `InvalidArgument` for anything else.
+
+    Args:
+        text: such as `5%` or `0.05`.
+    """
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        raise InvalidArgument("relative", f"must be such as 5% or 0.05, not {text!a}") from None
 
 
 def with_fields(command: Callable[..., None]) -> Callable[..., None]:

@@ -83,8 +83,9 @@ def explained(candidates: Sequence[PlanCandidate]) -> Iterator[tuple[str, str]]:
 
 
 def _cells(forecast: Forecast, queries: int) -> Iterator[str]:
-    yield f"{forecast.expected_error:.2g}"
-    yield f"{forecast.max_half_width:.4f}" if forecast.max_half_width < 1 else "1"
+    # As many digits of both, so that no expected error is shown above a larger half-width.
+    yield f"{forecast.expected_error:.3g}"
+    yield f"{min(1.0, forecast.max_half_width):.3g}"
     yield f"{min(1.0, forecast.max_uncertified / queries):.2%}"
     yield "-" if forecast.analyst_budget is None else f"{forecast.analyst_budget.epsilon:.3g}"
     yield _duration(forecast.seconds)

@@ -6,9 +6,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from equipoise.clients.analyst import Client
+from equipoise.commands.errors_in_words import error_in_words
 from equipoise.commands.files import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RoundId
 from equipoise.commands.printing import (
@@ -20,8 +22,10 @@ from equipoise.commands.printing import (
     print_table,
 )
 from equipoise.commands.progress import ShownProgress
-from equipoise.frames import Frame, check_suffix
+from equipoise.derived import consistent
+from equipoise.frames import Frame, Values, check_suffix
 from equipoise.frames import shown as shown_value
+from equipoise.results import Results
 from equipoise.synopsis import write_synopsis
 
 SHOWN_ROWS = 20
@@ -42,6 +46,14 @@ def results(
     counts: Annotated[
         bool, typer.Option("--counts", help="Give counts instead of fractions of the records.")
     ] = False,
+    with_consistent: Annotated[
+        bool,
+        typer.Option(
+            "--consistent",
+            help="Add a column of values that a table can have: none below 0, and the cells of a whole table sum "
+            "to all records. Needs the statements.",
+        ),
+    ] = False,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
@@ -50,7 +62,7 @@ def results(
     Values are fractions of the records, or counts. With the round's confidence the truth of every answer lies
     between its low and its high; "uncertified" means that no interval is promised. The standard error is that of
     the noise, where its law is known. Values with nothing but noise on them may lie below 0, so that their sums are
-    unbiased.
+    unbiased; --consistent shows beside them the nearest ones that a table can have.
     """
     asked = read_statements(statements) if statements else ()
     if to is not None:
@@ -60,8 +72,13 @@ def results(
         if not asked and shown.terms.session is not None:
             asked = client.session_statements(round_id)
         answers = client.results(round_id, asked)
-        dataset = client.dataset(shown.terms.dataset, shown.dataset_version) if counts else None
-    frame = answers.frame(None if dataset is None else dataset.records)
+    frame = answers.frame(shown.records if counts else None)
+    if with_consistent:
+        nearest = consistent(answers) * (shown.records if counts else 1)
+        columns: dict[str, Values] = {}
+        for name, column in frame.columns.items():
+            columns |= {name: column, "consistent": nearest} if name == "value" else {name: column}
+        frame = Frame(columns)
     if to is not None:
         frame.write(to)
     methods = {method.label: count for method, count in answers.counted().items() if count}
@@ -73,8 +90,17 @@ def results(
         _print_some(frame)
     ways = ", ".join(f"{count:,} {label}" for label, count in methods.items())
     print_line(f"{counted(len(answers), 'answer')}: {ways}")
+    if len(answers) and answers.answers.certified.any() and shown.mechanism != "low_sensitivity":
+        print_line(f"Half of the intervals reach at most {_typical_reach(answers, shown.records)} to either side.")
     if to is not None:
         print_line(f"Written to {to}.")
+
+
+def _typical_reach(answers: Results, records: int) -> str:
+    """The median half-width in words, beside a typical cell where the statements are known."""
+    reaches = (answers.highs - answers.lows)[answers.answers.certified] / 2
+    statements = len(answers.labels.statements) if answers.labels is not None else len(answers)
+    return error_in_words(float(np.median(reaches)), records, len(answers) / max(1, statements))
 
 
 def synopsis(

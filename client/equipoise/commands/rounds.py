@@ -149,7 +149,7 @@ def show_plan(terms: Terms, profile: Path, as_json: bool) -> None:
     if as_json:
         print_json(planned)
     else:
-        print_plan(planned.plan, terms.mechanism)
+        print_plan(planned.plan, terms, planned.records)
         print_facts(
             [
                 ("a person", planned.persons.in_words()),
@@ -183,7 +183,7 @@ def act(profile: Profile, as_json: bool, step: Callable[[Operator], RoundDetail]
 
 def _print_detail(detail: RoundDetail) -> None:
     print_round(detail.round)
-    print_plan(detail.plan, detail.round.terms.mechanism)
+    print_plan(detail.plan, detail.round.terms, detail.round.records)
     if detail.progress.phase:
         done = detail.progress
         print_table(("phase", "done", "of"), [(done.phase, done.done, done.total)])

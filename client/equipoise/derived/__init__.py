@@ -6,12 +6,14 @@ nothing is asked for it. Where a bin stands for its middle, intervals cover what
 """
 
 from equipoise.derived.bounded import Bounded, answers_to, difference, ratio, share
+from equipoise.derived.consistent import consistent
 from equipoise.derived.counted_values import correlation, mean_of_counts, quantile, variance
 from equipoise.derived.sums import mean, total
 
 __all__ = [
     "Bounded",
     "answers_to",
+    "consistent",
     "correlation",
     "difference",
     "mean",

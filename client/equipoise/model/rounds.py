@@ -130,9 +130,14 @@ class PlanNumbers:
     expected_error: float
 
     @property
+    def counts_records(self) -> bool:
+        """Whether errors are parts of the records; statistics have ranges of their own."""
+        return self.mechanism != "low_sensitivity"
+
+    @property
     def errors_are_parts_of(self) -> str:
-        """What values are parts of: statistics have ranges of their own, all else counts records."""
-        return "each statement's range" if self.mechanism == "low_sensitivity" else "the records"
+        """What errors are parts of, in words."""
+        return "the records" if self.counts_records else "each statement's range"
 
 
 @dataclass(frozen=True)

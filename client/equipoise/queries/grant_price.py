@@ -1,37 +1,63 @@
-"""What a statement that is asked from a grant may cost: an amount, or what a wanted standard error needs."""
+"""What a statement of a grant is wanted to be known by: an amount, or what a wanted error needs."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 
 from equipoise.accounting import RHO_UNIT
 from equipoise.errors import InvalidArgument
+from equipoise.queries.meanings import meaning_of
+from equipoise.queries.schema import Schema
 from equipoise.queries.statements import LinearKind, Statement, kind_of
+from equipoise.queries.workload_compiler import compile_single
 
 MOST = (1 << 63) - 1  # units: more than any grant allows
-RHO_OR_ERROR = "say what each statement may cost: either rho, in zCDP, or error, a standard error in records"
+ONE_OF = (
+    "say what each statement may cost: rho, in zCDP, or epsilon; or how precisely it is wanted: error, a standard "
+    "error in records, or relative, the error of a typical cell as a part of it"
+)
+OFTEN = 1.959964  # standard errors, which 95 % of normal numbers lie within
+
+
+@dataclass(frozen=True)
+class AskedTable:
+    """What is public of the table that a grant is about. `person_records`: how many records each person has, M."""
+
+    schema: Schema
+    records: int
+    person_records: int = 1
 
 
 @dataclass(frozen=True)
 class GrantPrice:
-    """Either of the two: `rho`, in zCDP, or `error`, the standard error of each count in records.
+    """One of these.
 
-    Raises `InvalidArgument` where none or both are given, or a number is not above 0 and finite.
+    Raises `InvalidArgument` where none or several are given, or a number is not above 0 and finite.
+
+    Attributes:
+        rho: what each statement may cost, in zCDP.
+        epsilon: the same, as what an answer of that pure epsilon costs: `epsilon^2 / 2` in zCDP.
+        error: the standard error of each count, in records.
+        relative: the error of a typical cell as a part of its records, which 19 of 20 such cells keep. In a typical
+            cell are as many of the records as there would be if all were spread evenly over the table's cells.
     """
 
     rho: float | None = None
     error: float | None = None
+    epsilon: float | None = None
+    relative: float | None = None
 
     def __post_init__(self) -> None:
-        if (self.rho is None) is (self.error is None):
-            raise InvalidArgument("rho", RHO_OR_ERROR)
-        for name, number in (("rho", self.rho), ("error", self.error)):
+        given = [(each.name, getattr(self, each.name)) for each in fields(self)]
+        if sum(number is not None for _, number in given) != 1:
+            raise InvalidArgument("rho", ONE_OF)
+        for name, number in given:
             if number is not None and not 0 < number < math.inf:
                 raise InvalidArgument(name, "must be above 0 and finite")
 
-    def units(self, statement: Statement, person_records: int) -> int:
+    def units(self, statement: Statement, table: AskedTable) -> int:
         """Return what a statement may cost, in units of 10^-12 of rho: at least 1, and at most 2^63 - 1.
 
         Noise of variance `s M^2 / (2 rho)` is `rho`-zCDP, where one replaced record moves the statement's counts by
@@ -39,22 +65,39 @@ class GrantPrice:
 
         Args:
             statement: what is asked.
-            person_records: how many records each person has, M.
+            table: what it is asked of.
 
         Raises:
-            InvalidArgument: the statement is a statistic, which no grant answers.
+            InvalidArgument: the statement is a statistic, which no grant answers, or is about no cells of which
+                one could be typical.
         """
-        moved = _moved(statement, person_records)
+        moved = _moved(statement, table.person_records)
         if self.rho is not None:
             units = math.floor(Fraction(str(self.rho)) * RHO_UNIT)
+        elif self.epsilon is not None:
+            units = math.floor(Fraction(str(self.epsilon)) ** 2 / 2 * RHO_UNIT)
         else:
-            units = math.ceil(moved / (2 * Fraction(self.error or 0) ** 2) * RHO_UNIT)
+            units = math.ceil(moved / (2 * self._error(statement, table) ** 2) * RHO_UNIT)
         return min(max(1, units), MOST)
 
+    def _error(self, statement: Statement, table: AskedTable) -> Fraction:
+        """Return the wanted standard error, in records."""
+        if self.relative is None:
+            return Fraction(self.error or 0)
+        told = meaning_of(compile_single(statement, table.schema), b"").told
+        if told is None or not told.mask.any():
+            raise InvalidArgument("relative", "is not known of this statement: say error, in records")
+        # Of the cells that a count is the sum of, as many as the widest count has.
+        cells = max(
+            int(each) for each in told.mask.reshape(*told.mask.shape[: len(told.axes)], -1).sum(axis=-1).flat
+        )
+        every = math.prod(told.sizes[axis] for axis in told.table)
+        return Fraction(self.relative) * Fraction(cells * table.records, every) / Fraction(OFTEN)
 
-def paid(price: GrantPrice, person_records: int, statement: Statement) -> int:
-    """Return `price.units(statement, person_records)`: the order in which a stream gives what it knows."""
-    return price.units(statement, person_records)
+
+def paid(price: GrantPrice, table: AskedTable, statement: Statement) -> int:
+    """Return `price.units(statement, table)`: the order in which a stream gives what it knows."""
+    return price.units(statement, table)
 
 
 def standard_error(statement: Statement, person_records: int, units: int) -> float:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import Budget, Danger
 from equipoise.model.persons import Persons
 from equipoise.records.codec import COUNT, HASH, OBJECT, REAL, TEXT, canonical_object, key, optional
 from equipoise.records.item_parts import HEAD, JournalHead
-from equipoise.records.public_facts import BUDGET, PERSONS
+from equipoise.records.public_facts import ACCEPTED, BUDGET, PERSONS
 
 
 @canonical_object
@@ -36,7 +36,8 @@ class DataItem:
     version, "same-as:" and the dataset's own name. `account`: the
     account that its rounds are charged to. `analyst_cap`, `analyst_order`: the cap that analysts' accounts are
     opened with, and the Renyi order of those to which rounds add; None where the people had an account. `person`:
-    the column with the persons' ids; None where each row is a person.
+    the column with the persons' ids; None where each row is a person. `accepted`: the dangers of the caps that the
+    operator has named.
     """
 
     dataset: str = key("dataset", TEXT)
@@ -47,6 +48,7 @@ class DataItem:
     analyst_cap: Budget | None = key("analyst_cap", optional(BUDGET))
     analyst_order: float | None = key("analyst_order", optional(REAL))
     person: str | None = key("person", optional(TEXT))
+    accepted: tuple[Danger, ...] = key("accepted", ACCEPTED)
     journal: JournalHead = key("journal", HEAD)
 
 

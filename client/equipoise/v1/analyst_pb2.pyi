@@ -840,6 +840,7 @@ class AskQueriesResponse(_message.Message):
         SLOT_FIELD_NUMBER: _builtins.int
         CHUNK_FIELD_NUMBER: _builtins.int
         ENVELOPE_FIELD_NUMBER: _builtins.int
+        COST_FIELD_NUMBER: _builtins.int
         sequence: _builtins.int
         """The caller's statement."""
         slot: _builtins.int
@@ -848,6 +849,8 @@ class AskQueriesResponse(_message.Message):
         """The exact bytes of a ResultChunk."""
         envelope: _builtins.bytes
         """A signed receipt, DSSE in JSON, of all statements so far and their answers."""
+        cost: _builtins.int
+        """What it has cost of a grant, in units of 10^-12 of rho; 0 where earlier answers told it, and in other sessions."""
         def __init__(
             self,
             *,
@@ -855,10 +858,11 @@ class AskQueriesResponse(_message.Message):
             slot: _builtins.int = ...,
             chunk: _builtins.bytes = ...,
             envelope: _builtins.bytes = ...,
+            cost: _builtins.int = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "envelope", b"envelope", "sequence", b"sequence", "slot", b"slot"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "cost", b"cost", "envelope", b"envelope", "sequence", b"sequence", "slot", b"slot"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 

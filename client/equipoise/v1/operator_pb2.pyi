@@ -40,6 +40,7 @@ class RegisterDatasetRequest(_message.Message):
     PEOPLE_FIELD_NUMBER: _builtins.int
     PERSON_FIELD_NUMBER: _builtins.int
     PERSONS_FIELD_NUMBER: _builtins.int
+    ACCEPTED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The dataset's name."""
     source: _builtins.str
@@ -78,6 +79,10 @@ class RegisterDatasetRequest(_message.Message):
     def persons(self) -> _types_pb2.Persons:
         """How many records every person has, and what they are made of. Not set: each row is a person of its own."""
 
+    @_builtins.property
+    def accepted(self) -> _containers.RepeatedScalarFieldContainer[_types_pb2.Danger.ValueType]:
+        """The dangers of the caps that the operator knows and wants; any other is refused before an account is opened."""
+
     def __init__(
         self,
         *,
@@ -93,10 +98,11 @@ class RegisterDatasetRequest(_message.Message):
         people: _builtins.str = ...,
         person: _builtins.str = ...,
         persons: _types_pb2.Persons | None = ...,
+        accepted: _abc.Iterable[_types_pb2.Danger.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_cap", b"analyst_cap", "data_cap", b"data_cap", "persons", b"persons", "schema", b"schema"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_cap", b"analyst_cap", "analyst_order", b"analyst_order", "data_cap", b"data_cap", "data_order", b"data_order", "name", b"name", "new_budgets", b"new_budgets", "people", b"people", "person", b"person", "persons", b"persons", "request_id", b"request_id", "schema", b"schema", "source", b"source"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "analyst_cap", b"analyst_cap", "analyst_order", b"analyst_order", "data_cap", b"data_cap", "data_order", b"data_order", "name", b"name", "new_budgets", b"new_budgets", "people", b"people", "person", b"person", "persons", b"persons", "request_id", b"request_id", "schema", b"schema", "source", b"source"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

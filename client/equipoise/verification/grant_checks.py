@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from equipoise.accounting import Cost, PrivacyFilter, in_rho
+from equipoise.accounting import Cost, in_rho
 from equipoise.errors import VerificationFailed
 from equipoise.model.rounds import GRANT
 from equipoise.queries.fixed_point import ONE
+from equipoise.queries.grant_account import GrantAccount
 from equipoise.queries.grant_price import standard_error
 from equipoise.records.proven_round import ProvenRound
 from equipoise.results import Results
 from equipoise.verification.conversion import TOLERANCE, epsilon_of
-from equipoise.wire.session_workload import offer_of
+from equipoise.wire.session_workload import offer_of, wanted_of
 from equipoise.wire.statements import priced_from_bytes
 
 ROUNDED = 2  # units of an answer, in which a standard error is rounded up
@@ -33,7 +34,7 @@ def check_spending(statements: Iterable[bytes], proven: ProvenRound) -> str:
         VerificationFailed: they cost more, or one of them does not say what it may cost, or says so in a session
             that is no grant.
     """
-    of_grant, account = proven.round.mechanism == GRANT, PrivacyFilter(UNLIMITED)
+    of_grant, account = proven.round.mechanism == GRANT, GrantAccount(UNLIMITED)
     for i, statement in enumerate(statements):
         offer = offer_of(statement, f"statements[{i}]")
         if (offer.rho > 0) is not of_grant:
@@ -41,21 +42,21 @@ def check_spending(statements: Iterable[bytes], proven: ProvenRound) -> str:
                 f"statements[{i}]: what it may cost is missing, or given where nothing is paid"
             )
         if of_grant:
-            account.pay(offer)
+            account.pay(wanted_of(statement, proven.schema, f"statements[{i}]"))
     if not of_grant:
         return ""
     budget = proven.round.data_budget
-    reached = epsilon_of(Cost(rho=account.spent), budget.delta, None) if account.spent else 0.0
+    reached = epsilon_of(Cost(rho=account.filter.spent), budget.delta, None) if account.filter.spent else 0.0
     if reached > budget.epsilon * (1 + TOLERANCE):
         raise VerificationFailed(
             f"the statements cost epsilon {reached:.6g} at delta {budget.delta:g}, and the grant was of "
             f"{budget.epsilon:g}"
         )
-    return f"; rho {in_rho(account.spent)} was paid"
+    return f"; rho {in_rho(account.filter.spent)} was paid"
 
 
 def check_noise(statements: Sequence[bytes], queries: Sequence[int], results: Results, proven: ProvenRound) -> None:
-    """Checks that the standard error of each answer of a grant is no larger than what was paid for.
+    """Checks that the standard error of each answer of a grant is no larger than what it was wanted to be.
 
     Args:
         statements: the exact bytes of each, in the order in which they were answered.
@@ -68,12 +69,10 @@ def check_noise(statements: Sequence[bytes], queries: Sequence[int], results: Re
     """
     if proven.round.mechanism != GRANT:
         return
-    account, first = PrivacyFilter(UNLIMITED), 0
+    first = 0
     for i, (data, count) in enumerate(zip(statements, queries, strict=True)):
         (statement, _), offer = priced_from_bytes(data), offer_of(data)
-        account.pay(offer)
-        units = account.paid_for(offer.question)
-        bought = standard_error(statement, proven.dataset.persons.records, units) / proven.round.records * ONE
+        bought = standard_error(statement, proven.dataset.persons.records, offer.rho) / proven.round.records * ONE
         told = results.answers[first : first + count].standard_errors
         first += count
         if not ((told > 0) & (told <= bought * (1 + TOLERANCE) + ROUNDED)).all():

@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from equipoise.accounting import Offer
+from equipoise.errors import InvalidArgument
 from equipoise.queries import statement_work, workload_compiler
+from equipoise.queries.grant_account import Wanted
+from equipoise.queries.meanings import meaning_of
 from equipoise.queries.schema import Schema
 from equipoise.queries.session_workload import SessionWorkload
+from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise.wire.outline import asked_from_bytes
 from equipoise.wire.statements import priced_from_bytes, statement_to_bytes
@@ -36,6 +40,33 @@ def offer_of(data: bytes, path: str = "statement") -> Offer:
     """
     statement, rho = priced_from_bytes(data, path)
     return Offer(statement_to_bytes(statement) if rho else data, rho)
+
+
+def wanted_of(data: bytes, schema: Schema, path: str = "statement") -> Wanted:
+    """Returns what one Statement message asks of a grant, and how precisely. Raises as `compile_statement`.
+
+    Args:
+        data: a serialized Statement.
+        schema: of the table.
+        path: the statement's place, which messages name.
+    """
+    return as_wanted(compile_statement(data, schema, path), offer_of(data, path), path)
+
+
+def as_wanted(compiled: CompiledStatement, offer: Offer, path: str = "statement") -> Wanted:
+    """Returns what a compiled statement asks of a grant.
+
+    Args:
+        compiled: the statement.
+        offer: its bytes, and how precisely it is wanted.
+        path: the statement's place, which messages name.
+
+    Raises:
+        InvalidArgument: it is a statistic.
+    """
+    if isinstance(compiled, CompiledStatistic):
+        raise InvalidArgument(path, "is a statistic, which no grant answers")
+    return Wanted(meaning_of(compiled, offer.question), offer.rho)
 
 
 def compile_with_work(data: bytes, schema: Schema, path: str = "statement") -> tuple[CompiledStatement, int]:

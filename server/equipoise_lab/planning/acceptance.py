@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from equipoise.accounting import Cost, charge_at, events_from_json
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import AccountCharge
+from equipoise.queries.schema import MAX_ATTRIBUTES
+from equipoise.queries.schema_checks import MAX_CATEGORIES
 from equipoise_lab.options import MAX_SHOWN
 from equipoise_lab.planning.request import PlanRequest
 from equipoise_server.ledger.caps import (
@@ -92,6 +94,10 @@ def cap_of(option: str, text: str, *, adds: bool) -> Cap:
 
 def _refused(request: PlanRequest, setting: PublicParameters) -> str:
     """Why no server would accept such a round, whatever its accounts hold."""
+    if len(setting.attributes) > MAX_ATTRIBUTES:
+        return f"--universe: has {len(setting.attributes)} attributes, and a table has at most {MAX_ATTRIBUTES}"
+    if max(setting.attributes, default=0) > MAX_CATEGORIES:
+        return f"--universe: an attribute has at most {MAX_CATEGORIES:,} categories"
     if not setting.protects_analysts and (request.session is None or request.session.slotted):
         kind = "round" if request.session is None else "session by turns"
         return f"--eps-analyst: must be finite for a {kind}, which protects its analysts"

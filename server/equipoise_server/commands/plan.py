@@ -17,9 +17,9 @@ def plan(request: PlanRequest, as_json: AsJson = False) -> None:
     """Compare what every mechanism would promise, cost and take for a round, and show which one auto chooses.
 
     Needs no table and no server: a plan depends on public numbers only. Takes a few seconds, whatever the size.
-    Exits with 1 where no mechanism can serve such a round, or no server would accept it: its universe is too large
-    to be registered, its analysts are not protected though it is a round, or it does not fit on an empty account of
-    --data-cap or --analyst-cap.
+    Exits with 1 where no mechanism can serve such a round, or no server would accept it: its table would have more
+    attributes or categories than can be registered, its analysts are not protected though it is a round, or it does
+    not fit on an empty account of --data-cap or --analyst-cap. No number of possible records is too large.
     """
     setting = request.setting()
     with ERR.status("planning") as status:

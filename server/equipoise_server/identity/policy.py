@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from equipoise.errors import InvalidArgument, PermissionDenied
+from equipoise.errors import InvalidArgument, NotServed, PermissionDenied
 from equipoise.model.identities import Role
 
 
@@ -22,7 +22,7 @@ class Ownership(StrEnum):
 
 
 class Rate(StrEnum):
-    """The caller's token bucket from which a call takes; see `rpc.limits`."""
+    """The caller's token bucket from which a call takes; see `rpc.interceptors.call_rates`."""
 
     READ = "read"
     STREAM = "stream"
@@ -122,15 +122,31 @@ def check_policy(methods: Iterable[str], policy: Mapping[str, MethodPolicy] = PO
             raise InvalidArgument("policy", f"{problem} {', '.join(sorted(names))}")
 
 
+def rate_of(method: str, policy: Mapping[str, MethodPolicy] = POLICY) -> Rate:
+    """Return the bucket from which a call takes; a call of a method without a row takes from that of look-ups.
+
+    Args:
+        method: as gRPC names it.
+        policy: the row of each method.
+    """
+    return policy[method].rate if method in policy else Rate.READ
+
+
 def authorise(role: Role, method: str, policy: Mapping[str, MethodPolicy] = POLICY) -> MethodPolicy:
-    """Return the method's row if `role` may call it, else `PermissionDenied`.
+    """Return the method's row if `role` may call it.
 
     Args:
         role: the caller's.
         method: as gRPC names it.
         policy: the row of each method.
+
+    Raises:
+        NotServed: There is no such method.
+        PermissionDenied: Callers with this role may not call it.
     """
     row = policy.get(method)
-    if row is None or role not in row.roles:
+    if row is None:
+        raise NotServed("the server does not know this method")
+    if role not in row.roles:
         raise PermissionDenied(f"the role {role} may not call {method.rpartition('/')[2]}")
     return row

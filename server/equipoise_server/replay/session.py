@@ -12,10 +12,10 @@ from dataclasses import asdict
 
 import numpy as np
 
-from equipoise.accounting import PrivacyFilter
 from equipoise.errors import DataLoss, EquipoiseError, VerificationFailed
 from equipoise.model.rounds import GRANT
 from equipoise.profile.receipt_store import read_session_receipt
+from equipoise.queries.grant_account import GrantAccount
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.records.promises import promise_of
 from equipoise.records.receipts import SessionReceiptPayload, chain_start, chain_step
@@ -23,7 +23,7 @@ from equipoise.records.record import Kind
 from equipoise.results import Results
 from equipoise.wire.outline import asked_from_bytes
 from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
-from equipoise.wire.session_workload import compile_asked, offer_of
+from equipoise.wire.session_workload import compile_asked, wanted_of
 from equipoise_server.mechanisms.online.interface import check_asked
 from equipoise_server.mechanisms.registry import session_mechanism
 from equipoise_server.replay.answers import named
@@ -75,10 +75,10 @@ def _check_analyst(stored: StoredRound, analyst: str) -> None:
     assert salt is not None  # the workload opens its commitment under it
     deployment = read_session_receipt(rows[0].envelope).deployment
     chain, first = chain_start(deployment, stored.id, analyst, salt), 0
-    account = PrivacyFilter(stored.round.plan.data_cost.rho) if stored.round.mechanism == GRANT else None
+    account = GrantAccount(stored.round.plan.data_cost.rho) if stored.round.mechanism == GRANT else None
     promise = promise_of(stored.committed.roots[Kind.ROUND_OPENED], stored.committed.round)
     for i, (row, statement, slot) in enumerate(zip(rows, statements, slots, strict=True), start=1):
-        cost = 0 if account is None else account.pay(offer_of(statement))
+        cost = 0 if account is None else account.pay(wanted_of(statement, stored.dataset.schema))
         asked = {"sequence": i, "slot": slot, "statement": statement, "cost": cost}
         same(f"answer {i}", {name: getattr(row, name) for name in asked}, asked, analyst)
         chunk = answers_from_chunk(row.chunk)

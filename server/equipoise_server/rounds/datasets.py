@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlalchemy import Connection, func, select
 
 from equipoise.errors import AlreadyExists, InvalidArgument
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import Budget, Danger
 from equipoise.model.datasets import DatasetState, same_people_as
 from equipoise.model.persons import EACH_ROW, Persons
 from equipoise.model.times import to_microseconds
@@ -64,6 +64,7 @@ class Datasets:
         new_budgets: bool = False,
         person: str = "",
         persons: Persons = EACH_ROW,
+        accepted: tuple[Danger, ...] = (),
     ) -> DatasetRecord:
         """Register a table of the data directory. Its number of records is public from then on.
 
@@ -83,17 +84,19 @@ class Datasets:
             person: the column with the id of each row's person; empty: each row is a person of its own.
             persons: how many records every person has, and what they are made of. Where persons may lack rows, the
                 schema gets a category for records of nothing.
+            accepted: the dangers of the caps that the operator knows and wants.
 
         Returns:
             The dataset as it was registered.
 
         Raises:
-            InvalidArgument: a field is wrong, or a record does not fit the schema.
+            InvalidArgument: a field is wrong, a record does not fit the schema, or the caps have a danger that is
+                not accepted.
             AlreadyExists: the name is taken.
         """
         schema = padded_schema(schema) if persons.padded else schema
         new = NewDataset(
-            name, source, schema, data_cap, analyst_cap, accounting, new_budgets, people, person, persons
+            name, source, schema, data_cap, analyst_cap, accounting, new_budgets, people, person, persons, accepted
         )
         caps = new_caps(new)
         request = new.request(f"operator/{caller}", request_id)
@@ -101,12 +104,13 @@ class Datasets:
             return known
         check_name(name)
         read = self.read_table(name, source, schema, person, persons)
+        new.check_dangers(read.records)
 
         def work(connection: Connection, now: datetime) -> str:
             paying = _insert(connection, new, caps, read.table, now)
             insert_version(connection, name, 1, read, now)
             registered, table = read_dataset(connection, name), read.table
-            dataset_registered(connection, registered, paying.people, table.digest, table.snapshot, now)
+            dataset_registered(connection, registered, paying.people, table.digest, table.snapshot, now, accepted)
             return name
 
         return self.operations.carry_out(request, work, _as_registered)

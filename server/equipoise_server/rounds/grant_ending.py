@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from fractions import Fraction
 
 from sqlalchemy import Connection, select
 
-from equipoise.accounting import RHO_UNIT, Cost, Offer, PrivacyFilter, ZcdpEvent, events_from_json, events_to_json
+from equipoise.accounting import RHO_UNIT, Cost, ZcdpEvent, events_from_json, events_to_json
 from equipoise.errors import DataLoss
 from equipoise.model.rounds import GRANT
+from equipoise.queries.grant_account import GrantAccount, Wanted
 from equipoise.wire.outline import asked_from_bytes
-from equipoise.wire.session_workload import offer_of
+from equipoise.wire.session_workload import wanted_of
 from equipoise_server.ledger import charges
 from equipoise_server.ledger.account_names import data_account
 from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.rounds.store.datasets import dataset_of
 from equipoise_server.storage.tables.round import submissions
 from equipoise_server.storage.tables.session import asked, sessions
 
@@ -42,7 +44,8 @@ def return_unspent(connection: Connection, record: RoundRecord, now: datetime) -
     answered = connection.execute(select(sessions.c.answered).where(sessions.c.round_id == record.id)).scalar_one()
     if len(statements) != answered:
         return
-    spent = spent_by(record.plan.data_cost.rho, [offer_of(statement) for statement in statements])
+    schema = dataset_of(connection, record).schema
+    spent = spent_by(record.plan.data_cost.rho, (wanted_of(statement, schema) for statement in statements))
     told = connection.execute(select(asked.c.cost).where(asked.c.round_id == record.id)).scalars()
     if sum(told) != spent:
         raise DataLoss(f"the statements of the grant {record.id} do not cost what was counted")
@@ -50,17 +53,17 @@ def return_unspent(connection: Connection, record: RoundRecord, now: datetime) -
         charges.reduce(connection, record.id, _charge_of(record, spent), now)
 
 
-def spent_by(total: int, offers: Sequence[Offer]) -> int:
+def spent_by(total: int, statements: Iterable[Wanted]) -> int:
     """Return what statements come to together, in units of 10^-12 of rho. Raises `BudgetExhausted` above `total`.
 
     Args:
         total: what the grant allows.
-        offers: the statements, in the order in which they were answered.
+        statements: what is asked, in the order in which they were answered.
     """
-    account = PrivacyFilter(total)
-    for offer in offers:
-        account.pay(offer)
-    return account.spent
+    account = GrantAccount(total)
+    for wanted in statements:
+        account.pay(wanted)
+    return account.filter.spent
 
 
 def _charge_of(record: RoundRecord, spent: int) -> charges.Charge:

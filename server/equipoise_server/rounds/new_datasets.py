@@ -6,12 +6,13 @@ import math
 from dataclasses import asdict, dataclass
 
 from equipoise.errors import InvalidArgument
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import Budget, Danger
+from equipoise.model.dangers import check_accepted, check_named_once, dangers_of_caps
 from equipoise.model.datasets import read_people
 from equipoise.model.persons import EACH_ROW, Persons
 from equipoise.queries.schema import Schema
 from equipoise.records.codec import optional
-from equipoise.records.public_facts import BUDGET, PERSONS
+from equipoise.records.public_facts import ACCEPTED, BUDGET, PERSONS
 from equipoise_server.datasets.persons.table import check_persons
 from equipoise_server.ledger.caps import Cap, at_order, checked_cap
 from equipoise_server.rounds.store.rounds import canonical
@@ -42,7 +43,8 @@ class NewDataset:
     `person`: the column with its persons' ids, empty where each row is a person; `persons`: what their records are.
     `people`: whose people it holds (`rounds.people`). The caps are None where they are those of another dataset,
     whose account has its caps already. `new_budgets`: the operator knows that another dataset has the same table,
-    or that a lost dataset may have had it, and that the table's records get new budgets.
+    or that a lost dataset may have had it, and that the table's records get new budgets. `accepted`: the dangers of
+    the caps that the operator knows and wants.
     """
 
     name: str
@@ -55,9 +57,17 @@ class NewDataset:
     people: str = ""
     person: str = ""
     persons: Persons = EACH_ROW
+    accepted: tuple[Danger, ...] = ()
 
     def __post_init__(self) -> None:
         check_persons(self.schema, self.person, self.persons)
+        check_named_once(self.accepted, "accepted")
+
+    def check_dangers(self, records: int) -> None:
+        """Raise `InvalidArgument` where the caps have a danger that is not accepted; `records`: in the table."""
+        if self.data_cap is not None and self.analyst_cap is not None:
+            people = records // self.persons.records
+            check_accepted(dangers_of_caps(self.data_cap, self.analyst_cap, people), self.accepted)
 
     def request(self, caller: str, request_id: str) -> Request:
         """Return the request to register the dataset, whose content is every field of it."""
@@ -73,6 +83,7 @@ class NewDataset:
             "people": self.people,
             "person": self.person,
             "persons": PERSONS.encode(self.persons),
+            "accepted": ACCEPTED.encode(self.accepted),
         }
         return make_request(caller, request_id, "register_dataset", canonical(content))
 

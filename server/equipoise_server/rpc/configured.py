@@ -5,6 +5,7 @@ from __future__ import annotations
 from equipoise_server.config import Config
 from equipoise_server.identity.policy import Rate
 from equipoise_server.rpc.interceptors.call_limits import CallLimits
+from equipoise_server.rpc.interceptors.call_rates import CallRates
 from equipoise_server.rpc.services.session_stream import SessionStreamLimits
 
 # Calls whose connection has ended stay in the line until they are looked at, so few connections may bring many.
@@ -13,19 +14,23 @@ KEEPALIVE_ANSWER_SECONDS = 20  # how long a peer has to answer a keepalive ping
 
 
 def call_limits(config: Config) -> CallLimits:
-    """Return the limits of each caller."""
+    """Return the limits of each caller's open calls."""
     return CallLimits(
         calls=config.calls_per_caller,
         uploads=config.uploads_per_caller,
         connections=config.connections_per_caller,
-        rates={
-            Rate.READ: config.reads_per_second,
-            Rate.STREAM: config.streams_per_second,
-            Rate.UPLOAD: config.uploads_per_second,
-            Rate.CHANGE: config.changes_per_second,
-        },
-        burst_seconds=config.burst_seconds,
     )
+
+
+def call_rates(config: Config) -> CallRates:
+    """Return the rates of each caller, none of which has been used yet."""
+    rates = {
+        Rate.READ: config.reads_per_second,
+        Rate.STREAM: config.streams_per_second,
+        Rate.UPLOAD: config.uploads_per_second,
+        Rate.CHANGE: config.changes_per_second,
+    }
+    return CallRates(rates, config.burst_seconds)
 
 
 def session_stream_limits(config: Config) -> SessionStreamLimits:

@@ -12,7 +12,7 @@ from equipoise_server.config import Config
 from equipoise_server.identity.admission import Admission
 from equipoise_server.identity.authority import Authority
 from equipoise_server.rounds.services import RoundServices
-from equipoise_server.rpc.configured import call_limits, options, session_stream_limits
+from equipoise_server.rpc.configured import call_limits, call_rates, options, session_stream_limits
 from equipoise_server.rpc.interceptors.authentication import authentication, check_role
 from equipoise_server.rpc.interceptors.call_limits import call_limit
 from equipoise_server.rpc.interceptors.error_translation import hide_errors
@@ -71,6 +71,7 @@ def make_server(
         config.login_minutes,
     )
     registry = admission.registry
+    rates = call_rates(config)
     guards = (
         hide_errors,
         metrics.guard(),
@@ -80,9 +81,10 @@ def make_server(
             clock,
             authenticating,
             Refusals(config.refusals_per_second, config.burst_seconds),
+            rates,
         ),
         # Limits come before the role check: a call that is refused for its role costs as much as any other call.
-        call_limit(call_limits(config)),
+        call_limit(call_limits(config), rates),
         check_role,
     )
     server = aio.server(interceptors=[GuardInterceptor(guard) for guard in guards], options=options(config))

@@ -18,7 +18,7 @@ from equipoise.model.rounds import RoundState
 from equipoise.model.times import to_microseconds
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 from equipoise.wire.results import answers_from_chunk, answers_to_chunk
-from equipoise.wire.session_workload import offer_of
+from equipoise.wire.session_workload import wanted_of
 from equipoise_server.computation.session import Question
 from equipoise_server.ledger.guard_comparison import count_answers
 from equipoise_server.rounds.context import Context
@@ -72,7 +72,7 @@ class AnswerJournal:
                 return GrantSpending()
             for statement, cost in answer_store.costs(connection, self._id):
                 try:
-                    counted = account.pay(offer_of(statement))
+                    counted = account.pay(wanted_of(statement, self._session.schema))
                 except EquipoiseError:
                     raise DataLoss(DAMAGED) from None
                 if counted != cost:

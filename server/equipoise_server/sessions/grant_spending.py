@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
 
-from equipoise.accounting import Offer, PrivacyFilter
+from equipoise.queries.grant_account import GrantAccount, Wanted
 from equipoise_server.sessions.pending_statements import PendingStatement
 
 
-@dataclass(frozen=True)
 class GrantSpending:
-    """The spending of one session: by the filter of a grant, and without one, where nothing is paid."""
+    """The spending of one session: by the account of a grant, and without one, where nothing is paid."""
 
-    account: PrivacyFilter | None = None
+    def __init__(self, account: GrantAccount | None = None) -> None:
+        self.account = account
+        self._ahead = None if account is None else account.copy()
 
-    def check(self, waiting: Iterable[PendingStatement], offer: Offer) -> None:
-        """Check that one more statement fits behind those that wait to be taken. Raises `BudgetExhausted`."""
-        if self.account is not None:
-            self.account.check(offer, [pending.offer for pending in waiting])
+    def check(self, waiting: Collection[PendingStatement], wanted: Wanted | None) -> None:
+        """Check that one more statement fits behind those that wait to be taken, and count on it from then on.
+
+        Whether those are paid meanwhile makes no difference: what a statement costs depends on their order alone.
+
+        Args:
+            waiting: the statements that were accepted and are not paid yet, in their order.
+            wanted: what is asked of a grant; None elsewhere.
+
+        Raises:
+            BudgetExhausted: it costs more than what will be left.
+        """
+        if self.account is None or self._ahead is None or wanted is None:
+            return
+        if self._ahead.asked != self.account.asked + len(waiting):
+            # Some of them were forgotten, because their stream has ended.
+            self._ahead = self.account.copy()
+            for pending in waiting:
+                if pending.wanted is not None:
+                    self._ahead.pay(pending.wanted)
+        self._ahead.pay(wanted)
 
     def pay(self, taken: Iterable[PendingStatement]) -> None:
         """Count what statements cost that are taken now, in their order. `check` let each of them in."""
-        if self.account is not None:
-            for pending in taken:
-                pending.cost = self.account.pay(pending.offer)
+        for pending in taken:
+            if self.account is not None and pending.wanted is not None:
+                pending.cost = self.account.pay(pending.wanted)

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import structlog
 
-from equipoise.accounting import Offer, PrivacyFilter
 from equipoise.errors import InvalidArgument, TooLarge, Unavailable
 from equipoise.model.rounds import GRANT, Ending
+from equipoise.queries.grant_account import GrantAccount, Wanted
 from equipoise.queries.schema import Schema
 from equipoise.queries.statement_work import most_work
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise.wire.results import ANSWERS_TO_STATEMENT
-from equipoise.wire.session_workload import compile_with_work, offer_of
+from equipoise.wire.session_workload import as_wanted, compile_with_work, offer_of
 from equipoise.wire.statements import NO_PRICE
 from equipoise_server.computation.session import SessionJob
 from equipoise_server.mechanisms.registry import session_mechanism
@@ -36,10 +36,10 @@ log = structlog.get_logger(__name__)
 
 
 class Question(NamedTuple):
-    """A statement that was checked: how many cells it has, what it asks, and what it may cost of a grant."""
+    """A statement that was checked: how many cells it has, and what it asks of a grant; None elsewhere."""
 
     cells: int
-    offer: Offer
+    wanted: Wanted | None
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,11 @@ class OpenSession:
             raise InvalidArgument("statement.rho", NO_PRICE)
         if not offer.rho and is_grant(self.record):
             raise InvalidArgument("statement.rho", "must be set: each statement of a grant says what it may cost")
-        return Question(compiled.query_count, offer)
+        return Question(compiled.query_count, as_wanted(compiled, offer) if offer.rho else None)
 
-    def unspent(self) -> PrivacyFilter | None:
-        """Return the filter of a grant of which nothing is spent; None in any other session."""
-        return PrivacyFilter(self.record.plan.data_cost.rho) if is_grant(self.record) else None
+    def unspent(self) -> GrantAccount | None:
+        """Return the account of a grant of which nothing is spent; None in any other session."""
+        return GrantAccount(self.record.plan.data_cost.rho) if is_grant(self.record) else None
 
     @property
     def most_work(self) -> int | None:

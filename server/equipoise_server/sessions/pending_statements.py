@@ -8,14 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from equipoise.accounting import Offer
 from equipoise.errors import AlreadyExists, BudgetExhausted, EquipoiseError, OutOfRange, TooLarge, WrongState
 from equipoise.model.rounds import Share
+from equipoise.queries.grant_account import Wanted
 from equipoise_server.sessions.answer_store import StoredAnswer
 
 ELSEWHERE = "attached elsewhere: another stream of yours has taken the session over"
 OTHER_STATEMENT = "sequence: was asked before with another statement"
-NOTHING_PAID = Offer(b"", 0)
 MAX_BYTES = 1 << 26  # of one analyst's statements; sealing joins them into one workload, which a store must hold
 
 
@@ -23,7 +22,7 @@ MAX_BYTES = 1 << 26  # of one analyst's statements; sealing joins them into one 
 class PendingStatement:
     """An accepted statement whose answer was not delivered yet. `place` is the position of the analyst's share.
 
-    `offer`: what it asks, and what it may cost of a grant. `cost`: what it does cost; 0 until it is taken.
+    `wanted`: what it asks of a grant; None elsewhere. `cost`: what it does cost; 0 until it is taken.
     """
 
     analyst: str
@@ -32,7 +31,7 @@ class PendingStatement:
     statement: bytes
     cells: int
     arrived: datetime
-    offer: Offer = NOTHING_PAID
+    wanted: Wanted | None = None
     cost: int = 0
     answer: Future[StoredAnswer] = field(default_factory=Future)
 

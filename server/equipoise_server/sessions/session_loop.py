@@ -137,9 +137,9 @@ class SessionLoop:
         progress.check_room(question.cells, len(statement))
         if self._session.schedule.full(self._slots, self._pending.unstored):
             raise WrongState(FULL)
-        self._spending.check(self._pending.waiting, question.offer)
+        self._spending.check(self._pending.waiting, question.wanted)
         whose = progress.share.analyst, progress.place
-        pending = PendingStatement(*whose, sequence, statement, question.cells, now, question.offer)
+        pending = PendingStatement(*whose, sequence, statement, question.cells, now, question.wanted)
         self._pending.add(progress, pending)
         self._changed.notify_all()
         return pending

@@ -11,7 +11,7 @@ from typing import Any
 
 import grpc
 from cryptography.hazmat.primitives.asymmetric import ec
-from harness.dangers import SMALL_TABLE
+from harness.dangers import LARGE_CAPS, SMALL_TABLE
 from harness.rounds_bench import SALT
 from harness.server_process import (
     HURRIED,
@@ -116,7 +116,9 @@ def furnished(server: ServerProcess) -> Place:
         operator = Operator(way)
         cap = Budget(50.0, 1e-3)
         for dataset in ("shop", "unshared"):
-            operator.register_dataset(dataset, f"{dataset}.csv", SCHEMA, cap, cap, people="new")
+            operator.register_dataset(
+                dataset, f"{dataset}.csv", SCHEMA, cap, cap, people="new", accepted=LARGE_CAPS
+            )
         shared = operator.open(terms("ann", "mal")).round.id
         others = operator.open(terms("ann")).round.id
         session = operator.open_session(session_terms("ann", "mal")).round.id

@@ -18,7 +18,7 @@ from harness.crash.callers import ANALYSTS, analyst, operator
 from harness.crash.dying_server import Answer, Server
 from harness.crash.evidence import verify_part
 from harness.crash.promises import Answered, Promises
-from harness.dangers import SMALL_TABLE
+from harness.dangers import LARGE_CAPS, SMALL_TABLE
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
@@ -77,7 +77,11 @@ class Table:
         (self.server.state / "data" / source).write_text("\n".join(["colour,size", *rows]) + "\n")
         cap, request = Budget(CAP_STEP, CAP_DELTA), self._request()
         with self.promises.asking(("cap", f"data/{self.name}"), cap.epsilon):
-            self._told(lambda it: it.register_dataset(self.name, source, SCHEMA, cap, cap, request, people="new"))
+            self._told(
+                lambda it: it.register_dataset(
+                    self.name, source, SCHEMA, cap, cap, request, people="new", accepted=LARGE_CAPS
+                )
+            )
 
     def play(self) -> None:
         """One round, from its opening to its end."""

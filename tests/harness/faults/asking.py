@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness.dangers import SMALL_TABLE
+from harness.dangers import LARGE_CAPS, SMALL_TABLE
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
@@ -74,7 +74,12 @@ def requests(state: Path, profiles: Path) -> Requests:
     with Operator.from_profile(state / "profiles" / "operator") as operator:
         for name in ASKED:
             yield f"admit {name}", partial(operator.add_analyst, name, profiles / name, f"admit {name}")
-        yield "register", lambda: operator.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register")
+        yield (
+            "register",
+            lambda: operator.register_dataset(
+                "shop", "shop.csv", SCHEMA, CAP, CAP, "register", accepted=LARGE_CAPS
+            ),
+        )
         yield "cap", lambda: operator.set_cap("data/shop", LARGER, "cap")
         with Client.from_profile(profiles / "ann") as ann, Client.from_profile(profiles / "bob") as bob:
             first = (yield "open", lambda: operator.open(TERMS, "open")).round.id

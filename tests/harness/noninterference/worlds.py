@@ -19,7 +19,7 @@ from pathlib import Path
 import grpc
 from cryptography.hazmat.primitives.asymmetric import ec
 from google.protobuf.timestamp_pb2 import Timestamp
-from harness.dangers import SMALL_TABLE_SENT
+from harness.dangers import LARGE_CAPS_SENT, SMALL_TABLE_SENT
 from harness.noninterference.conducts import (
     QUERIES,
     SENSITIVITY,
@@ -224,6 +224,7 @@ def world(
                 data_cap=CAP,
                 analyst_cap=CAP,
                 request_id="register",
+                accepted=[*LARGE_CAPS_SENT, types_pb2.DANGER_DELTA],
             )
         )
         yield World(server, begin, operator, channels.pop("ann"), Viewers(channels, ()), rounds)

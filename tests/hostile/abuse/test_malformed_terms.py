@@ -16,6 +16,7 @@ from harness.abuse.place import (
     refusal,
     terms,
 )
+from harness.dangers import LARGE_CAPS_SENT
 from harness.server_process import Refusal
 
 from equipoise.v1 import operator_pb2, types_pb2
@@ -152,7 +153,12 @@ def test_malformed_terms_open_nothing(here: Place, method: str) -> None:
 def register_with(**changed: object) -> bytes:
     cap = types_pb2.Budget(epsilon=1.0, delta=1e-6)
     request = operator_pb2.RegisterDatasetRequest(
-        name="made", source="unregistered.csv", schema=schema_to_message(SCHEMA), data_cap=cap, analyst_cap=cap
+        name="made",
+        source="unregistered.csv",
+        schema=schema_to_message(SCHEMA),
+        data_cap=cap,
+        analyst_cap=cap,
+        accepted=LARGE_CAPS_SENT,
     )
     request.request_id = "malformed"
     for name, value in changed.items():

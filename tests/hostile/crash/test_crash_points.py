@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from harness.answers import flat
 from harness.crash.dying_server import KILLED, SECONDS, DyingServer, Persisting, dying_server, kept_alive
-from harness.dangers import SMALL_TABLE
+from harness.dangers import LARGE_CAPS, SMALL_TABLE
 from harness.preloaded import start
 from harness.rounds_bench import Bench, HandClock
 from harness.server_process import make_state
@@ -121,7 +121,9 @@ def play(server: DyingServer, profiles: Path) -> Played:
         cyd.ask(lambda it: it.identity())
     operator.ask(lambda it: it.delete_analyst("cyd", "delete"))
     assert [each.name for each in operator.ask(lambda it: list(it.analysts()))] == list(ASKED)
-    operator.ask(lambda it: it.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register"))
+    operator.ask(
+        lambda it: it.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register", accepted=LARGE_CAPS)
+    )
     operator.ask(lambda it: it.set_cap("data/shop", LARGER, "cap"))
     first = operator.ask(lambda it: it.open(TERMS, "open")).round.id
     ann.ask(lambda it: it.submit(first, ASKED["bob"], "1"))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from harness.crash.dying_server import Persisting, dying_server, kept_alive
+from harness.dangers import LARGE_CAPS, SMALL_TABLE
 
 from equipoise.auditing.download import download
 from equipoise.auditing.verify import verify
@@ -21,7 +22,9 @@ from equipoise_server.storage.crash_points import CrashPoint
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")),))
 CAP = Budget(20.0, 1e-3)
-TERMS = Terms("newer", (Share("ann", 2, 2),), Budget(8.0, 1e-4), Budget(8.0, 1e-4), mechanism="gaussian")
+TERMS = Terms(
+    "newer", (Share("ann", 2, 2),), Budget(8.0, 1e-4), Budget(8.0, 1e-4), mechanism="gaussian", accepted=SMALL_TABLE
+)
 # All that is reached between the question and its record, and between the registration and the first charge.
 POINTS = [
     *(CrashPoint.REGISTER_DATASET_WRITTEN, CrashPoint.REGISTER_DATASET_COMMITTED),
@@ -44,10 +47,14 @@ def test_a_registration_that_is_killed_at_every_point_is_charged_to_the_account_
         profiles = server.state / "profiles"
         operator = Persisting(server, lambda: Operator.from_profile(profiles / "operator"))
         operator.ask(lambda it: it.add_analyst("ann", tmp_path / "ann", "admit"))
-        operator.ask(lambda it: it.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register"))
+        operator.ask(
+            lambda it: it.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register", accepted=LARGE_CAPS)
+        )
         server.points.write_text("".join(f"{point.value}\n" for point in POINTS))
         newer = operator.ask(
-            lambda it: it.register_dataset("newer", "newer.csv", SCHEMA, cap, cap, "register newer", people=people)
+            lambda it: it.register_dataset(
+                "newer", "newer.csv", SCHEMA, cap, cap, "register newer", people=people, accepted=LARGE_CAPS
+            )
         )
         assert newer.account == ("newer" if new else "shop")
         opened = operator.ask(lambda it: it.open(TERMS, "open"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from harness.dangers import LARGE_CAPS
 from harness.faults.asking import CAP, LARGER, SCHEMA, Contents, check_image, make_deployment
 from harness.faults.disk import DIE, SYNCS, nothing, traced_disk
 from harness.server_process import running
@@ -25,7 +26,7 @@ def test_what_a_kill_left_unsynced_is_synced_before_it_is_answered_from(
     with traced_disk(state, tmp_path) as disk:
         profile = state / "profiles" / "operator"
         with running(state) as server, Operator.from_profile(profile) as operator:
-            operator.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register")
+            operator.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register", accepted=LARGE_CAPS)
             disk.break_down(DIE, SYNCS, synced)
             with pytest.raises(Unavailable):
                 operator.set_cap("data/shop", LARGER, "cap")

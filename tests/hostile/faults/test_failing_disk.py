@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from harness.crash.inspection import Inspection
+from harness.dangers import LARGE_CAPS
 from harness.faults.asking import (
     ASKED,
     CAP,
@@ -101,7 +102,7 @@ def test_a_server_whose_disk_failed_stops_cleanly_and_starts_again(tmp_path: Pat
     make_deployment(state)
     with traced_disk(state, tmp_path) as disk:
         with running(state) as server, Operator.from_profile(state / "profiles" / "operator") as operator:
-            operator.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register")
+            operator.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register", accepted=LARGE_CAPS)
             disk.break_down(*fault)
             for _ in range(3):
                 with pytest.raises(Unavailable):
@@ -128,7 +129,7 @@ def test_results_that_cannot_be_stored_are_computed_again_to_the_same_bytes(tmp_
         with running(state) as server, Operator.from_profile(state / "profiles" / "operator") as operator:
             for name in ASKED:
                 operator.add_analyst(name, tmp_path / name)
-            operator.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP)
+            operator.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, accepted=LARGE_CAPS)
             # How many calls it takes to store what a run computes, when all is well.
             calm = sealed(operator, tmp_path)
             wait_for_the_log(state)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from harness.dangers import LARGE_CAPS
 from harness.faults.asking import ASKED, CAP, SCHEMA, TERMS, make_deployment
 from harness.faults.clock import settable_clock
 from harness.server_process import ServerProcess, command, running
@@ -87,7 +88,7 @@ def test_a_real_clock_that_steps_by_a_year_and_back_loses_nothing_until_it_is_co
     ):
         for name in ASKED:
             operator.add_analyst(name, tmp_path / name)
-        operator.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP)
+        operator.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, accepted=LARGE_CAPS)
         with Client.from_profile(tmp_path / "ann") as ann:
 
             def asked(close_time: datetime | None = None) -> str:

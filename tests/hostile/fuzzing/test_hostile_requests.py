@@ -14,6 +14,7 @@ import grpc
 import pytest
 from google.protobuf.message import Message
 from grpc import aio
+from harness.dangers import LARGE_CAPS_SENT, SMALL_TABLE
 from harness.mutations import nearly
 from harness.rounds_bench import ANN, SALT, SCHEMA, TERMS, Bench
 from harness.server_process import signing_request
@@ -189,6 +190,7 @@ TERMS_MESSAGE = terms_to_message(
         Budget(1.0, 1e-6),
         Budget(1.0, 1e-6),
         mechanism="laplace",
+        accepted=SMALL_TABLE,
     )
 )
 SESSION_MESSAGE = types_pb2.RoundTerms()
@@ -220,6 +222,7 @@ def templates(round_id: str) -> dict[str, Message]:
             analyst_cap=CAP,
             request_id="a",
             data_order=0.0,
+            accepted=LARGE_CAPS_SENT,
         ),
         f"{OPERATOR}/UpdateDataset": operator_pb2.UpdateDatasetRequest(
             name="nothing", source="made.csv", schema=schema_to_message(SCHEMA), request_id="a"

@@ -300,6 +300,7 @@ def test_nobody_is_admitted_amid_an_exchange_that_was_cut_off(state: Path, tmp_p
     check_state(state, clock)
 
 
+@pytest.mark.slow
 @pytest.mark.thin(3)
 @pytest.mark.parametrize(
     ("change", "told"),

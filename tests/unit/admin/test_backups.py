@@ -138,6 +138,7 @@ def say_more(backup: Path) -> None:
     (backup / MANIFEST).write_bytes((backup / MANIFEST).read_bytes() + b" ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [

@@ -161,3 +161,13 @@ def test_an_account_beside_another_is_remarked(custodian: Custodian) -> None:
         "registered before; what people who are in both may lose is the sum",
         f"entry {opened.sequence}: data/again was opened beside data/shop, maybe for the same people",
     ]
+
+
+def test_caps_whose_dangers_nobody_has_accepted_are_found_and_others_are_remarked() -> None:
+    custodian = Custodian()
+    custodian.register(epsilon=20.0)
+    assert "nobody has accepted dangers of its caps: data_cap.epsilon: 20 is above 10" in failures(custodian)["A8"]
+    custodian.change_last("data", accepted=["epsilon"])
+    audit = verify(custodian.archive(), custodian.trusted)
+    assert audit.passed
+    assert [each for each in audit.remarks if "shop was registered with the danger epsilon: data_cap" in each]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from equipoise.commands.planners import ChooseBy, explained, print_candidates
@@ -37,7 +39,20 @@ def test_the_promise_is_gone_by_only_where_there_is_something_to_choose() -> Non
 def test_every_candidate_is_shown_or_said_to_be_unable(capsys: pytest.CaptureFixture[str]) -> None:
     print_candidates((SERVES, CANNOT), "gaussian", 100)
     (row,) = [line for line in capsys.readouterr().out.splitlines() if "gaussian" in line]
-    assert " ".join(row.split()) == "> gaussian 0.0012 0.2500 5.00% - 2,778 h or more 1.0 GiB"
+    assert " ".join(row.split()) == "> gaussian 0.00123 0.25 5.00% - 2,778 h or more 1.0 GiB"
     told = list(explained((SERVES, CANNOT)))
     assert ("cannot", "pooled: unit: must be query") in told
     assert ("beyond", "gaussian: would take 9,999 s, more than 3,600 s") in told
+
+
+@pytest.mark.parametrize("largest", [0.00004, 0.004965, 0.12345, 1.0])
+def test_no_expected_error_is_shown_above_the_largest_half_width(
+    largest: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert SERVES.forecast is not None
+    for expected in (largest, 0.999 * largest, 0.1 * largest):
+        forecast = replace(SERVES.forecast, expected_error=expected, max_half_width=largest)
+        print_candidates([replace(SERVES, forecast=forecast)], "gaussian", 100)
+        (row,) = [line for line in capsys.readouterr().out.splitlines() if "gaussian" in line]
+        shown = [float(cell) for cell in row.split()[2:4]]
+        assert 0 < shown[0] <= shown[1]

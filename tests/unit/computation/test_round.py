@@ -97,6 +97,7 @@ def drawn(job: Job) -> set[tuple[bytes, tuple[str, ...]]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_no_two_workloads_of_an_analyst_share_a_stream(job: Job, name: str) -> None:
     """The same bytes do, and so does what any workload may look at: the table of `histogram`, a prior's tables."""
@@ -114,6 +115,7 @@ def test_no_two_workloads_of_an_analyst_share_a_stream(job: Job, name: str) -> N
     assert (streams & drawn(other) == set()) == (name != "histogram")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SEPARATE))
 def test_where_each_analyst_is_answered_alone_no_other_workload_moves_its_noise(job: Job, name: str) -> None:
     options = {"small_db": {"database_size": 3}}

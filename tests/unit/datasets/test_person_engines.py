@@ -43,6 +43,7 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Write]:
         yield lambda rows: written(tmp_path, "postgresql", rows, url=url)
 
 
+@pytest.mark.slow
 def test_an_engine_has_the_records_that_are_written_down(engine: Write, request: pytest.FixtureRequest) -> None:
     rows = made_rows()
     source = engine(rows)
@@ -79,6 +80,7 @@ def test_postgresql_s_columns_without_ids_and_rows_that_do_not_fit_are_refused(
                 PersonTable(source, column, Persons(PersonMode.ONE)).counts(SCHEMA)
 
 
+@pytest.mark.slow
 @pytest.mark.both_stores
 @pytest.mark.parametrize("kind", ["bigint", "uuid", "varchar(40)", 'text COLLATE "und-x-icu"'])
 def test_ids_of_postgresql_are_those_of_a_file(tmp_path: Path, postgresql: Cluster, kind: str) -> None:

@@ -21,6 +21,8 @@ every_mode = pytest.mark.parametrize("persons", ALL_MODES, ids=lambda each: f"{e
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
+@pytest.mark.slow
+@pytest.mark.thin(4)
 @every_kind
 @every_mode
 def test_every_kind_of_source_has_the_records_that_are_written_down(
@@ -32,6 +34,8 @@ def test_every_kind_of_source_has_the_records_that_are_written_down(
     assert sum(found.values()) == persons.records * len({row[0] for row in rows})
 
 
+@pytest.mark.slow
+@pytest.mark.thin(4)
 @every_mode
 def test_replacing_a_person_replaces_its_records_and_moves_no_others(tmp_path: Path, persons: Persons) -> None:
     rows = [row for row in made_rows(12, 3) if row[0] != "person 0 é"]
@@ -65,6 +69,7 @@ def test_one_row_a_person_with_one_record_is_the_table_itself(tmp_path: Path, pe
     assert data_digest(PersonTable(source, "who", persons).counts(SCHEMA)) == data_digest(source.counts(SCHEMA))
 
 
+@pytest.mark.full
 def test_wide_schemas_and_ids_that_are_numbers(tmp_path: Path) -> None:
     wide = Schema((*SCHEMA.attributes,))
     rows = [(person * 7, good, 5.0, "x") for person in range(30) for good in "abca"]
@@ -79,6 +84,7 @@ def _made(path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @every_kind
 def test_rows_without_a_person_are_refused_by_number(tmp_path: Path, kind: str) -> None:
     rows: list[Row] = [("ann", "a", 5.0, "x"), ("", "b", 5.0, "y"), ("", "a", 5.0, "x")]
@@ -89,6 +95,7 @@ def test_rows_without_a_person_are_refused_by_number(tmp_path: Path, kind: str) 
     assert source.rows_a_person("who").nameless == 2
 
 
+@pytest.mark.slow
 @every_kind
 def test_wrong_columns_and_wrong_rows_are_refused(tmp_path: Path, kind: str) -> None:
     rows: list[Row] = [("ann", "a", 5.0, "x"), *[("bob", "z", 5.0, "x")] * 7]
@@ -114,6 +121,7 @@ def test_how_many_rows_persons_have(tmp_path: Path, kind: str) -> None:
     assert found.nameless == 0
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_does_not_matter_and_blocks_hold_whole_persons(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,7 +62,7 @@ def ideal_law(potential: NDArray[np.int64], step: int) -> list[Fraction]:
 
 
 @pytest.mark.slow
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("step", [NAT // 3, 4 * NAT, 20 * NAT])
 @pytest.mark.parametrize("lifetime", [1, 3, 100])
 def test_the_law_is_exact_however_old_the_table_is(lifetime: int, step: int) -> None:
@@ -91,6 +91,7 @@ def test_the_bound_on_growth_is_reached_and_one_action_less_is_refused() -> None
         proposal.accepted(np.array([0]), np.array([growth]), NAT, KeyedStream.derive(bytes(32), "too small"))
 
 
+@pytest.mark.full
 def test_rounded_log_weights_are_drawn_from_as_they_are() -> None:
     """`drop_bits` rounds the potential down, and the bound on growth up."""
     player = MultiplicativeWeights(WORKLOAD, NAT, drop_bits=3, lifetime=100)

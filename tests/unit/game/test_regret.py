@@ -88,6 +88,7 @@ def data_regret(rate: float, drop_bits: int, gains: Gains, sign: int = 1) -> tup
     return excess, used
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gains", SEQUENCES)
 @pytest.mark.parametrize("rate", [0.02, math.sqrt(8 * math.log(SIZE) / ROUNDS), 1.0])
 @pytest.mark.parametrize("drop_bits", [0, 16])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from equipoise.errors import InvalidArgument, PermissionDenied
+from equipoise.errors import InvalidArgument, NotServed, PermissionDenied
 from equipoise.model.identities import Role
 from equipoise.v1 import analyst_pb2, auditor_pb2, operator_pb2
 from equipoise_server.identity.policy import POLICY, MethodPolicy, Ownership, Rate, authorise, check_policy
@@ -44,7 +44,7 @@ def test_each_method_is_for_its_own_role(method: str) -> None:
 def test_a_method_that_is_not_in_the_table_is_for_nobody() -> None:
     table = {"/x/Y": MethodPolicy(frozenset(Role), Ownership.SELF, Rate.READ)}
     authorise(Role.ANALYST, "/x/Y", table)
-    with pytest.raises(PermissionDenied):
+    with pytest.raises(NotServed):
         authorise(Role.OPERATOR, "/x/Z", table)
 
 

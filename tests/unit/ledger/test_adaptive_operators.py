@@ -119,6 +119,7 @@ def menu_under(cap: Cap) -> list[Finite]:
     return [response(each / 4), response(each / 3), leaking(each / 4, delta / 4), noisy(each / 25)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cap", CAPS)
 @pytest.mark.parametrize("name", ["data/t", "analyst/t/analyst/ann"])
 def test_the_best_strategy_stays_within_the_cap(name: str, cap: Cap) -> None:

@@ -54,6 +54,8 @@ def entry(action: str, round_id: str, cost: Cost, events: str) -> JournalEntry:
     return JournalEntry(1, datetime(2024, 1, 1, tzinfo=UTC), action, "data/t", round_id, cost, events, b"")
 
 
+@pytest.mark.slow
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(("composition", "order"), [("sum", 5.0), ("sum", 200.0), ("worst", None)])
 def test_the_documented_script_finds_what_the_ledger_finds(composition: str, order: float | None) -> None:
     (script,) = re.findall(r"^```python\n(.*?)^```", MECHANISMS.read_text(), re.MULTILINE | re.DOTALL)

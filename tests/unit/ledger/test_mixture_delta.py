@@ -13,6 +13,7 @@ from equipoise.verification import pairs
 from equipoise_server.conversion import NEGLIGIBLE, delta_of_rho, mixture_delta
 
 
+@pytest.mark.thin(4)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("trials", "from_which", "epsilon"), [(400, 305, 1e5), (2000, 1225, 1e6), (2000, 1240, 1e5), (100, 100, 1e3)]

@@ -58,7 +58,7 @@ NAMES = ("data/t", "analyst/t/analyst/ann")
 PATHS, SIMULATED = 30_000, 20
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("rounds", [5, 10, 20, pytest.param(100, marks=pytest.mark.full)])
 @pytest.mark.parametrize(("epsilon", "excess"), [(1.0, 1.2), (3.0, 1.35), (10.0, 1.4)])
 def test_growing_rounds_and_a_last_one_break_the_best_order_afterwards_and_no_account(
@@ -81,7 +81,7 @@ def test_growing_rounds_and_a_last_one_break_the_best_order_afterwards_and_no_ac
 
 
 # As many rounds as losses can be rounded upwards for, so often and at that order.
-@pytest.mark.thin(5)
+@pytest.mark.thin(10)
 @pytest.mark.parametrize(
     ("order", "rounds"),
     [
@@ -174,7 +174,8 @@ def test_where_the_worst_round_counts_no_course_tells_more_of_a_statement(epsilo
     assert doubled > 2 * DELTA  # were the statement in two rounds
 
 
-@pytest.mark.thin(3)
+@pytest.mark.slow
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("epsilon", [1.0, 3.0, 10.0])
 def test_no_mixture_of_rho_pure_pairs_and_pairs_with_delta_breaks_an_account(epsilon: float, name: str) -> None:
@@ -278,6 +279,7 @@ class Attack:
         return np.asarray(right * lucky + (1 - right) * unlucky)
 
 
+@pytest.mark.slow
 @pytest.mark.thin(2)
 @pytest.mark.parametrize(("epsilon", "excess"), [(1.0, 1.8), (3.0, 2.3), (10.0, 2.5)])
 def test_simulated_courses_confirm_the_induction(epsilon: float, excess: float) -> None:

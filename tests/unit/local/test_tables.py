@@ -32,6 +32,7 @@ ROWS = {"code": [1, "2", "x", 2.0, True], "delay": [0, 0.1, None, -7.5, 1e9]}
 CODES = [[0, 1, 2, 3, 3], [0, 1, 2, 0, 1]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_a_file_is_counted_as_a_server_counts_it(seed: int, suffix: str, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from equipoise.frames import shown as shown_value
 from equipoise.model.results import Answers
 from equipoise.model.rounds import Round
 from equipoise.profile.kept_sql import keep_sql
-from equipoise.queries.grant_price import GrantPrice, standard_error
+from equipoise.queries.grant_price import AskedTable, GrantPrice, standard_error
 from equipoise.queries.predicates import Among
 from equipoise.queries.statements import Statement
 from equipoise.queries.statements_file import statements_from_json
@@ -146,8 +146,10 @@ def _check(client: Client, shown: Round, wanted: Wanted, asked: Asked) -> Checke
 def _costs(client: Client, shown: Round, wanted: Wanted, price: GrantPrice) -> Checked:
     """What statements would cost of a grant."""
     assert shown.grant is not None
-    persons = client.dataset(shown.terms.dataset, shown.dataset_version).persons.records
-    units = [price.units(each, persons) for each in wanted.statements]
+    dataset = client.dataset(shown.terms.dataset, shown.dataset_version)
+    persons = dataset.persons.records
+    table = AskedTable(dataset.schema, dataset.records, persons)
+    units = [price.units(each, table) for each in wanted.statements]
     errors = [standard_error(each, persons, cost) for each, cost in zip(wanted.statements, units, strict=True)]
     rows = [
         [str(place), in_rho(cost), f"{error:.4g}"]

@@ -57,7 +57,7 @@ def dossier(desk: Desk, asked: Asked) -> Response:
             *((title, str(value)) for title, value in facts if value is not None),
             ("commitment to the seed", detail.round.seed_commitment.hex()),
         ],
-        plan=[(title, str(value)) for title, value in plan_facts(detail.plan, terms.mechanism)],
+        plan=[(title, str(value)) for title, value in plan_facts(detail.plan, terms, detail.round.records)],
         shares=table_of(SHARES if terms.session is None else SHARES_OF_SESSION, terms.shares),
         charges=table_of(JOURNAL, [each for each in desk.auditor.journal() if each.round_id == round_id]),
         steps=table_of(STEPS, steps),

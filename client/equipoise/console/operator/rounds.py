@@ -97,7 +97,7 @@ def show(desk: Desk, asked: Asked) -> Response:
         step=next_step(detail),
         by_itself=terms.close_time is not None and not detail.round.state.ended,
         facts=[(title, str(value)) for title, value in facts if value is not None],
-        plan=[(title, str(value)) for title, value in plan_facts(detail.plan, terms.mechanism)],
+        plan=[(title, str(value)) for title, value in plan_facts(detail.plan, terms, detail.round.records)],
         shares=table_of(SHARES if terms.session is None else SHARES_OF_SESSION, terms.shares),
     )
 

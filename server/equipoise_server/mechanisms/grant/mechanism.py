@@ -1,26 +1,39 @@
 """`grant`: one analyst's statements, each answered with Gaussian noise for what the analyst pays for it.
 
-Statements come one at a time and may depend on all earlier answers. Each says what it may cost. A privacy filter
-adds the costs up and refuses what would exceed the grant.
+Statements come one at a time and may depend on all earlier answers. Each says how precisely it is wanted, and
+costs what earlier answers do not tell already. A privacy filter adds the costs up and refuses what would exceed
+the grant.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
-from hashlib import sha256
 
-from equipoise.accounting import RHO_UNIT, Offer, PrivacyFilter
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.accounting import RHO_UNIT
 from equipoise.errors import InvalidArgument
-from equipoise.model.results import Answers
+from equipoise.model.results import AnswerMethod, Answers
 from equipoise.model.rounds import GRANT, MechanismPlan
 from equipoise.model.synopsis import Synopsis
+from equipoise.queries.compiled_workload import CompiledWorkload
+from equipoise.queries.grant_account import GrantAccount, Wanted
+from equipoise.queries.meanings import Meaning, Told, meaning_of, places_of
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.datasets.counts import Counts
+from equipoise_server.mechanisms.answers import answers_within, noisy_on_grid, standard_error_on_grid
+from equipoise_server.mechanisms.grant.fits import Drawn, Fits
+from equipoise_server.mechanisms.grant.intervals import SINGLE, fitted_reaches, part_of, topped_reach
 from equipoise_server.mechanisms.grant.plan import plan_grant
+from equipoise_server.mechanisms.grant.sides import as_asked, as_keyed
 from equipoise_server.mechanisms.interface import PublicParameters
-from equipoise_server.mechanisms.noise_calibration import GaussianNoise, fresh_answers
+from equipoise_server.mechanisms.noise_calibration import GaussianNoise, NoiseDistribution
 from equipoise_server.mechanisms.online.interface import linear
 from equipoise_server.mechanisms.repair.statement_repair import half_width_on_grid
+from equipoise_server.mechanisms.residuals.estimates import ROUNDING, Estimates
+from equipoise_server.mechanisms.standing.answering import measured_answers
 from equipoise_server.randomness.stream import KeyedStream
 
 
@@ -28,17 +41,17 @@ class GrantMechanism:
     """The mechanism `grant`.
 
     Formal guarantees. For the people in the table: the grant's `rho` in zCDP, whatever is asked, however it depends
-    on earlier answers, and whenever it ends (`accounting.privacy_filter`). A statement that costs `r` is answered
-    once with discrete Gaussian noise of variance `s M^2 / 2 r`, where a replaced record moves its counts by at most
+    on earlier answers, and whenever it ends (`accounting.privacy_filter`). A statement that costs `r` has discrete
+    Gaussian noise of variance `s M^2 / 2 r` drawn for it, where a replaced record moves its counts by at most
     `sqrt(s)` in L2 and a person has `M` records. That is `r`-zCDP (`accounting.gaussian_rho`,
-    `mechanisms.persons`), and the sampler is exact. Once the grant has ended, an account needs to count only what
-    was spent.
+    `mechanisms.persons`), and the sampler is exact. What is told is made of noisy counts alone, so that an answer
+    that costs nothing is post-processing. Once the grant has ended, an account needs to count only what was spent.
 
     For the analysts: nothing, for either unit. Answers are a function of the table, of the grant's own seed and of
     its own analyst's statements, and nothing that others ask is an input.
 
-    Errors: with probability `1 - beta` all truths lie in their intervals. The j-th statement that is paid for has
-    `beta / (j (j + 1))` of it, shared evenly by its cells; over all j these add up to `beta`. Values are unbiased.
+    Errors: with probability `1 - beta` all truths lie in their intervals, whatever is asked (`grant.intervals`).
+    Values are unbiased, and a standard error is no larger than what was wanted.
     """
 
     name = GRANT
@@ -60,22 +73,27 @@ class GrantMechanism:
 
 
 class GrantSession:
-    """A grant while it runs: what was paid for each question, and how wide its interval is. No answer is held."""
+    """A grant while it runs: what was paid for, what the noisy counts tell, and what was told. No truth is held."""
 
     def __init__(self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes) -> None:
         self._setting, self._data, self._seed = setting, data, seed
-        self._filter = PrivacyFilter(plan.data_cost.rho)
-        self._half_widths: dict[bytes, int] = {}
+        self._account = GrantAccount(plan.data_cost.rho)
+        self._fits = Fits(self._account.precision)
+        self._told: dict[bytes, tuple[int, Answers]] = {}  # by meaning: how precisely it was wanted, and its answer
+        self._meanings = 0  # for which noise was drawn
+        self._rounding = 1.0  # how much larger variances are at most than what was paid for buys
 
     def used_up_at(self, slot: int) -> bool:  # noqa: ARG002
         """Return False: what is left is compared with each statement's cost before it is taken."""
         return False
 
     def answer(self, slot: int, statement: CompiledStatement, encoded: bytes = b"", rho: int = 0) -> Answers:  # noqa: ARG002
-        """Answer a statement, for what it may cost, or as it was answered before, for nothing.
+        """Answer a statement as precisely as `rho` alone would buy, for what is missing to that.
 
-        Noise is bound to the question and to what was paid for it, and not to the slot. So whatever came between,
-        and whatever was lost in a crash, the same question for the same price has the same answer.
+        What was wanted no less precisely before has the answer that it had. Noise is bound to the meaning of the
+        statement, to what is paid and to what was paid for this meaning before, and not to the slot. So a question
+        that was lost in a crash has the same answer when it is asked again, and noise is never drawn twice for one
+        price.
 
         Raises:
             InvalidArgument: `rho` is not above 0.
@@ -83,21 +101,113 @@ class GrantSession:
         """
         if rho < 1:
             raise InvalidArgument("statement.rho", "must be set: each statement of a grant says what it may cost")
-        offer = Offer(encoded, rho)
-        paid = self._filter.pay(offer)
-        asked, records = linear(statement), self._setting.records
-        digest, sensitivity = sha256(encoded).digest(), asked.statement_sensitivity(0)
-        best = self._filter.paid_for(encoded)
-        noise = GaussianNoise.within(Fraction(best, RHO_UNIT * self._setting.person_records**2))
-        if paid:
-            place = self._filter.payments
-            chance = Fraction(self._setting.beta) / (2 * place * (place + 1) * asked.query_count)
-            self._half_widths[digest] = half_width_on_grid(noise.law(sensitivity).quantile(chance), records)
-        stream = KeyedStream.derive(self._seed, "grant", str(best), digest.hex())
-        return fresh_answers(
-            noise, sensitivity, self._data.count(asked), records, self._half_widths[digest], stream
-        )
+        asked = linear(statement)
+        meaning = meaning_of(asked, encoded)
+        if cost := self._account.pay(Wanted(meaning, rho)):
+            self._draw(meaning, asked, cost)
+        before = self._told.get(meaning.key)
+        if before is None or before[0] < rho:
+            before = (rho, as_keyed(meaning, self._answer(meaning, asked)))
+            self._told[meaning.key] = before
+        return as_asked(meaning, before[1])
 
     def finish(self) -> Synopsis:
         """Return an empty synopsis."""
         return Synopsis()
+
+    def _answer(self, meaning: Meaning, asked: CompiledWorkload) -> Answers:
+        """Return what is known now, all of which was paid for."""
+        drawn = self._fits.drawn(meaning)
+        own = None if drawn is None else self._own(meaning, drawn)
+        if own is not None and self._fits.alone(meaning):
+            return own
+        fitted = self._fitted(meaning, asked, drawn)
+        if own is None:
+            return fitted
+        # Both intervals hold, so their overlap does; where one failed there may be none.
+        lows, highs = np.maximum(own.lows, fitted.lows), np.minimum(own.highs, fitted.highs)
+        overlap = lows <= highs
+        return replace(
+            fitted, lows=np.where(overlap, lows, fitted.lows), highs=np.where(overlap, highs, fitted.highs)
+        )
+
+    def _law(self, moved: int, cost: int) -> NoiseDistribution:
+        """Return the noise that a cost buys."""
+        return GaussianNoise.within(Fraction(cost, RHO_UNIT * self._setting.person_records**2)).law(moved)
+
+    def _variance(self, inverse: Fraction) -> float:
+        """Return the variance of a count, in records squared, of an inverse of a precision; rounding included."""
+        return float(inverse * RHO_UNIT * self._setting.person_records**2 / 2) * self._rounding
+
+    def _draw(self, meaning: Meaning, asked: CompiledWorkload, cost: int) -> None:
+        """Count, add noise, and learn the noisy counts."""
+        law, before = self._law(meaning.moved, cost), self._fits.drawn(meaning)
+        paid = 0 if before is None else int(before.precision * meaning.moved)
+        bought = Fraction(meaning.moved * RHO_UNIT * self._setting.person_records**2, 2 * cost)
+        self._rounding = max(self._rounding, float(law.variance / bought) * (1 + 2.0**-50))
+        counts = self._data.count(asked)
+        if meaning.order is not None:
+            counts = counts[np.argsort(places_of(meaning))]
+        if meaning.opposite:
+            counts = self._setting.records - counts
+        stream = KeyedStream.derive(self._seed, "grant", str(paid), str(cost), meaning.key.hex())
+        noisy = counts + law.draw(len(counts), stream)
+        chance, half_width = Fraction(0), 0
+        if before is None:
+            self._meanings += 1
+            chance = part_of(self._meanings, self._setting.beta)
+            quantile = law.quantile(chance * SINGLE / (2 * meaning.counts))
+            half_width = half_width_on_grid(quantile, self._setting.records)
+        self._fits.learn(meaning, cost, noisy, chance, half_width)
+
+    def _own(self, meaning: Meaning, drawn: Drawn) -> Answers:
+        """Return what the noise of just this meaning tells."""
+        counts, records = self._as_asked(meaning, drawn.counts, meaning.opposite), self._setting.records
+        if drawn.precision == drawn.first:
+            error = standard_error_on_grid(
+                self._law(meaning.moved, int(drawn.first * meaning.moved)).variance, records
+            )
+            noisy = noisy_on_grid(counts.astype(np.int64), records)
+            return answers_within(noisy, AnswerMethod.GAUSSIAN, drawn.half_width, error)
+        grown = self._fits.grown(drawn.precision / drawn.first)
+        reach = topped_reach(drawn.chance, meaning.counts, grown)
+        variances = np.full(len(counts), self._variance(1 / drawn.precision))
+        return self._answers(counts, variances, np.full(len(counts), reach))
+
+    def _fitted(self, meaning: Meaning, asked: CompiledWorkload, drawn: Drawn | None) -> Answers:
+        """Return what all tables tell together, and the noise of just this meaning if it is not a table's."""
+        told, precision = meaning.told, self._account.precision
+        inverses = None if told is None else precision.variances(told)
+        assert told is not None
+        assert inverses is not None  # what is not known is paid for
+        counts = self._as_asked(meaning, self._fits.counts(told), meaning.told_opposite)
+        grown = self._fits.spread(told)
+        if drawn is not None and not told.whole:
+            own = self._as_asked(meaning, drawn.counts, meaning.opposite)
+            weights = self._spread_out(told, [float(each * drawn.precision) for each in inverses])
+            weights = self._as_asked(meaning, weights, opposite=False)
+            counts = (counts + own * weights) / (1 + weights)
+            inverses = [each / (1 + each * drawn.precision) for each in inverses]
+            grown += self._fits.grown(drawn.precision / drawn.first)
+        variances = self._spread_out(told, [self._variance(each) for each in inverses])
+        variances = self._as_asked(meaning, variances, opposite=False)
+        return self._answers(counts, variances, fitted_reaches(asked, self._setting.beta, grown))
+
+    def _answers(
+        self, counts: NDArray[np.float64], variances: NDArray[np.float64], reaches: NDArray[np.float64]
+    ) -> Answers:
+        slack = np.abs(counts) * ROUNDING + ROUNDING
+        answers = measured_answers(Estimates(counts, variances, slack), self._setting.records, reaches)
+        # What is known exactly, as a count that nobody can be in, is said to err by the least that can be said.
+        return replace(answers, standard_errors=np.maximum(answers.standard_errors, 1))
+
+    @staticmethod
+    def _spread_out(told: Told, rows: list[float]) -> NDArray[np.float64]:
+        """Return the number of each count's row of `Told.squares`."""
+        return np.array(rows)[told.squares[2]]
+
+    def _as_asked(self, meaning: Meaning, counts: NDArray[np.float64], opposite: bool) -> NDArray[np.float64]:
+        """Return counts in the order in which the statement asks for them, and of its condition's own side."""
+        if meaning.order is not None:
+            counts = counts[places_of(meaning)]
+        return self._setting.records - counts if opposite else counts

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from sqlalchemy import Connection, select
 
 from equipoise.errors import NotFound, OutOfRange
+from equipoise.model.rounds import GRANT
 from equipoise.records.item_parts import RecordedStream
 from equipoise.records.items import ReleaseItem, ResultItem, WorkloadItem
 from equipoise.records.record import (
@@ -23,7 +24,7 @@ from equipoise.records.record import (
     workload_commitment,
     workload_prefix,
 )
-from equipoise_server.rounds.store.datasets import all_versions, dataset_record, read_dataset
+from equipoise_server.rounds.store.datasets import all_versions, dataset_of, dataset_record, read_dataset
 from equipoise_server.rounds.store.opened_terms import check_life, check_opened, check_registered
 from equipoise_server.rounds.store.recorded_steps import check_digests, check_steps, check_submissions
 from equipoise_server.rounds.store.results import read_measured, read_synopsis
@@ -205,7 +206,8 @@ def check_all(connection: Connection) -> int:
         check_opened(connection, record)
         check_steps(connection, record)
         check_submissions(connection, record)
-        check_answers(connection, round_id, is_session=record.terms.session is not None)
+        paid = dataset_of(connection, record).schema if record.terms.mechanism == GRANT else None
+        check_answers(connection, round_id, is_session=record.terms.session is not None, paid=paid)
     sealed = select(records.c.round_id).where(records.c.kind == Kind.ROUND_SEALED.value).distinct()
     query = select(rounds.c.id, rounds.c.run_id).where(rounds.c.id.in_(sealed))
     found = connection.execute(query.order_by(rounds.c.position)).all()

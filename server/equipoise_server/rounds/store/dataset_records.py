@@ -8,6 +8,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Connection, select
 
 from equipoise.errors import DataLoss
+from equipoise.model.accounts import Danger
 from equipoise.model.times import to_microseconds
 from equipoise.records.dataset_items import DataItem, DatasetItem, DeletionItem, RetirementItem
 from equipoise.records.record import Audience, Kind
@@ -28,20 +29,26 @@ _TABLES = (
 
 
 def dataset_registered(
-    connection: Connection, dataset: DatasetRecord, people: str, digest: bytes, snapshot: bytes, now: datetime
+    connection: Connection,
+    dataset: DatasetRecord,
+    people: str,
+    digest: bytes,
+    snapshot: bytes,
+    now: datetime,
+    accepted: tuple[Danger, ...] = (),
 ) -> None:
     """Record a version of a dataset: its public facts, and for auditors the table's digests and who pays for it.
 
     `digest`: of its counts; `snapshot`: what its state is recognised by; 32 bytes each. `people`: the operator's
     answer to the question of whose people the table holds; of a later version, those of the dataset. Only the first
-    version of new people has given an account its caps.
+    version of new people has given an account its caps. `accepted`: the dangers of these that were named.
     """
     schema = json.loads(dataset.schema.to_json())
     created, head = to_microseconds(dataset.create_time), journal_head(connection)
     public = DatasetItem(dataset.name, dataset.version, schema, dataset.records, dataset.persons, created)
     cap, order = registered_cap(connection, dataset)
     person = dataset.person or None
-    private = DataItem(dataset.name, digest, snapshot, people, dataset.account, cap, order, person, head)
+    private = DataItem(dataset.name, digest, snapshot, people, dataset.account, cap, order, person, accepted, head)
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]
     record(connection, Kind.DATASET_REGISTERED, items, now=now, dataset=dataset.name)
 

@@ -10,14 +10,15 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from equipoise.accounting import PrivacyFilter
 from equipoise.errors import EquipoiseError
 from equipoise.model.rounds import RoundState
 from equipoise.profile.receipt_store import read_session_receipt
+from equipoise.queries.grant_account import GrantAccount
+from equipoise.queries.schema import Schema
 from equipoise.records.promises import Promise
 from equipoise.records.receipts import SessionReceiptPayload, chain_start, chain_step
 from equipoise.wire.results import answers_from_chunk
-from equipoise.wire.session_workload import offer_of
+from equipoise.wire.session_workload import wanted_of
 from equipoise_server.ledger.caps import MAX_AMOUNT
 from equipoise_server.rounds.store.step_records import recorded_promise
 from equipoise_server.rounds.store.stored_records import damaged
@@ -27,7 +28,7 @@ from equipoise_server.storage.tables.session import asked, attached, sessions
 ROWS_AT_ONCE = 32  # a row may hold a megabyte of cells
 
 
-def check_answers(connection: Connection, round_id: str, *, is_session: bool) -> None:
+def check_answers(connection: Connection, round_id: str, *, is_session: bool, paid: Schema | None = None) -> None:
     """Raise `DataLoss` unless a session's stored answers are, in their order, those whose receipts were signed.
 
     While it is open none may be missing. A round that is no session must have none.
@@ -36,6 +37,7 @@ def check_answers(connection: Connection, round_id: str, *, is_session: bool) ->
         connection: to the store.
         round_id: the round or session.
         is_session: whether its terms say that it is a session.
+        paid: of a grant, whose statements cost something, the table's schema; None elsewhere.
     """
     query = select(sessions.c.answered, rounds.c.state).join(rounds, rounds.c.id == sessions.c.round_id)
     session = connection.execute(query.where(sessions.c.round_id == round_id)).first()
@@ -44,7 +46,7 @@ def check_answers(connection: Connection, round_id: str, *, is_session: bool) ->
     if session is None:
         return
     salts = select(attached.c.analyst, attached.c.salt).where(attached.c.round_id == round_id)
-    chains = {analyst: _Chain(round_id, analyst, salt) for analyst, salt in connection.execute(salts).all()}
+    chains = {analyst: _Chain(round_id, analyst, salt, paid) for analyst, salt in connection.execute(salts).all()}
     promise, count = recorded_promise(connection, round_id), 0
     rows = select(asked).where(asked.c.round_id == round_id).order_by(asked.c.analyst, asked.c.sequence)
     for row in connection.execution_options(yield_per=ROWS_AT_ONCE).execute(rows):
@@ -62,10 +64,10 @@ def check_answers(connection: Connection, round_id: str, *, is_session: bool) ->
 class _Chain:
     """One analyst's answers so far: what they chain to, how many there are, their cells, and what they cost."""
 
-    def __init__(self, round_id: str, analyst: str, salt: bytes) -> None:
+    def __init__(self, round_id: str, analyst: str, salt: bytes, paid: Schema | None) -> None:
         self._round_id, self._analyst, self._salt = round_id, analyst, salt
         self._chain, self._sequence, self._cells = b"", 0, 0
-        self._spent = PrivacyFilter(MAX_AMOUNT)  # a statement that is not paid for costs nothing
+        self._paid, self._spent = paid, GrantAccount(MAX_AMOUNT)
 
     def follows(self, row: Row[Any], promise: Promise) -> bool:
         """Take the next answer; tell whether it and its receipt are those that follow."""
@@ -85,7 +87,7 @@ class _Chain:
             row.due_time,
             promise,
         )
-        cost = self._spent.pay(offer_of(row.statement))
+        cost = 0 if self._paid is None else self._spent.pay(wanted_of(row.statement, self._paid))
         return (row.sequence, row.chain, row.cost, receipt) == (self._sequence, self._chain, cost, wanted) and (
             chunk.round_id,
             chunk.sequence,

@@ -5,10 +5,12 @@ Every call is checked, because certificates expire and are revoked while connect
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from functools import lru_cache
+from math import inf
 
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
@@ -21,21 +23,32 @@ from equipoise_server.identity.credential import Credential, credential_of
 from equipoise_server.identity.names import certified_name
 from equipoise_server.identity.policy import authorise
 from equipoise_server.identity.registry import Registry
+from equipoise_server.rpc.interceptors.call_rates import CallRates
 from equipoise_server.rpc.interceptors.interceptor import Call, Context, Guard
 from equipoise_server.rpc.interceptors.refused_certificates import Refusals
 from equipoise_server.rpc.interceptors.revocation_watch import OpenCalls
 from equipoise_server.rpc.threads import SharedThreads
 
+ACCEPTED_SECONDS = 5.0  # for which a certificate that was accepted is counted before it is looked up again
+
 _CALLER: ContextVar[Caller] = ContextVar("caller")
 
 
 def authentication(
-    registry: Registry, deployment: str, clock: Clock, threads: SharedThreads, refusals: Refusals
+    registry: Registry,
+    deployment: str,
+    clock: Clock,
+    threads: SharedThreads,
+    refusals: Refusals,
+    rates: CallRates,
+    ticks: Callable[[], float] = time.monotonic,
 ) -> Guard:
     """Return the guard that finds the caller, and ends the call when the certificate expires or is revoked.
 
-    TLS has checked before that our authority issued the certificate. The name is looked up before any limit of
-    calls applies, so names take turns in `threads`: a flood of calls delays only calls under the same name.
+    TLS has checked before that our authority issued the certificate. A certificate that was accepted a moment ago
+    counts against its holder's rates before it is looked up, so a caller beyond them costs no look-up. Any other
+    one is looked up first: if it was revoked, its calls must not count for its former holder. Look-ups take turns
+    by name in `threads`: a flood of calls delays only calls under the same name.
 
     Args:
         registry: Knows the identities and their certificates.
@@ -43,8 +56,25 @@ def authentication(
         clock: Tells the time.
         threads: The threads that look names up.
         refusals: Counts the refused calls of each certificate.
+        rates: Count the calls of each caller.
+        ticks: In seconds, from any start.
     """
     open_calls = OpenCalls(registry, clock)
+    accepted: dict[str, float] = {}  # when a certificate was accepted last, by serial number
+
+    async def find_caller(name: str, credential: Credential, method: str) -> Caller:
+        counted = ticks() - accepted.get(credential.id, -inf) <= ACCEPTED_SECONDS
+        if counted:
+            rates.take(name, method)
+        try:
+            caller = await threads.run(name, registry.caller, name, credential)
+        except NotAuthenticated:
+            accepted.pop(credential.id, None)
+            raise
+        accepted[credential.id] = ticks()
+        if not counted:
+            rates.take(name, method)
+        return caller
 
     @asynccontextmanager
     async def authenticate(call: Call) -> AsyncIterator[None]:
@@ -52,7 +82,7 @@ def authentication(
         with refusals.counted(credential):
             name = name_in_force(certificate, deployment, clock)
             # gRPC runs each call in its own task, so only this call sees the variable.
-            _CALLER.set(await threads.run(name, registry.caller, name, credential))
+            _CALLER.set(await find_caller(name, credential, call.method))
         async with open_calls.while_in_force(credential):
             yield
 

@@ -3,7 +3,8 @@
     call -> hide errors -> measure -> authenticate -> limit -> authorise -> the method
 
 Limits come before authorisation, because a call that is refused for its role costs the server as much as any other.
-The same interceptor serves unary and streaming methods, so no call can avoid the guards.
+The same interceptor serves unary and streaming methods and calls of methods that do not exist, so no call can
+avoid the guards.
 """
 
 from __future__ import annotations
@@ -16,13 +17,19 @@ from typing import Any, TypeAlias
 import grpc
 from grpc import aio
 
+from equipoise.errors import NotServed
+from equipoise_server.identity.policy import POLICY
+
 Context = aio.ServicerContext[Any, Any]
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"  # not subscriptable at run time
 
 
+UNKNOWN = "unknown"  # instead of the name of a method that is not served, which the caller could choose freely
+
+
 @dataclass(frozen=True)
 class Call:
-    """A call as guards see it: the method's full name, and gRPC's context."""
+    """A call as guards see it: the method's full name or `UNKNOWN`, and gRPC's context."""
 
     method: str
     context: Context
@@ -41,10 +48,18 @@ class GuardInterceptor(aio.ServerInterceptor):
         self,
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
         handler_call_details: grpc.HandlerCallDetails,
-    ) -> Handler | None:
-        """Return the method's handler inside the guard; None if there is no such method."""
+    ) -> Handler:
+        """Return the method's handler inside the guard; for a method that does not exist, one that refuses."""
         handler = await continuation(handler_call_details)
-        return None if handler is None else surround(handler, self._guard, handler_call_details.method)
+        method = handler_call_details.method
+        return surround(handler or _UNSERVED, self._guard, method if method in POLICY else UNKNOWN)
+
+
+async def _refuse_unknown(*_: object) -> None:
+    raise NotServed("the server does not know this method")
+
+
+_UNSERVED: Handler = grpc.stream_stream_rpc_method_handler(_refuse_unknown)
 
 
 def surround(handler: Handler, guard: Guard, method: str) -> Handler:

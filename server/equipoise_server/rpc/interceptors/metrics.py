@@ -1,7 +1,8 @@
 """The metrics of a server's calls: how many there were, how they ended, and how long they took.
 
-Labels are methods of the policy table and statuses of gRPC: nothing that names a person or that a caller chooses.
-The durations of streams and uploads are not measured, because they depend on the size of one analyst's work.
+Labels are methods of the policy table, `unknown` for all others, and statuses of gRPC: nothing that names a person
+or that a caller chooses. The durations of streams and uploads are not measured, because they depend on the size of
+one analyst's work.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Metrics:
         ProcessCollector(registry=self.registry)
 
     def guard(self) -> Guard:
-        """Return the guard that counts each call of a method of the policy. It must run inside `hide_errors`."""
+        """Return the guard that counts each call by its method. It must run inside `hide_errors`."""
 
         @asynccontextmanager
         async def measure(call: Call) -> AsyncIterator[None]:
@@ -68,7 +69,7 @@ class Metrics:
             finally:
                 self._open.labels(name).dec()
                 self._calls.labels(name, status).inc()
-                if POLICY[call.method].rate in (Rate.READ, Rate.CHANGE):
+                if call.method in POLICY and POLICY[call.method].rate in (Rate.READ, Rate.CHANGE):
                     self._seconds.labels(name).observe(asyncio.get_running_loop().time() - begin)
 
         return measure

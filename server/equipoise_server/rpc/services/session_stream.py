@@ -225,7 +225,7 @@ class _Stream:
 
 def _answered(answer: StoredAnswer) -> analyst_pb2.AskQueriesResponse:
     answered = analyst_pb2.AskQueriesResponse.Answered(
-        sequence=answer.sequence, slot=answer.slot, chunk=answer.chunk, envelope=answer.envelope
+        sequence=answer.sequence, slot=answer.slot, chunk=answer.chunk, envelope=answer.envelope, cost=answer.cost
     )
     return analyst_pb2.AskQueriesResponse(answered=answered)
 

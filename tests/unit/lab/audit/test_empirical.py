@@ -83,7 +83,8 @@ def test_neighbours_differ_in_what_is_protected_and_nothing_else(unit: str, univ
         assert (cells[0][:, 0] - cells[1][:, 0] == pair.margin).all()
 
 
-@pytest.mark.thin(9)
+@pytest.mark.slow
+@pytest.mark.thin(18)
 @pytest.mark.parametrize("unit", ["query", "analyst"])
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_mechanism_can_be_audited(name: str, unit: str) -> None:
@@ -101,6 +102,7 @@ def test_every_mechanism_can_be_audited(name: str, unit: str) -> None:
     assert all(each.claim.epsilon <= 4.0 for each in done.findings)
 
 
+@pytest.mark.full
 def test_noise_at_a_tenth_of_its_scale_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(each.refuted for each in found("laplace", SMALL, "data", 150))
     draw = DiscreteLaplace.draw
@@ -112,6 +114,7 @@ def test_noise_at_a_tenth_of_its_scale_is_found(monkeypatch: pytest.MonkeyPatch)
     assert all(each.refuted for each in found("laplace", SMALL, "data", 150))
 
 
+@pytest.mark.full
 def test_answers_that_tell_of_another_analyst_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of perfect privacy nothing may be seen; here a grain is, in an answer of the last of all others."""
     sound = MECHANISMS["laplace"]
@@ -163,6 +166,7 @@ def test_numbers_are_grouped_evenly_and_constants_are_not_divided() -> None:
     assert groups.outcome(((-5, 7, 0, 0, 0), ((2, 1),)))[0] == 0
 
 
+@pytest.mark.slow
 def test_it_says_what_is_certified_and_how_far(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     options = ("--mechanism", "laplace", "--runs", "40", "--records", "40", "--level", "1e-9")
     code, out, _ = ended(capsys, *options, "--chart", str(tmp_path / "chart.svg"))
@@ -181,6 +185,7 @@ def test_it_says_what_is_certified_and_how_far(capsys: pytest.CaptureFixture[str
     assert told["findings"][0]["detectable_epsilon"] is None
 
 
+@pytest.mark.slow
 def test_it_ends_with_1_where_a_claim_is_refuted(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -65,6 +65,7 @@ def compared(name: str, setting: PublicParameters = SETTING) -> Compared:
     return compare_mechanisms(setting, name, delivered(name), DATA, WORKLOADS, TRUTH)
 
 
+@pytest.mark.slow
 def test_what_was_delivered_comes_first_and_is_measured_by_what_was_delivered() -> None:
     first, *others = compared("laplace").mechanisms
     assert first.mechanism == "laplace"
@@ -74,6 +75,7 @@ def test_what_was_delivered_comes_first_and_is_measured_by_what_was_delivered() 
     assert means == sorted(means)
 
 
+@pytest.mark.slow
 def test_every_mechanism_states_its_plan_and_both_costs() -> None:
     plans = {each.mechanism: each for each in compared("gaussian").mechanisms}
     for name, row in plans.items():
@@ -84,6 +86,7 @@ def test_every_mechanism_states_its_plan_and_both_costs() -> None:
     assert plans["gaussian"].analyst_epsilon == 0
 
 
+@pytest.mark.full
 def test_a_mechanism_that_would_take_long_is_planned_but_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = {row.mechanism: plan_of(row.mechanism).seconds for row in compared("gaussian").mechanisms}
     monkeypatch.setattr(comparison, "MAX_SECONDS", sorted(seconds.values())[3])
@@ -92,6 +95,7 @@ def test_a_mechanism_that_would_take_long_is_planned_but_not_run(monkeypatch: py
         assert (row.measured is not None) is quick
 
 
+@pytest.mark.slow
 def test_a_mechanism_that_cannot_serve_says_why() -> None:
     refused = compared("gaussian", replace(SETTING, attributes=())).refusals
     assert "attributes" in refused["pooled"]
@@ -101,6 +105,7 @@ def test_every_mechanism_is_said_in_words() -> None:
     assert WHAT_IT_DOES.keys() == MECHANISMS.keys() | GAMES.keys()
 
 
+@pytest.mark.full
 def test_the_game_is_shown_as_printed_and_from_a_prior_unless_it_was_delivered() -> None:
     names = {row.mechanism for row in compared("gaussian").mechanisms}
     assert GAMES.keys() <= names

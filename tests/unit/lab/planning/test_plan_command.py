@@ -130,6 +130,14 @@ def test_none_that_can_is_told_and_exits_with_1(capsys: pytest.CaptureFixture[st
             {"eps_analyst": "inf", "mechanism": "online_private", "eps_data": "4"},
             "--eps-analyst: must be finite for a session by turns, which protects its analysts",
         ),
+        (
+            {"universe": "x".join(["2"] * 257), "mechanism": "laplace"},
+            "--universe: has 257 attributes, and a table has at most 256",
+        ),
+        (
+            {"universe": "65537x2", "mechanism": "laplace"},
+            "--universe: an attribute has at most 65,536 categories",
+        ),
         ({"data_cap": "0.9/1e-6"}, "data: no budget left for this round: it exceeds the limit of divergence."),
         (
             {"analyst_cap": "0.9/1e-6", "mechanism": "equilibrium", "set": "prior=none"},

@@ -22,6 +22,7 @@ every_unit = pytest.mark.parametrize("unit", UNITS)
 every_case = pytest.mark.parametrize("case", CASES)
 
 
+@pytest.mark.slow
 @every_mechanism
 @every_unit
 @every_case
@@ -75,6 +76,7 @@ def test_analysts_without_protection_have_no_cost(name: str, unit: str) -> None:
     assert events_from_json(plan.analyst_events) == ()
 
 
+@pytest.mark.slow
 @every_mechanism
 @every_unit
 @pytest.mark.parametrize(
@@ -118,6 +120,7 @@ def test_a_budget_too_small_for_anything_is_refused(name: str, unit: str) -> Non
         MECHANISMS[name].plan(setting)
 
 
+@pytest.mark.slow
 @every_mechanism
 @every_unit
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ every_unit = pytest.mark.parametrize("unit", UNITS)
 every_case = pytest.mark.parametrize("case", CASES)
 
 
+@pytest.mark.slow
 @every_mechanism
 @every_unit
 @every_case
@@ -87,6 +88,7 @@ def test_marginals_of_some_records_are_answered_like_all_else(name: str, unit: s
         assert not answers.misses(truth).any()
 
 
+@pytest.mark.slow
 @every_mechanism
 @every_unit
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(name: str, unit: str) -> None:
@@ -104,6 +106,7 @@ def test_the_order_of_submission_is_nobody_s_business(name: str, unit: str) -> N
     assert delivered(run(name, "a table", unit)) == delivered(run(name, "a table", unit, backwards))
 
 
+@pytest.mark.slow
 @every_mechanism
 @every_unit
 def test_without_a_cost_for_analysts_nobody_s_answers_depend_on_what_others_ask(name: str, unit: str) -> None:

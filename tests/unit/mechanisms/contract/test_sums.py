@@ -37,6 +37,7 @@ def plan_of(name: str, unit: str, options: dict[str, object]) -> MechanismPlan:
     return MECHANISMS[name].plan(replace(CASE.setting, unit=unit, options=options))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ANSWERING)
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("scale", [1, 10])

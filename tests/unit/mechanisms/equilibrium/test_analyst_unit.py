@@ -86,6 +86,7 @@ def check_intervals(case: Instance, answers: Mapping[str, Answers], largest: flo
         assert half_widths(answer).max(initial=0) <= largest
 
 
+@pytest.mark.slow
 @pytest.mark.thin(2)
 @pytest.mark.parametrize("play", ["mixed", "sampled"])
 def test_the_game_learns_and_keeps_its_promises(play: str) -> None:
@@ -197,6 +198,7 @@ def test_absent_analysts_and_empty_workloads_keep_their_places() -> None:
     assert without.synopsis.cells.tobytes() == outcome.synopsis.cells.tobytes()
 
 
+@pytest.mark.slow
 def test_another_analysts_answers_depend_on_the_synopsis_and_its_place_alone() -> None:
     """With places for all, and a game that learns nothing, one analyst's content moves nobody else's answers."""
     case = protected(6, 4, 4.0, data_rate=0, rounds=40, threshold=0.05)

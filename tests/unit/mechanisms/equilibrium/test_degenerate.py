@@ -100,6 +100,7 @@ def test_a_single_analyst_with_one_query_is_refused(unit: str) -> None:
     assert refused.value.field == "shares"
 
 
+@pytest.mark.slow
 @both_units
 @both_plays
 def test_with_nobody_present_the_synopsis_is_uniform_and_nobody_is_answered(unit: str, play: str) -> None:
@@ -187,6 +188,7 @@ def test_options_out_of_range_are_refused(unit: str, play: str, name: str, value
     assert refused.value.field == f"options.{name}"
 
 
+@pytest.mark.slow
 @pytest.mark.thin(6)
 @both_units
 @both_plays

@@ -37,6 +37,7 @@ def content(outcome: Outcome, names: list[str]) -> list[bytes]:
     return [outcome.answers[name].values.tobytes() + outcome.answers[name].methods.tobytes() for name in names]
 
 
+@pytest.mark.slow
 @pytest.mark.thin(2)
 @pytest.mark.parametrize("unit", ["query", "analyst"])
 def test_twenty_accounts_see_nothing_of_what_one_analyst_asks_and_move_none_of_its_answers(unit: str) -> None:
@@ -50,6 +51,7 @@ def test_twenty_accounts_see_nothing_of_what_one_analyst_asks_and_move_none_of_i
     assert content(accounts_ask_else, [VICTIM]) == content(usual, [VICTIM])
 
 
+@pytest.mark.slow
 def test_accounts_that_ask_the_same_are_answered_with_noise_of_their_own() -> None:
     """Noise that two of them shared would tell each what the other was answered."""
     case = round_of("analyst")

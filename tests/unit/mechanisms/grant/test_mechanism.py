@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from harness.answers import half_widths
+from numpy.typing import NDArray
 
 from equipoise.accounting import RHO_UNIT, Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
@@ -24,6 +25,7 @@ from equipoise.queries.statements import Marginal, Statement, Sum
 from equipoise.queries.workload_compiler import compile_single
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.grant.intervals import FITTED, SINGLE, TOPPED, part_of
 from equipoise_server.mechanisms.grant.mechanism import GrantMechanism, GrantSession
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.online.interface import check_asked
@@ -97,15 +99,93 @@ def test_noise_has_the_variance_that_was_paid_for() -> None:
 def test_the_same_question_has_the_same_answer_whatever_came_between() -> None:
     one, other = started(), started()
     first = asked(one, ZERO, PRICE)
-    asked(other, TABLE, 3 * PRICE)
+    asked(other, attribute("b") == "0", 3 * PRICE)
     later = asked(other, ZERO, PRICE, slot=7)
     assert first.values.tolist() == later.values.tolist()
     assert half_widths(later).max() > half_widths(first).max()  # it is the second that is paid for
+    asked(one, TABLE, 3 * PRICE)
     again, cheaper = asked(one, ZERO, PRICE, slot=1), asked(one, ZERO, PRICE // 2, slot=2)
     for repeated in (again, cheaper):
         assert [each.tolist() for each in repeated.columns] == [each.tolist() for each in first.columns]
     assert asked(one, ZERO, 2 * PRICE, slot=3).values.tolist() != first.values.tolist()
     assert asked(started(seed=bytes([1]) * 32), ZERO, PRICE).values.tolist() != first.values.tolist()
+
+
+def test_another_spelling_is_the_same_question() -> None:
+    session = started()
+    first, turned = asked(session, TABLE, PRICE), asked(session, Marginal(("b", "a")), PRICE)
+    assert turned.values.reshape(2, 3).T.tolist() == first.values.reshape(3, 2).tolist()
+    some = asked(session, attribute("a") != "0", 2 * PRICE)
+    rest = asked(session, (attribute("a") == "0") & ((attribute("b") == "0") | (attribute("b") == "1")), 2 * PRICE)
+    assert rest.values[0] == 2**40 - some.values[0]
+    assert (rest.lows[0], rest.highs[0]) == (2**40 - some.highs[0], 2**40 - some.lows[0])
+    assert session._account.filter.payments == 2
+
+
+def test_what_earlier_answers_tell_is_their_sum_and_costs_nothing() -> None:
+    session = started()
+    cells = asked(session, TABLE, 8 * PRICE).values.reshape(3, 2)
+    told: dict[Statement, NDArray[np.int64]] = {
+        Marginal(("a",)): cells.sum(axis=1),
+        Marginal(("b",)): cells.sum(axis=0),
+        ZERO & (attribute("b") == "1"): cells[0, 1:],
+        Marginal(("b",), where=ZERO): cells[0],
+    }
+    for statement, expected in told.items():
+        answers = asked(session, statement, PRICE)
+        assert np.abs(answers.values - expected).max() <= 4  # cells and sums are rounded
+        assert (answers.lows <= answers.values).all()
+    assert session._account.filter.spent == 8 * PRICE
+
+
+def test_more_precision_costs_what_is_missing_and_buys_all_of_it() -> None:
+    session = started()
+    course: list[tuple[int, Statement]] = [(1, ZERO), (3, ZERO), (2, TABLE), (6, TABLE)]
+    for times, statement in course:
+        rho = times * PRICE
+        answers = asked(session, statement, rho)
+        expected = standard_error(statement, 1, rho) * 2.0**40 / RECORDS
+        assert answers.standard_errors.max() == pytest.approx(expected, rel=1e-6)
+    assert session._account.filter.spent == 9 * PRICE
+    # The table's cells have 3 PRICE, so that two of them have half of it; and the condition has 3 by itself.
+    one = asked(session, ZERO, 5 * PRICE)
+    assert session._account.filter.spent == 9 * PRICE + PRICE // 2
+    assert one.standard_errors[0] == pytest.approx(standard_error(ZERO, 1, 5 * PRICE) * 2.0**40 / RECORDS, rel=1e-6)
+
+
+def test_a_second_payment_draws_noise_of_its_own() -> None:
+    session = started()
+    errors = [asked(session, ZERO, times * PRICE).values[0] for times in (1, 2)]
+    assert errors[0] != errors[1]
+
+
+def test_fits_are_unbiased_have_their_standard_errors_and_hold_together() -> None:
+    """100 grants of overlapping questions that are asked again for more: values, errors and all intervals."""
+    course: list[tuple[Statement, int]] = [
+        (TABLE, PRICE),
+        (Marginal(("a",)), 2 * PRICE),
+        (ZERO, 3 * PRICE),
+        (TABLE, 4 * PRICE),
+        (ZERO & (attribute("b") == "1"), 4 * PRICE),
+        (Marginal(("b",)), PRICE // 2),
+    ]
+    runs, missed, errors, told = 100, 0, [], []
+    for number in range(runs):
+        session = started(replace(SETTING, beta=0.5), seed=number.to_bytes(32))
+        held = True
+        for statement, rho in course:
+            answers = asked(session, statement, rho)
+            truth = compile_single(statement, SCHEMA).counts(np.array([1000] * 6)) / RECORDS * 2.0**40
+            held = held and bool(((answers.lows <= truth) & (truth <= answers.highs)).all())
+        missed += not held
+        errors.append((answers.values - truth) / answers.standard_errors)
+        told.append(answers.standard_errors.max())
+    every = np.concatenate(errors)
+    # Five standard errors of a mean and of a root mean square of as many normal numbers.
+    assert abs(every.mean()) < 5 / math.sqrt(len(every))
+    assert abs(np.std(every) - 1) < 5 / math.sqrt(2 * len(every))
+    assert len(set(told)) == 1
+    assert missed <= runs * 0.5
 
 
 def test_what_is_beyond_the_grant_is_refused_before_the_table_is_read() -> None:
@@ -120,17 +200,21 @@ def test_what_is_beyond_the_grant_is_refused_before_the_table_is_read() -> None:
 
 
 def test_all_intervals_share_beta() -> None:
-    """The j-th payment has beta / (j (j + 1)), for both sides of all its cells."""
+    """The j-th meaning has 4 / ((j + 3) (j + 4)) of eight tenths of beta, for both sides of all its counts."""
     session = started(replace(SETTING, beta=0.5))
     spent = Fraction(0)
-    for place in range(1, 9):
-        statement = TABLE if place % 2 else ZERO
-        answers = asked(session, statement, PRICE + place)
+    meanings: list[Statement] = [*(attribute("a") == each for each in "012"), attribute("b") == "0", TABLE]
+    for place, statement in enumerate(meanings):
+        rho = PRICE // 10 + place
+        answers = asked(session, statement, rho)
         cells = len(answers.values)
-        deviation = standard_error(statement, 1, PRICE + place)
+        deviation = standard_error(statement, 1, rho)
         width = float(half_widths(answers).max()) * RECORDS
         spent += Fraction(math.erfc(width / deviation / math.sqrt(2))) * cells
-    assert 0.85 * 0.5 * (1 - 1 / 9) < spent < 0.5 * (1 - 1 / 9)
+    # What is proven of a quantile takes up to a sixth of it, the more the larger the part is.
+    assert 5 / 6 * 0.8 * 0.5 * (1 - 4 / 9) < spent < 0.8 * 0.5 * (1 - 4 / 9)
+    assert sum(part_of(place, 0.5) for place in range(1, 1000)) == Fraction(1, 2) * (1 - Fraction(4, 1003))
+    assert SINGLE + TOPPED + FITTED == 1
 
 
 def test_a_workload_without_prices_is_not_of_a_grant() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import secrets
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import cast
+from typing import ParamSpec, TypeVar, cast
 
 import pytest
 from cryptography import x509
@@ -20,8 +20,14 @@ from equipoise.model.identities import Caller, Role
 from equipoise_server.identity.authority import Authority, certificate_to_pem, new_key
 from equipoise_server.identity.certificate_forms import CLOCK_SKEW
 from equipoise_server.identity.credential import credential_of
+from equipoise_server.identity.policy import Rate
 from equipoise_server.identity.registry import Registry
-from equipoise_server.rpc.interceptors.authentication import authentication, current_caller
+from equipoise_server.rpc.interceptors.authentication import (
+    ACCEPTED_SECONDS,
+    authentication,
+    current_caller,
+)
+from equipoise_server.rpc.interceptors.call_rates import CallRates
 from equipoise_server.rpc.interceptors.interceptor import Call, Context
 from equipoise_server.rpc.interceptors.refused_certificates import Refusals
 from equipoise_server.rpc.threads import SharedThreads
@@ -30,6 +36,8 @@ from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables.identity import certificates, identities
 
+P = ParamSpec("P")
+T = TypeVar("T")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PATIENCE = 30
 AUTHORITY = Authority.create("here", NOW)
@@ -48,15 +56,30 @@ class Deployment:
     certificate: x509.Certificate
     threads: SharedThreads
     now: datetime = NOW
+    ticks: float = 0.0
+    per_second: float = 1000.0
 
     def __post_init__(self) -> None:
+        rates = CallRates(dict.fromkeys(Rate, self.per_second), 10, clock=lambda: self.ticks)
         refusals = Refusals(1, 10)
-        self.guard = authentication(self.registry, "here", lambda: self.now, self.threads, refusals)
+        self.guard = authentication(
+            self.registry, "here", lambda: self.now, self.threads, refusals, rates, lambda: self.ticks
+        )
 
     async def caller(self, presented: Iterable[bytes]) -> Caller:
         context = cast(Context, FakeContext({"x509_pem_cert": presented}))
         async with self.guard(Call("/x/Y", context)):
             return current_caller()
+
+
+class CountingThreads(SharedThreads):
+    """Threads that count what they are given."""
+
+    looked_up = 0
+
+    async def run(self, caller: str, function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        self.looked_up += 1
+        return await super().run(caller, function, *arguments, **named)
 
 
 @dataclass
@@ -131,6 +154,38 @@ async def test_calls_with_a_revoked_certificate_are_limited_and_no_others(deploy
     with pytest.raises(TooFast):
         await flood()
     assert await deployment.caller([certificate_to_pem(new)]) == Caller("alice", Role.ANALYST)
+
+
+async def test_a_caller_beyond_its_rate_is_refused_before_it_is_looked_up(deployment: Deployment) -> None:
+    threads = CountingThreads(1, "counting")
+    slow = replace(deployment, per_second=0.1, threads=threads)
+    pem = certificate_to_pem(slow.certificate)
+    assert (await slow.caller([pem])).name == "alice"
+    assert threads.looked_up == 1
+    for _ in range(50):
+        with pytest.raises(TooFast):
+            await slow.caller([pem])
+    assert threads.looked_up == 1
+    # A certificate that was not accepted for a while may have been revoked.
+    slow.ticks += ACCEPTED_SECONDS + 1
+    with pytest.raises(TooFast):
+        await slow.caller([pem])
+    assert threads.looked_up == 2
+    threads.close()
+
+
+async def test_a_revoked_certificate_uses_up_no_call_of_its_holder(deployment: Deployment) -> None:
+    revoked = certificate_to_pem(deployment.certificate)
+    with deployment.registry.operations.store.write() as connection:
+        connection.execute(certificates.update().values(revoked=1))
+    new = AUTHORITY.issue_identity("alice", new_key().public_key(), NOW)
+    request = make_request("operator/o", "1", "renew_identity", "alice")
+    deployment.registry.renew("alice", {Role.ANALYST}, credential_of(new), request)
+    slow = replace(deployment, per_second=0.1)
+    for _ in range(5):
+        with pytest.raises(NotAuthenticated):
+            await slow.caller([revoked])
+    assert (await slow.caller([certificate_to_pem(new)])).name == "alice"
 
 
 async def test_a_certificate_that_was_never_recorded_is_refused(deployment: Deployment) -> None:

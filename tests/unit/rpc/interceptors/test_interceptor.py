@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
 import grpc
 import pytest
 
-from equipoise.errors import PermissionDenied
-from equipoise_server.rpc.interceptors.interceptor import Call, Context, Guard, Handler, surround
+from equipoise.errors import NotServed, PermissionDenied
+from equipoise_server.identity.policy import POLICY
+from equipoise_server.rpc.interceptors.interceptor import (
+    UNKNOWN,
+    Call,
+    Context,
+    Guard,
+    GuardInterceptor,
+    Handler,
+    surround,
+)
 
 
 @dataclass
@@ -87,3 +97,20 @@ async def test_a_refusing_guard_keeps_the_method_from_running() -> None:
         with pytest.raises(PermissionDenied):
             await getattr(surround(handler, refusing, "/x/Y"), kind)("q", cast(Context, FakeContext()))
     assert log == []
+
+
+async def test_a_call_of_a_method_that_does_not_exist_enters_every_guard_under_no_name_of_its_own() -> None:
+    log: list[str] = []
+    details: Any = SimpleNamespace(method="/equipoise.v1.AnalystService/Secret")
+
+    async def nothing(_: grpc.HandlerCallDetails) -> None:
+        return None
+
+    async def inner(asked: grpc.HandlerCallDetails) -> Handler:
+        return await GuardInterceptor(recording(log, "inner")).intercept_service(nothing, asked)
+
+    handler: Any = await GuardInterceptor(recording(log, "outer")).intercept_service(inner, details)
+    with pytest.raises(NotServed):
+        await handler.stream_stream("q", cast(Context, FakeContext()))
+    assert log == [f"outer in {UNKNOWN}", f"inner in {UNKNOWN}", "inner out", "outer out"]
+    assert UNKNOWN not in POLICY

@@ -1,0 +1,135 @@
+"""A day of grants on the flights through a real server: what it costs by the journal, and how quick answers are.
+
+    PYTHONPATH=tests python benchmarks/grants_served.py [--analysts 20]
+
+Analysts ask at once, each one question after the other, and chosen by the answers so far. What they were told that
+they paid is compared with the journal, and what that comes to with `dp_accounting`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from dp_accounting import ZCDpEvent
+from dp_accounting.rdp import RdpAccountant
+from harness.crash.dying_server import Persisting, dying_server, kept_alive
+
+from equipoise import Client
+from equipoise.accounting import RHO_UNIT, Cost, ZcdpEvent, events_from_json
+from equipoise.clients.operator import Operator
+from equipoise.model.accounts import Budget
+from equipoise.queries.predicates import attribute
+from equipoise.queries.statements import Marginal
+from equipoise.verification.conversion import epsilon_of
+from equipoise_lab.demo.table import SCHEMA, unpack_table
+
+HUNDRED = Marginal(("month", "dep_delay"))  # 96 cells
+GIVEN, CAP, DELTA = Budget(1.0, 1e-6), Budget(200.0, 1e-3), 1e-6
+TIMES = 200
+
+
+def course(client: Client, grant: str) -> Iterator[int]:
+    """What one analyst asks, each question by the answers so far; yields what each has cost."""
+    (by_carrier,) = client.ask(grant, [Marginal(("carrier",))], error=300)
+    yield by_carrier.cost
+    values = [each.value for each in by_carrier.results]
+    largest = sorted(range(len(values)), key=values.__getitem__)[-4:]
+    names = SCHEMA.attribute("carrier").categories
+    for place in largest:
+        (answer,) = client.ask(grant, [Marginal(("month",), where=attribute("carrier") == names[place])], error=200)
+        yield answer.cost
+        if max(each.value for each in answer.results) > 0.01:
+            (closer,) = client.ask(grant, [attribute("carrier") == names[place]], error=100)
+            yield closer.cost
+    for error in (400, 200, 200):
+        (answer,) = client.ask(grant, [Marginal(("origin", "dep_delay"))], error=error)
+        yield answer.cost
+
+
+def served(analysts: int, place: Path) -> None:
+    """Print the figures of a day of so many analysts."""
+    with dying_server(place, "sqlite") as server, kept_alive(server):
+        unpack_table(server.state / "data" / "flights.csv")
+        operator = Persisting(server, lambda: Operator.from_profile(server.state / "profiles" / "operator"))
+        operator.ask(lambda it: it.register_dataset("flights", "flights.csv", SCHEMA, CAP, CAP, "register"))
+        names = [f"analyst-{number}" for number in range(analysts)]
+        for name in names:
+            operator.ask(lambda it, name=name: it.add_analyst(name, place / name))  # type: ignore[misc]
+        grants = {
+            name: operator.ask(lambda it, name=name: it.give_grant("flights", name, GIVEN)).round.id  # type: ignore[misc]
+            for name in names
+        }
+
+        def day(name: str) -> int:
+            with Client.from_profile(place / name) as client:
+                return sum(course(client, grants[name]))
+
+        begin = time.perf_counter()
+        with ThreadPoolExecutor(analysts) as pool:
+            paid = dict(zip(names, pool.map(day, names), strict=True))
+        print(f"{analysts} analysts at once, adaptively: {time.perf_counter() - begin:.1f} s", flush=True)
+        with Client.from_profile(place / names[0]) as client:
+            paid[names[0]] += quickness(client, grants[names[0]])
+        for name in names:
+            operator.ask(lambda it, name=name: it.end_grant(grants[name]))  # type: ignore[misc]
+        history = operator.ask(lambda it: list(it.account_history("data/flights")))
+        operator.close()
+    told = {entry.round_id: rho_of(entry.events) for entry in history if entry.action == "reduce"}
+    assert {told[grants[name]] - Fraction(paid[name], RHO_UNIT) for name in names} == {0}, "the journal differs"
+    total = sum(paid.values())
+    ours = epsilon_of(Cost(rho=total), DELTA, None)
+    print(f"spent in all: {total} units of 10^-12, in the journal the same for each analyst")
+    print(f"epsilon {ours:.6f} at delta {DELTA:g}, by dp_accounting {theirs(total):.6f}")
+
+
+def quickness(client: Client, grant: str) -> int:
+    """Print how long answers to a marginal of 96 cells take, each for more than the last; return their cost."""
+    alone, costs, begin = [], 0, time.perf_counter()
+    for number in range(TIMES):
+        begin = time.perf_counter()
+        costs += sum(answer.cost for answer in client.ask(grant, [HUNDRED], rho=1e-5 + number * 1e-6))
+        alone.append(time.perf_counter() - begin)
+    together = [time.perf_counter()]
+    for answer in client.ask(grant, [HUNDRED] * TIMES, rho=1e-5 + TIMES * 1e-6):
+        together.append(time.perf_counter())
+        costs += answer.cost
+    print(
+        f"96 cells: median {statistics.median(alone) * 1e3:.1f} ms, each with a stream of its own and paid; ",
+        end="",
+    )
+    print(f"{statistics.median(np.diff(together)) * 1e3:.1f} ms in one stream, known already", flush=True)
+    return costs
+
+
+def rho_of(events: str) -> Fraction:
+    """The rho of a journal entry."""
+    return sum(
+        (each.rho * each.times for each in events_from_json(events) if isinstance(each, ZcdpEvent)), Fraction(0)
+    )
+
+
+def theirs(total: int) -> float:
+    """What the rho comes to by another accountant."""
+    accountant = RdpAccountant(orders=[1 + number / 50 for number in range(1, 5000)])
+    return float(accountant.compose(ZCDpEvent(rho=total / RHO_UNIT)).get_epsilon(DELTA))
+
+
+def main() -> None:
+    """Print the figures of docs/grants.md."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--analysts", type=int, default=20)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        served(options.analysts, Path(place))
+
+
+if __name__ == "__main__":
+    main()

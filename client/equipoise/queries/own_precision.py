@@ -1,0 +1,123 @@
+"""How precisely an analyst knows counts by what it has paid for: exact, and from public facts alone.
+
+**Precision.** A statement that moves by `sqrt(s)` in L2 and is answered for `r` has noise of variance `s M^2 / (2
+r)` on each count. Here its precision is `r / s`; a precision of `p` stands for the variance `M^2 / (2 p)`.
+Independent noises on one count, weighted by their precisions, have the sum of the precisions.
+
+**Tables.** The counts of a table fall apart into one part for each set R of its axes: what varies along all axes
+of R, and along no other. In noise that is alike and independent on all cells the parts are independent. A table
+over the axes A that was answered with precision p tells the part of R, for each R within A, with the precision `p
+/ n(A without R)` of a cell of the table over R, where n is a number of cells. Precisions of several tables add. So
+all tables that were ever answered are fitted by least squares, part by part, whatever they overlap in. Counts that
+are sums of the cells of a table over T, with weights w, have the variance `sum_R |w_R|^2 / (n(T without R) p_R)`,
+where `w_R` is the part of w.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+from equipoise.queries.marginal_tables import Axes
+from equipoise.queries.meanings import Meaning, Told, subsets
+
+
+class OwnPrecision:
+    """What one analyst has paid for, as precisions: of parts of tables, and of everything else by its meaning."""
+
+    def __init__(self) -> None:
+        self._parts: dict[Axes, Fraction] = {}
+        self._alone: dict[bytes, Fraction] = {}
+
+    def copy(self) -> OwnPrecision:
+        """Return a copy, which learns by itself."""
+        made = OwnPrecision()
+        made._parts, made._alone = dict(self._parts), dict(self._alone)
+        return made
+
+    def learn(self, meaning: Meaning, cost: int) -> None:
+        """Count noise that was drawn for a statement.
+
+        Args:
+            meaning: what is asked.
+            cost: what was paid for this noise, above 0, in units of 10^-12 of rho.
+        """
+        precision = Fraction(cost, meaning.moved)
+        told = meaning.told
+        if told is None or not told.whole:
+            self._alone[meaning.key] = self.alone(meaning) + precision
+            return
+        for part in subsets(told.axes):
+            own = precision / cells_outside(told, part)
+            self._parts[part] = self._parts.get(part, Fraction(0)) + own
+
+    def part(self, axes: Axes) -> Fraction:
+        """Return the precision of the part of a set of axes, by all tables; 0 where none tells it."""
+        return self._parts.get(axes, Fraction(0))
+
+    def alone(self, meaning: Meaning) -> Fraction:
+        """Return the precision by noise that was drawn for statements of just this meaning; 0 for whole tables."""
+        return self._alone.get(meaning.key, Fraction(0))
+
+    def variances(self, told: Told) -> list[Fraction] | None:
+        """Return the inverse of the precision by tables, of each row of `told.squares`; None where none tells."""
+        sets, rows, _ = told.squares
+        sums = [Fraction(0)] * len(sets)
+        unknown: list[list[Fraction]] = []
+        for part in subsets(told.table):
+            known = self.part(part)
+            shares = list(_shares(told, part, sets))
+            if not known:
+                unknown.append(shares)
+                continue
+            scale = 1 / (known * cells_outside(told, part))
+            sums = [total + share * scale for total, share in zip(sums, shares, strict=True)]
+        if any(_weighted(row, shares) for shares in unknown for row in rows):
+            return None
+        return [_weighted(row, sums) for row in rows]
+
+    def known(self, meaning: Meaning) -> Fraction:
+        """Return the precision of the least precise count of a statement, by everything that was paid for."""
+        precision = self.alone(meaning)
+        if meaning.told is None:
+            return precision
+        variances = self.variances(meaning.told)
+        if variances is None:
+            return precision
+        largest = max(variances)
+        return precision + 1 / largest if largest else precision
+
+
+def cells_outside(told: Told, part: Axes) -> int:
+    """Return how many cells the table of some counts has for each cell of the table over a part of its axes."""
+    return math.prod(told.sizes[axis] for axis in told.table if axis not in part)
+
+
+def _shares(told: Told, part: Axes, sets: tuple[Axes, ...]) -> Iterator[Fraction]:
+    """Yield what the squares of each of `Told.squares`' sets have in `|w_R|^2` of one part R, as coefficients.
+
+    With `w_S` summed down to a set S, `|w_R|^2` is the sum over the subsets S of R of
+    `(-1)^|R - S| |w_S|^2 / n(T without S)`.
+    Along an axis that has a count of its own for each category a count's sum is 1 on its category, so that
+    `1 - 1 / n` is what it and the axis left out add up to.
+    """
+    common = Fraction(1)
+    for axis in told.table:
+        if axis not in part:
+            common /= told.sizes[axis]
+        elif axis in told.axes:
+            common *= 1 - Fraction(1, told.sizes[axis])
+    for kept in sets:
+        if not set(kept) <= set(part):
+            yield Fraction(0)
+            continue
+        share = common
+        for axis in told.rest:
+            if axis in part and axis not in kept:
+                share *= Fraction(-1, told.sizes[axis])
+        yield share
+
+
+def _weighted(row: tuple[int, ...], shares: list[Fraction]) -> Fraction:
+    return sum((square * share for square, share in zip(row, shares, strict=True)), Fraction(0))

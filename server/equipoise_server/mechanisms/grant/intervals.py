@@ -1,0 +1,83 @@
+"""How wide the intervals of a grant's answers are, so that all of them hold together, whatever is asked.
+
+Three kinds of intervals share beta.
+
+**One noise.** The j-th meaning that noise is drawn for has `4 / ((j + 3) (j + 4))` of `SINGLE`; over all j these
+add up to it. Its noise is fresh, so given what was seen before an interval that is its law's quantile fails with
+no larger probability, however the meaning was chosen. All counts of a statement share it evenly.
+
+**Several noises for one meaning.** What is paid may depend on what came out so far. Let `S` be the sum of the
+errors, each times its precision, and `p` the sum of the precisions. For every number t `exp(t S - t^2 p / 2)` is a
+supermartingale (each error is sub-Gaussian with the inverse of its precision), and so is its mean over a normal t
+of variance `16 / p_1`, which is fixed before anything is drawn: `exp(S^2 / (2 (p + p_1 / 16))) / sqrt(1 + 16 p /
+p_1)`. It exceeds `1 / d` with probability d at most, ever (Ville; Robbins 1970). As `p_1 <= p`, the error `S / p`
+is within `sqrt(17 / 16 (2 ln(1 / d) + ln(1 + 16 p / p_1)) / p)` all the time. The j-th meaning has the same part
+of `TOPPED`.
+
+**Fits.** The error of a fit is the sum over the parts of its table (`queries.own_precision`), and over the noise
+that was drawn for the meaning itself. For each of them the same holds, with a t of its own, and the product of the
+means is a supermartingale, too. So by the inequality of Cauchy and Schwarz the error of a count of variance v is
+within `sqrt(17 / 16 v (2 ln(1 / d) + sum ln(1 + 16 p / p_1)))`. Which sums are asked about may depend on the
+noise, so all that could be asked share `FITTED`: d is `2^-bits` of it, where the bits are a code word for the
+table's axes, and for the statement (`standing.reach`).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.queries.compiled_workload import CompiledWorkload
+from equipoise_server.mechanisms.residuals.family import ResidualFamily
+from equipoise_server.mechanisms.standing.reach import code_lengths, log_chance
+
+SINGLE, TOPPED, FITTED = Fraction(8, 10), Fraction(1, 10), Fraction(1, 10)
+LATER = 3  # the larger, the more evenly beta is shared by the first meanings
+UNIT = 1 << 20  # squares of reaches are rounded up to units of 2^-20, so that no machine's logarithm changes them
+_LOG_2 = math.log(2)
+
+
+def part_of(place: int, beta: float) -> Fraction:
+    """Return the part of beta of the meaning at a place: all parts add up to it.
+
+    Args:
+        place: from 1.
+        beta: the probability that any interval fails.
+    """
+    return Fraction(beta) * (LATER + 1) / ((place + LATER) * (place + LATER + 1))
+
+
+def topped_reach(chance: Fraction, counts: int, grown: float) -> float:
+    """Return how many standard deviations the mean of several noises of one meaning may err by.
+
+    Args:
+        chance: the meaning's part of beta.
+        counts: how many share it.
+        grown: `ln(1 + 16 p / p_1)`.
+    """
+    return _reach(2 * float(log_chance(float(2 * chance * TOPPED / counts))) + grown)
+
+
+def fitted_reaches(asked: CompiledWorkload, beta: float, grown: float) -> NDArray[np.float64]:
+    """Return how many standard deviations each count of a fit may err by: float64[k].
+
+    Args:
+        asked: the statement, whose table has few enough cells to be taken apart.
+        beta: the probability that any interval fails.
+        grown: the sum of `ln(1 + 16 p / p_1)` over all numbers that the fit is made of.
+    """
+    (table,) = asked.statement_tables()
+    family = ResidualFamily.closed(asked.schema_sizes, [table])
+    which = len(table) + 1 + len(table) * (len(asked.schema_sizes) - 1).bit_length()
+    bits = code_lengths(asked, family) + which
+    log = float(log_chance(float(2 * Fraction(beta) * FITTED)))
+    lengths, places = np.unique(bits, return_inverse=True)
+    reaches = [_reach(2 * (log + each * _LOG_2) + grown) for each in lengths.tolist()]
+    return np.array(reaches)[places.reshape(-1)]
+
+
+def _reach(square: float) -> float:
+    return math.sqrt(17 / 16 * math.ceil(square * (1 + 1e-9) * UNIT) / UNIT)
