@@ -54,7 +54,7 @@ def test_a_reader_who_types_all_of_them_gets_through(tmp_path: Path) -> None:
 set -euo pipefail
 trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT
 {opening}
-{as_operator}{asking}{as_operator}{ending}{reading}{auditing}
+{as_operator}{asking}{as_operator}{ending}export EQUIPOISE_PROFILE=ann\n{reading}{auditing}
 """
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     told = subprocess.run(
