@@ -32,7 +32,7 @@ from equipoise.verification.conversion import epsilon_of
 from equipoise_lab.demo.table import SCHEMA, unpack_table
 
 HUNDRED = Marginal(("month", "dep_delay"))  # 96 cells
-GIVEN, CAP, DELTA = Budget(1.0, 1e-6), Budget(200.0, 1e-3), 1e-6
+GIVEN, CAP, DELTA = Budget(1.0, 1e-6), Budget(10.0, 1e-6), 1e-6
 TIMES = 200
 
 

@@ -24,7 +24,7 @@ from equipoise_server.storage.crash_points import CrashPoint
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
 ROWS = [f"{('red', 'green')[row % 3 % 2]},{('s', 'm', 'l', 'xl')[row * row % 7 % 4]}" for row in range(400)]
-CAP, GIVEN = Budget(20.0, 1e-3), Budget(1.0, 1e-6)
+CAP, GIVEN = Budget(10.0, 1e-3), Budget(1.0, 1e-6)
 RED, TABLE = attribute("colour") == "red", Marginal(("colour", "size"))
 # What is asked one after the other, each for how much; then the same question for more, and what is told already.
 COURSE: list[tuple[Statement, float]] = [
