@@ -133,6 +133,7 @@ class Custodian(AdmittingCustodian):
             "records": 400,
             "universe_size": 8,
             "session": None,
+            "accepted": [],
         }
         shares = [{"analyst": analyst, **SHARE} for analyst in analysts]
         terms: dict[str, object] = {
@@ -144,6 +145,7 @@ class Custodian(AdmittingCustodian):
             "options": {},
             "release_grid_seconds": GRID_SECONDS,
             "session": None,
+            "accepted": [],
         }
         if session is not None:
             turns = int(str(session["length"])) * int(str(session["turn_seconds"])) * 1_000_000

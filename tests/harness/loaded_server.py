@@ -18,6 +18,7 @@ from equipoise.queries.statements import Marginal, Statement
 from equipoise.v1 import analyst_pb2, operator_pb2, operator_pb2_grpc, types_pb2
 from equipoise.wire.workloads import schema_to_message, workload_to_bytes
 from equipoise_server.config import Config
+from harness.dangers import SMALL_TABLE_SENT
 from harness.rounds_bench import SALT
 from harness.server_process import SCRIPT, Credentials, ServerProcess, eventually, make_state, running
 
@@ -61,6 +62,7 @@ async def opened(operator: operator_pb2_grpc.OperatorServiceAsyncStub, request_i
         beta=0.05,
         mechanism="gaussian",
         shares=[types_pb2.Share(analyst=name, statements=1, queries=SIDE**2) for name in ANALYSTS],
+        accepted=SMALL_TABLE_SENT,
     )
     response = await operator.OpenRound(operator_pb2.OpenRoundRequest(terms=terms, request_id=request_id))
     return str(response.detail.round.id)

@@ -14,12 +14,15 @@ from equipoise.model.accounts import Budget
 from equipoise.model.rounds import SessionTerms, Share, Terms
 from equipoise.profile.profile import Profile
 from equipoise.queries.schema import Attribute, Schema
+from harness.dangers import SMALL_TABLE
 from harness.preloaded import start
 from harness.server_process import HURRIED, make_state, running
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")),))
 CAP, BUDGET = Budget(20.0, 1e-3), Budget(8.0, 1e-4)
-TERMS = Terms("shop", (Share("ann", 2, 2), Share("bob", 2, 2)), BUDGET, BUDGET, mechanism="gaussian")
+TERMS = Terms(
+    "shop", (Share("ann", 2, 2), Share("bob", 2, 2)), BUDGET, BUDGET, mechanism="gaussian", accepted=SMALL_TABLE
+)
 # What a prior tells has the measurement's noise, so that every answer shows the session's randomness.
 SESSION = Terms(
     "shop",
@@ -29,6 +32,7 @@ SESSION = Terms(
     mechanism="online",
     options={"prior": "own"},
     session=SessionTerms(),
+    accepted=SMALL_TABLE,
 )
 STATEMENTS = {"version": 1, "statements": [{"among": {"attribute": "colour", "categories": ["red"]}}]}
 SCRIPT = """

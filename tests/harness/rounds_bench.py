@@ -38,6 +38,7 @@ from equipoise_server.transparency.keys import PublicKey, Purpose
 from equipoise_server.transparency.sequencing import Sequencer
 from equipoise_server.transparency.signing import Signer
 from harness.admitted import admit
+from harness.dangers import SMALL_TABLE
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
 RECORDS = 400
@@ -59,6 +60,7 @@ TERMS = Terms(
     mechanism="equilibrium",
     shares=(Share("ann", 4, 12), Share("bob", 4, 12)),
     options={"play": "mixed", "game_share": 0.5},  # so that plans are found at once
+    accepted=SMALL_TABLE,
 )
 ANN: tuple[Statement, ...] = (COLOUR == "red", Marginal(("colour", "size")), SIZE.isin(["s", "m"]))
 BOB: tuple[Statement, ...] = (Marginal(("size",)), (COLOUR == "red") | (SIZE == "xl"))

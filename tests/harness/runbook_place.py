@@ -17,10 +17,22 @@ import pytest
 from equipoise_lab.demo.process import serving
 from equipoise_server.cli import main as server_main
 from harness.client_command import answered, refusal
+from harness.dangers import SMALL_TABLE_TYPED
 
 RUNBOOK = (Path(__file__).parents[2] / "deploy" / "RUNBOOK.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", RUNBOOK, re.MULTILINE | re.DOTALL))
-TERMS = ("shop", "--share", "ann=2/9", "--share", "bob=2/9", "--data-epsilon", 8, "--data-delta", 1e-4)
+TERMS = (
+    "shop",
+    "--share",
+    "ann=2/9",
+    "--share",
+    "bob=2/9",
+    "--data-epsilon",
+    8,
+    "--data-delta",
+    1e-4,
+    *SMALL_TABLE_TYPED,
+)
 OPTIONS = (
     "--mechanism",
     "equilibrium",

@@ -14,6 +14,7 @@ from equipoise.v1 import (
     types_pb2,
 )
 from equipoise.wire.workloads import schema_to_message
+from harness.dangers import SMALL_TABLE_SENT
 from harness.rounds_bench import SALT
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
@@ -49,6 +50,7 @@ def terms() -> types_pb2.RoundTerms:
         shares=[
             types_pb2.Share(analyst=name, statements=4, queries=12, sensitivity=4, support=4) for name in WORKLOADS
         ],
+        accepted=SMALL_TABLE_SENT,
     )
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from harness.dangers import SMALL_TABLE_TYPED
+
 SCHEMA = {
     "version": 1,
     "attributes": [
@@ -22,7 +24,18 @@ STATEMENTS: list[object] = [
 ]
 
 
-TERMS = ["shop", "--share", "ann=3/10", "--share", "bob=3/10", "--data-delta", "1e-4", "--analyst-delta", "1e-4"]
+TERMS = [
+    "shop",
+    "--share",
+    "ann=3/10",
+    "--share",
+    "bob=3/10",
+    "--data-delta",
+    "1e-4",
+    "--analyst-delta",
+    "1e-4",
+    *SMALL_TABLE_TYPED,
+]
 
 
 BUDGETS = ["--data-epsilon", "8", "--analyst-epsilon", "8"]

@@ -18,6 +18,7 @@ ROUND = Round(
     id="a",
     terms=Terms("shop", (Share("ann", 2, 4),), BUDGET, BUDGET, mechanism="gaussian"),
     dataset_version=1,
+    records=1000,
     state=RoundState.OPEN,
     mechanism="gaussian",
     open_time=datetime(2026, 1, 2, tzinfo=UTC),
@@ -42,6 +43,7 @@ PROMISE = Promise(
     close_time=None,
     release_grid_seconds=ROUND.terms.release_grid_seconds,
     session=None,
+    accepted=(),
 )
 
 

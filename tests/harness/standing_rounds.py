@@ -6,9 +6,12 @@ from dataclasses import replace
 
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import RoundState, Terms
+from harness.dangers import SMALL_TABLE
 from harness.rounds_bench import TERMS, Bench
 
-MEASURE = Terms("shop", (), Budget(8.0, 1e-4), None, mechanism="measurement", options={"family": "pairs"})
+MEASURE = Terms(
+    "shop", (), Budget(8.0, 1e-4), None, mechanism="measurement", options={"family": "pairs"}, accepted=SMALL_TABLE
+)
 STANDING = replace(TERMS, mechanism="standing", options={})
 
 

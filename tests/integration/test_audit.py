@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from harness.client_command import answered, refusal
+from harness.dangers import SMALL_TABLE
 from harness.server_process import EACH_ITS_SEED, HURRIED, SEED, make_state, running
 
 from equipoise.auditing.archive import read_archive
@@ -34,7 +35,9 @@ from equipoise_server.replay.seed import seed_in
 SCHEMA = Schema((Attribute("colour", ("red", "green")),))
 BUDGET = Budget(8.0, 1e-4)
 RED = attribute("colour") == "red"
-TERMS = Terms("shop", (Share("ann", 2, 2), Share("bob", 2, 2)), BUDGET, BUDGET, mechanism="gaussian")
+TERMS = Terms(
+    "shop", (Share("ann", 2, 2), Share("bob", 2, 2)), BUDGET, BUDGET, mechanism="gaussian", accepted=SMALL_TABLE
+)
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 from harness.client_command import lines
+from harness.dangers import SMALL_TABLE_TYPED
 from harness.shop_commands import BUDGETS, GAME, STATEMENTS, TERMS, Run, register
 
 from equipoise import Client
 from equipoise.cli import main
 
-SESSION = ["shop", "--share", "ann=5/40", "--share", "bob=5/40", "--data-epsilon", "8", "--data-delta", "1e-4"]
+SESSION = [
+    "shop",
+    "--share",
+    "ann=5/40",
+    "--share",
+    "bob=5/40",
+    "--data-epsilon",
+    "8",
+    "--data-delta",
+    "1e-4",
+    *SMALL_TABLE_TYPED,
+]
 
 
 def test_a_session_by_the_commands_alone(

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from harness.dangers import SMALL_TABLE
 from harness.rounds_bench import COLOUR, SCHEMA, SIZE, write_table
 from harness.server_process import make_state, running
 
@@ -51,7 +52,7 @@ class Place:
         """A round to which ann and bob have submitted, and cyd, who has taken it back."""
         shares = tuple(Share(name, 4, 12, 4, 4) for name in ("ann", "bob", "cyd"))
         budget = Budget(8.0, 1e-4)
-        terms = Terms("shop", shares, budget, budget, mechanism=mechanism, options=options)
+        terms = Terms("shop", shares, budget, budget, mechanism=mechanism, options=options, accepted=SMALL_TABLE)
         round_id = self.operator.open(terms).round.id
         self.clients["ann"].submit(round_id, STATEMENTS["bob"])
         for name, statements in STATEMENTS.items():

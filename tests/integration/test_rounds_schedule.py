@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from threading import Event
 
 import pytest
 from harness.rounds_bench import ANN, BOB, CAP, SALT, SCHEMA, TERMS, Bench
@@ -16,7 +18,7 @@ from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.rounds.dataset_endings import retire_dataset
 from equipoise_server.rounds.datasets import Datasets
-from equipoise_server.rounds.records import RoundRecord
+from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rounds.schedule import NO_BUDGET
 from equipoise_server.rounds.state_machine import Action
 from equipoise_server.storage.idempotency import Request
@@ -87,6 +89,38 @@ def test_a_round_that_no_longer_fits_ends_with_a_public_reason(bench: Bench) -> 
     bench.rounds.schedule.keep()
     record = bench.rounds.analyst_views.get("bob", round_id)
     assert (record.state, record.abort_reason) == (RoundState.ABORTED, NO_BUDGET)
+
+
+def test_a_table_that_is_looked_at_for_long_keeps_no_other_round_waiting(
+    on_sqlite: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = on_sqlite
+    slow, other = scheduled(bench), scheduled(bench)
+    bench.clock.now = CLOSE
+    bench.rounds.schedule.keep()
+    looked, may_end, looks = Event(), Event(), Datasets.check_unchanged
+
+    def look(tables: Datasets, dataset: DatasetRecord) -> None:
+        if not looked.is_set():
+            looked.set()
+            assert may_end.wait(60)
+        looks(tables, dataset)
+
+    def wait_for(*wanted: RoundState) -> None:
+        end = time.monotonic() + 60
+        while {bench.state(each) for each in (slow, other)} != set(wanted):
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+    monkeypatch.setattr(Datasets, "check_unchanged", look)
+    monkeypatch.setattr(bench.rounds.schedule.slow_steps, "_patience", 0.0)
+    bench.rounds.schedule.keep()
+    assert looked.wait(60)
+    wait_for(RoundState.SEALED, RoundState.RUNNING)
+    bench.rounds.schedule.keep()  # which does not look again
+    may_end.set()
+    wait_for(RoundState.RUNNING)
+    assert all(bench.wait(each).complete for each in (slow, other))
 
 
 @pytest.mark.full

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from harness.dangers import SMALL_TABLE
 from harness.rounds_bench import SALT
 from harness.server_process import SEED, Credentials, ServerProcess, make_state, running
 
@@ -117,7 +118,9 @@ def _write(table: Path, chartreuse: int) -> None:
 
 def _open(operator: Operator, mechanism: str) -> str:
     shares, budget = tuple(Share(name, 80, 200) for name in ASKED), Budget(8.0, 1e-4)
-    return operator.open(Terms("cellar", shares, budget, budget, "query", mechanism=mechanism)).round.id
+    return operator.open(
+        Terms("cellar", shares, budget, budget, "query", mechanism=mechanism, accepted=SMALL_TABLE)
+    ).round.id
 
 
 def _malformed(server: ServerProcess, profile: Path, round_id: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from harness.client_command import answered
+from harness.dangers import SMALL_TABLE
 from harness.server_process import EACH_ITS_SEED, HURRIED, make_state, running
 
 from equipoise.clients.analyst import Client
@@ -46,10 +47,14 @@ def test_sums_are_answered_verified_and_replayed_or_refused_by_name(
             operator.add_analyst("ann", tmp_path / "ann")
             share = (Share("ann", 2, 4, 4),)
             with Client.from_profile(tmp_path / "ann") as client:
-                refusing = operator.open(Terms("flights", share, BUDGET, BUDGET, mechanism="histogram")).round.id
+                refusing = operator.open(
+                    Terms("flights", share, BUDGET, BUDGET, mechanism="histogram", accepted=SMALL_TABLE)
+                ).round.id
                 with pytest.raises(InvalidArgument, match=r"statements\[0\].*is a sum, which histogram does not"):
                     client.submit(refusing, ASKED)
-                round_id = operator.open(Terms("flights", share, BUDGET, BUDGET, mechanism="gaussian")).round.id
+                round_id = operator.open(
+                    Terms("flights", share, BUDGET, BUDGET, mechanism="gaussian", accepted=SMALL_TABLE)
+                ).round.id
                 client.submit(round_id, ASKED)
                 operator.seal(round_id)
                 operator.run_to_completion(round_id)

@@ -12,6 +12,7 @@ import duckdb
 import numpy as np
 import pytest
 from harness.client_command import answered
+from harness.dangers import SMALL_TABLE
 from harness.server_process import EACH_ITS_SEED, HURRIED, make_state, running
 from numpy.typing import NDArray
 
@@ -88,14 +89,18 @@ class Released:
         return self.rounds[mechanism]
 
     def _play_round(self, mechanism: str) -> str:
-        round_id = self.operator.open(Terms("wide", SHARES, BUDGET, BUDGET, mechanism=mechanism)).round.id
+        round_id = self.operator.open(
+            Terms("wide", SHARES, BUDGET, BUDGET, mechanism=mechanism, accepted=SMALL_TABLE)
+        ).round.id
         for name, asked in ASKED.items():
             self.clients[name].submit(round_id, asked[:1] if mechanism == "standing" else asked)
         self.operator.seal(round_id)
         return self._released(round_id)
 
     def _play_session(self, mechanism: str) -> str:
-        terms = Terms("wide", SHARES, BUDGET, None, mechanism=mechanism, session=SESSIONS[mechanism])
+        terms = Terms(
+            "wide", SHARES, BUDGET, None, mechanism=mechanism, session=SESSIONS[mechanism], accepted=SMALL_TABLE
+        )
         session_id = self.operator.open_session(terms).round.id
         for name, asked in ASKED.items():
             assert len(list(self.clients[name].ask(session_id, asked, accept_unprotected=True))) == len(asked)
@@ -125,7 +130,9 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Released]:
         for name in ASKED:
             operator.add_analyst(name, directory / name)
             clients[name] = stack.enter_context(Client.from_profile(directory / name))
-        once = Terms("wide", (), BUDGET, None, mechanism="measurement", options={"family": "pairs"})
+        once = Terms(
+            "wide", (), BUDGET, None, mechanism="measurement", options={"family": "pairs"}, accepted=SMALL_TABLE
+        )
         rounds = {"measurement": operator.open(once).round.id}
         for _ in operator.watch(rounds["measurement"]):
             pass  # the server does it all by itself
@@ -133,7 +140,11 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Released]:
             with pytest.raises(
                 InvalidArgument, match=r"134,217,728 possible records; .*; take projection, pooled, gaussian"
             ):
-                operator.open(Terms("wide", SHARES, BUDGET, BUDGET, mechanism=mechanism, options=options))
+                operator.open(
+                    Terms(
+                        "wide", SHARES, BUDGET, BUDGET, mechanism=mechanism, options=options, accepted=SMALL_TABLE
+                    )
+                )
         yield Released(directory, operator, clients, rounds)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import grpc
 from harness.audit_size import AuditSize
+from harness.dangers import SMALL_TABLE_SENT
 from harness.noninterference.conducts import BEYOND, OTHER, USUAL, asking
 from harness.noninterference.looking import OWN, Watched
 from harness.noninterference.telling import ACCEPTED
@@ -102,6 +103,7 @@ def opened(made: World) -> Watched:
         shares=[types_pb2.Share(analyst=name, **share) for name in SHARES],
         release_grid_seconds=60,
         session=types_pb2.SessionTerms(length=TURNS, turn_seconds=TURN_SECONDS),
+        accepted=SMALL_TABLE_SENT,
     )
     request = operator_pb2.OpenSessionRequest(terms=terms, request_id=fresh())
     shown = made.operator.OpenSession(request).detail.round

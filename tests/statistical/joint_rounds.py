@@ -14,6 +14,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
+from harness.dangers import SMALL_TABLE
 from harness.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
 from numpy.typing import NDArray
 
@@ -84,7 +85,17 @@ class JointRound:
         sizes = {CHANGED: max(map(len, self.changed))} | {name: len(masks) for name, masks in self.others.items()}
         shares = tuple(Share(name, sizes.get(name, 1), sizes.get(name, 1)) for name in self.analysts)
         data = Budget(50.0, 0.01)
-        return Terms("joint", shares, data, self.analyst_budget, self.unit, 0.1, "equilibrium", self.options)
+        return Terms(
+            "joint",
+            shares,
+            data,
+            self.analyst_budget,
+            self.unit,
+            0.1,
+            "equilibrium",
+            self.options,
+            accepted=SMALL_TABLE,
+        )
 
     def workloads(self, side: int) -> dict[str, bytes]:
         """What everybody submits in either of the neighbouring rounds."""

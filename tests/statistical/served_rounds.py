@@ -11,6 +11,7 @@ from pathlib import Path
 
 import grpc
 import numpy as np
+from harness.dangers import SMALL_TABLE_SENT
 from harness.noninterference.conducts import upload
 from harness.noninterference.wire_view import raw_call
 from harness.noninterference.worlds import SCRIPT, admitted, fresh, set_clock, wait_until_computed
@@ -109,6 +110,7 @@ def begun(
             for share in terms.shares
         ],
         options=json.dumps(dict(terms.options)),
+        accepted=SMALL_TABLE_SENT,
     )
     request = operator_pb2.OpenRoundRequest(terms=wanted, request_id=fresh())
     round_id: str = operator.OpenRound(request).detail.round.id

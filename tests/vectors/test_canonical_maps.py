@@ -28,7 +28,7 @@ from equipoise.accounting import (
     ZcdpEvent,
     events_to_json,
 )
-from equipoise.model.accounts import Account, Budget
+from equipoise.model.accounts import Account, Budget, Danger
 from equipoise.model.identities import Role
 from equipoise.model.persons import PersonMode, Persons
 from equipoise.model.rounds import Ending, MechanismPlan, SessionTerms, Share, Terms
@@ -127,7 +127,16 @@ PARAMETERS: dict[str, Any] = {
 }
 PLAN = MechanismPlan("gaussian", "{}", Cost(rho=7), Cost(epsilon=3), 1, 2, 3, 4, 5)
 TERMS = Terms(
-    "flights", SHARES, BUDGET, None, "query", 0.05, "online", {"noise": "laplace"}, session=SessionTerms(3, 60)
+    "flights",
+    SHARES,
+    BUDGET,
+    None,
+    "query",
+    0.05,
+    "online",
+    {"noise": "laplace"},
+    session=SessionTerms(3, 60),
+    accepted=(Danger.DELTA, Danger.PROMISE),
 )
 SETTING = PublicParameters(100, 6, SHARES, "query", BUDGET, Budget(2, 1e-7), 0.05, {"rounds": 3}, (2, 3), (1,))
 EVENTS = (
@@ -207,6 +216,7 @@ ITEM_VALUES: list[Any] = [
         records=100,
         universe_size=6,
         session=item_parts.RecordedSession(Ending.STOP, 3, 2, 60),
+        accepted=RECORDED_TERMS.accepted,
     ),
     items.PlanItem("r-1", RECORDED_TERMS, SHARES, PLAN, HEAD),
     items.ShareItem("r-1", "ann", 1, 2, 3, 4, 5),

@@ -1,4 +1,4 @@
-"""A9: what plans cost is within their rounds' budgets, and was charged to all analysts alike."""
+"""A9: what plans cost is within their rounds' budgets, charged to all analysts alike, and no danger is unnamed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from equipoise.auditing.session_checks import check_session_terms
 from equipoise.auditing.standing_checks import check_measurement
 from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import COUNTED_FOR, Budget
-from equipoise.records.dataset_items import DataItem
+from equipoise.model.dangers import Dangers, dangers_of_round, not_accepted
+from equipoise.records.dataset_items import DataItem, DatasetItem
 from equipoise.records.item_parts import NOTHING_CHARGED
 from equipoise.records.items import ChargeItem, ReservationItem, ResultItem, SpendingItem
 from equipoise.verification.conversion import TOLERANCE, epsilon_of
@@ -25,12 +26,13 @@ def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
         terms, plan = history.terms, history.plan.plan
         parameters = history.plan.terms
         planned = (parameters.unit, parameters.data_budget, parameters.analyst_budget, parameters.beta)
-        same_grid = parameters.release_grid_seconds == terms.release_grid_seconds
-        if planned != (terms.unit, terms.data_budget, terms.analyst_budget, terms.beta) or not same_grid:
+        same = parameters.release_grid_seconds == terms.release_grid_seconds
+        same = same and parameters.accepted == terms.accepted
+        if planned != (terms.unit, terms.data_budget, terms.analyst_budget, terms.beta) or not same:
             raise VerificationFailed(f"{history.opened}: the terms differ from the public parameters")
-        same = (plan.mechanism, plan.max_half_width, plan.max_uncertified, plan.analyst_cost)
+        stated = (plan.mechanism, plan.max_half_width, plan.max_uncertified, plan.analyst_cost)
         public = (terms.mechanism, terms.max_half_width, terms.max_uncertified, terms.analyst_cost)
-        if same != public or json.loads(plan.analyst_events) != terms.analyst_events:
+        if stated != public or json.loads(plan.analyst_events) != terms.analyst_events:
             raise VerificationFailed(f"{history.opened}: the plan differs from the public parameters")
         missing = terms.analyst_budget is None
         alone = history.session is None and history.analysts
@@ -41,6 +43,10 @@ def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
         if history.session is not None:
             check_session_terms(history)
         check_measurement(history, recorded)
+        if unnamed := not_accepted(dangers_of(history), terms.accepted):
+            raise VerificationFailed(
+                f"{history.opened}: nobody has accepted its dangers: {'; '.join(unnamed.values())}"
+            )
         _check_cost(history, "data", terms.data_budget, plan.data_cost, plan.data_events)
         if plan.analyst_cost is not None:
             _check_cost(history, "analyst", terms.analyst_budget, plan.analyst_cost, plan.analyst_events)
@@ -52,6 +58,31 @@ def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
         )
         if used not in (None, history.registered.one(DataItem).digest):
             raise VerificationFailed(f"{history.ended}: was computed on other data than {history.registered}")
+
+
+def dangers_of(history: RecordedRound) -> Dangers:
+    """Return what the operator had to accept by name before the round was opened, by what is on record of it."""
+    terms, plan = history.terms, history.plan
+    persons = history.registered.one(DatasetItem).persons
+    return dangers_of_round(
+        terms.data_budget,
+        terms.analyst_budget,
+        terms.unit,
+        plan.shares,
+        plan.plan,
+        terms.records,
+        persons.records,
+    )
+
+
+def accepted_dangers(recorded: Recorded) -> list[str]:
+    """Remarks on rounds whose budgets or plans have dangers that were accepted."""
+    return [
+        f"the round {round_id} ({history.terms.mechanism}) was opened with the danger {danger}: {said}"
+        for round_id, history in recorded.rounds.items()
+        for danger, said in dangers_of(history).items()
+        if danger in history.terms.accepted
+    ]
 
 
 def _check_cost(history: RecordedRound, side: str, budget: Budget | None, cost: Cost, events: str) -> None:

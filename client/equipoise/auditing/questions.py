@@ -13,7 +13,8 @@ QUESTIONS = {
     "A7": "Was every account within its cap whenever something was reserved?",
     "A8": "Is no round missing, did each go its way (opened, reserved and sealed, run, spent and released), and "
     "has each dataset the account of its people?",
-    "A9": "Is what each plan costs within its round's budgets, and was every analyst charged just that?",
+    "A9": "Is what each plan costs within its round's budgets, was every analyst charged just that, and was every "
+    "danger accepted?",
     "A10": "Are seeds committed to, each for one round, and the auditor's nonces and all readings on record?",
     "A11": "Were the workloads used that receipts say were taken, under the terms that receipts promise?",
     "A12": "Had everybody been admitted who took part, with a certificate in force at that time?",

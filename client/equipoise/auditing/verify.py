@@ -18,7 +18,7 @@ from equipoise.auditing.dp_accounting_check import NotInstalled, check_totals
 from equipoise.auditing.identities import read_identities
 from equipoise.auditing.identity_checks import check_identities, check_receipt_times
 from equipoise.auditing.log_checks import check_continuation, check_root, check_signatures
-from equipoise.auditing.plan_checks import check_budgets
+from equipoise.auditing.plan_checks import accepted_dangers, check_budgets
 from equipoise.auditing.questions import QUESTIONS
 from equipoise.auditing.receipt_checks import check_receipts
 from equipoise.auditing.replay_checks import ReplayReport, check_replays
@@ -194,6 +194,7 @@ class _Verification:
     def _rounds(self) -> None:
         self.audit.recorded = read_rounds(self._steps())
         self.audit.remarks.extend(unprotected(self.audit.recorded))
+        self.audit.remarks.extend(accepted_dangers(self.audit.recorded))
         self.audit.remarks.extend(counted_twice(self.archive.journal, self.audit.recorded))
         check_rounds(self.archive, self.audit.recorded)
         check_data_accounts(self.archive.journal, self._steps(), self.audit.recorded)

@@ -8,7 +8,7 @@ from datetime import datetime
 from equipoise.clients.analyst import fresh_request_id
 from equipoise.clients.dataset_operator import DatasetClient
 from equipoise.errors import InvalidArgument, NotFound, WrongState
-from equipoise.model.accounts import Account, Budget, JournalEntry
+from equipoise.model.accounts import Account, Budget, Danger, JournalEntry
 from equipoise.model.grants import grant_terms
 from equipoise.model.plan_choices import PlanChoice
 from equipoise.model.rounds import GRANT, RoundDetail, RoundState, Terms
@@ -65,6 +65,7 @@ class Operator(DatasetClient):
         *,
         until: datetime | None = None,
         beta: float = 0.05,
+        accepted: tuple[Danger, ...] = (),
         request_id: str | None = None,
     ) -> RoundDetail:
         """Gives an analyst a part of a dataset's budget, which is reserved. The analyst can ask from now on.
@@ -76,6 +77,7 @@ class Operator(DatasetClient):
             until: from then on the server takes no more statements, and releases the grant by itself; None: an
                 operator ends it.
             beta: the probability that any truth lies outside its interval.
+            accepted: the dangers of the budget that the operator knows and wants.
             request_id: makes the call safe to repeat; None: a fresh one.
 
         Raises:
@@ -83,7 +85,7 @@ class Operator(DatasetClient):
             BudgetExhausted: the data account has too little left.
             WrongState: as many grants are open as the server has room for.
         """
-        return self.open_session(grant_terms(dataset, analyst, budget, until, beta), request_id)
+        return self.open_session(grant_terms(dataset, analyst, budget, until, beta, accepted), request_id)
 
     def end_grant(self, grant_id: str) -> RoundDetail:
         """Ends a grant and releases it: what it has not spent is counted no more. Safe to repeat.

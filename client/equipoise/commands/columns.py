@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from equipoise.accounting import in_rho
+from equipoise.commands.dangers import in_short
 from equipoise.commands.printing import Columns, counted, print_facts
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Grant, Plan, Round, RoundDetail, RoundState, Share, Terms
@@ -137,6 +138,7 @@ FACTS: Mapping[str, Callable[[Round, Share | None], object]] = {
         "none" if shown.terms.analyst_budget is None else pair(shown.terms.analyst_budget)
     ),
     "intervals hold with": lambda shown, _: f"{1 - shown.terms.beta:.4g}",
+    "accepted dangers": lambda shown, _: in_short(shown.terms.accepted),
     "opened": lambda shown, _: shown_time(shown.open_time),
     "session of": lambda shown, own: _length(shown.terms, own),
     "after its updates": lambda shown, _: _ending(shown.terms),

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from equipoise.clients.operator import Operator
+from equipoise.commands.dangers import Accept
 from equipoise.commands.dataset_life import delete, list_datasets, retire, show, update
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, with_fields
 from equipoise.commands.person_options import PersonOptions
@@ -150,6 +151,7 @@ def measure(
     ] = "pairs",
     beta: Beta = 0.05,
     release_grid: ReleaseGrid = 0,
+    accept: Accept = None,
     request_id: RequestId = None,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
@@ -171,6 +173,7 @@ def measure(
         mechanism=MEASUREMENT,
         options={"family": named},
         release_grid_seconds=release_grid,
+        accepted=tuple(accept or ()),
     )
 
     def until_released(operator: Operator) -> RoundDetail:

@@ -9,6 +9,7 @@ import typer
 
 from equipoise.clients.operator import Operator
 from equipoise.commands.columns import GRANTS
+from equipoise.commands.dangers import Accept
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
 from equipoise.commands.printing import print_list
 from equipoise.commands.rounds import act
@@ -40,6 +41,7 @@ def add(
         ),
     ] = None,
     beta: Beta = 0.05,
+    accept: Accept = None,
     request_id: RequestId = None,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
@@ -53,7 +55,13 @@ def add(
         profile,
         as_json,
         lambda operator: operator.give_grant(
-            dataset, analyst, budget, until=until, beta=beta, request_id=request_id
+            dataset,
+            analyst,
+            budget,
+            until=until,
+            beta=beta,
+            accepted=tuple(accept or ()),
+            request_id=request_id,
         ),
     )
 

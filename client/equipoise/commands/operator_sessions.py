@@ -26,7 +26,8 @@ session_app = typer.Typer(
 def plan(options: SessionOptions, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
     """Show what a session would cost, charge its accounts and promise. Nothing is opened, nothing is spent.
 
-    Exits with 1 where an account does not admit the session now, and says what still fits.
+    Exits with 1 where an account does not admit the session now, and says what still fits; and where there is a
+    danger that --accept does not name.
     """
     show_plan(options.terms(), profile, as_json)
 

@@ -10,11 +10,13 @@ import typer
 
 from equipoise.clients.operator import Operator
 from equipoise.commands.columns import ROUNDS, SHARES, SHARES_OF_SESSION, next_step, print_plan, print_round
+from equipoise.commands.dangers import warnings
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId, with_fields
 from equipoise.commands.planners import explained, print_candidates
 from equipoise.commands.printing import print_facts, print_json, print_line, print_list, print_rows, print_table
 from equipoise.commands.progress import RunProgress
 from equipoise.commands.terms_options import RoundOptions
+from equipoise.model.dangers import dangers_of_round, not_accepted
 from equipoise.model.rounds import RoundDetail, Terms
 
 round_app = typer.Typer(
@@ -29,7 +31,8 @@ def plan(options: RoundOptions, profile: Profile = DEFAULT_PROFILE, as_json: AsJ
 
     Where auto chooses, also shows what every mechanism would expect, promise and cost, and why the chosen one won.
     A plan depends on public things only: the number of records, the schema, shares and budgets. Exits with 1 where
-    an account does not admit the round now, and says which limit it exceeds and what still fits.
+    an account does not admit the round now, and says which limit it exceeds and what still fits; and where there is
+    a danger that --accept does not name.
     """
     show_plan(options.terms(), profile, as_json)
 
@@ -133,6 +136,15 @@ def show_plan(terms: Terms, profile: Path, as_json: bool) -> None:
     """Show what a round or session with these terms would cost and promise, and whether it could be opened now."""
     with Operator.from_profile(profile) as operator:
         planned = operator.plan(terms)
+    found = dangers_of_round(
+        terms.data_budget,
+        terms.analyst_budget,
+        terms.unit,
+        terms.shares,
+        planned.plan,
+        planned.records,
+        planned.persons.records,
+    )
     refusal = planned.plan.refusal
     if as_json:
         print_json(planned)
@@ -141,6 +153,7 @@ def show_plan(terms: Terms, profile: Path, as_json: bool) -> None:
         print_facts(
             [
                 ("a person", planned.persons.in_words()),
+                *warnings(found, terms.accepted),
                 ("admitted now", f"no: {refusal}" if refusal else "yes, by every account"),
             ]
         )
@@ -148,7 +161,7 @@ def show_plan(terms: Terms, profile: Path, as_json: bool) -> None:
             queries = sum(share.queries for share in terms.shares)
             print_candidates(planned.candidates, planned.plan.mechanism, queries)
             print_facts([*explained(planned.candidates), ("because", planned.because)])
-    if refusal:
+    if refusal or not_accepted(found, terms.accepted):
         raise typer.Exit(1)
 
 

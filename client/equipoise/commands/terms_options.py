@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from equipoise.commands.dangers import Accept
 from equipoise.commands.files import read_text
 from equipoise.commands.planners import ChooseBy, ChooseByOption, PriorOption
 from equipoise.errors import InvalidArgument
@@ -31,7 +32,6 @@ Beta = Annotated[float, typer.Option(help="The probability that any truth lies o
 ReleaseGrid = Annotated[
     int, typer.Option(help="Results open at multiples of this many seconds since 1970; 0: the server's setting.")
 ]
-
 
 _SHARE = re.compile(
     r"(?P<analyst>[^=]+)=(?P<statements>[0-9]{1,13})"
@@ -88,6 +88,7 @@ class RoundOptions:
         ),
     ] = None
     release_grid: ReleaseGrid = 0
+    accept: Accept = None
 
     def terms(self) -> Terms:
         """Make the terms of a round. Raises `InvalidArgument` naming the option."""
@@ -181,6 +182,7 @@ class SessionOptions:
         ),
     ] = None
     release_grid: ReleaseGrid = 0
+    accept: Accept = None
 
     def terms(self) -> Terms:
         """Make the terms of a session. Raises `InvalidArgument` naming the option or the file."""
@@ -223,6 +225,7 @@ def _terms(
         close_time=given.close,
         release_grid_seconds=given.release_grid,
         session=session,
+        accepted=tuple(given.accept or ()),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from enum import StrEnum
 from types import MappingProxyType
 
 from equipoise.accounting import Cost
@@ -20,6 +21,20 @@ class Budget:
 
     epsilon: float
     delta: float
+
+
+class Danger(StrEnum):
+    """What an operator has to accept by its name before anything is charged (`model.dangers`).
+
+    EPSILON: an epsilon above 10, of the data or of analysts. DELTA: a delta of 1 in as many as are protected, or
+    more. NOISE: answers are expected to err by less than one person's records. PROMISE: no interval is promised to
+    be narrower than everything.
+    """
+
+    EPSILON = "epsilon"
+    DELTA = "delta"
+    NOISE = "noise"
+    PROMISE = "promise"
 
 
 @dataclass(frozen=True, kw_only=True)

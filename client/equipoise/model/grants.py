@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import Budget, Danger
 from equipoise.model.rounds import GRANT, SessionTerms, Share, Terms
 
 # A grant costs the other analysts nothing. Terms must name a budget for them; this one holds nothing but that.
@@ -14,7 +14,14 @@ MOST_STATEMENTS = 1 << 20
 MOST_QUERIES = 1 << 30
 
 
-def grant_terms(dataset: str, analyst: str, budget: Budget, until: datetime | None, beta: float) -> Terms:
+def grant_terms(
+    dataset: str,
+    analyst: str,
+    budget: Budget,
+    until: datetime | None,
+    beta: float,
+    accepted: tuple[Danger, ...] = (),
+) -> Terms:
     """Return the terms of a grant.
 
     Args:
@@ -23,6 +30,7 @@ def grant_terms(dataset: str, analyst: str, budget: Budget, until: datetime | No
         budget: what all statements may cost the people in the table together.
         until: when the server closes it by itself, aware; None: an operator does.
         beta: the probability that any truth lies outside its interval.
+        accepted: the dangers of the budget that the operator knows and wants.
     """
     return Terms(
         dataset=dataset,
@@ -33,4 +41,5 @@ def grant_terms(dataset: str, analyst: str, budget: Budget, until: datetime | No
         mechanism=GRANT,
         close_time=until,
         session=SessionTerms(),
+        accepted=accepted,
     )

@@ -62,9 +62,11 @@ class PlanChoice:
         because: One sentence on why its mechanism was chosen; empty where the terms name the mechanism.
         candidates: Every mechanism that was compared; none where the terms name the mechanism.
         persons: Whose privacy the plan counts. Errors are fractions of all persons' records.
+        records: How many these are.
     """
 
     plan: Plan
     because: str
     candidates: tuple[PlanCandidate, ...]
+    records: int
     persons: Persons = EACH_ROW

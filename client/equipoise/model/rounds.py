@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
-from equipoise.model.accounts import AccountCharge, Budget
+from equipoise.model.accounts import AccountCharge, Budget, Danger
 
 AUTO, AUTO_BY_PROMISE = "auto", "auto_by_promise"  # the names of the planner, by what it goes
 # A round in which nobody has a share, and the rounds and sessions that answer from what it has measured.
@@ -90,7 +90,8 @@ class Terms:
     `mechanism` is "auto" or a name; `options` are JSON values for the mechanism. From `close_time` (aware) on the
     server seals, runs and releases the round by itself; None: the operator asks for each step. Results open at
     multiples of `release_grid_seconds` since 1970; 0 stands for the server's own setting. With `session` it is a
-    session; then None for the `analyst_budget` says that analysts are not protected from one another.
+    session; then None for the `analyst_budget` says that analysts are not protected from one another. `accepted`:
+    the dangers of its budgets and its plan that the operator knows and wants.
     """
 
     dataset: str
@@ -104,6 +105,7 @@ class Terms:
     close_time: datetime | None = None
     release_grid_seconds: int = 0
     session: SessionTerms | None = None
+    accepted: tuple[Danger, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -202,15 +204,16 @@ class Round:
     """A round or a session, as everybody who may see it does.
 
     `terms`: analysts are shown their own share alone, and nobody the `options`. `dataset_version`: the version of
-    the dataset that it is about, the newest when it was opened. `mechanism`: the one that was
-    chosen, or asked for. `release_time` is None until it is released, `abort_reason` empty unless it was aborted.
-    `answered`: how many statements of the caller's, an analyst's, have their answers, where it is a session.
-    `grant`: what the caller may spend and has spent, where it is a grant.
+    the dataset that it is about, the newest when it was opened; `records`: how many its table has. `mechanism`: the
+    one that was chosen, or asked for. `release_time` is None until it is released, `abort_reason` empty unless it
+    was aborted. `answered`: how many statements of the caller's, an analyst's, have their answers, where it is a
+    session. `grant`: what the caller may spend and has spent, where it is a grant.
     """
 
     id: str
     terms: Terms
     dataset_version: int
+    records: int
     state: RoundState
     mechanism: str
     open_time: datetime

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
+from equipoise.model.dangers import check_named_once
 from equipoise.model.rounds import MEASUREMENT, SessionTerms, Share, Terms
 from equipoise.queries.schema import MAX_ATTRIBUTES
 
@@ -52,6 +53,7 @@ def check_terms(terms: Terms, above: str = "") -> None:
         check_shares(terms.shares, above)
     if not 0 <= terms.release_grid_seconds <= MAX_GRID_SECONDS:
         raise InvalidArgument(f"{above}release_grid_seconds", f"must be at most {MAX_GRID_SECONDS:,}")
+    check_named_once(terms.accepted, f"{above}accepted")
     _check_options(terms, f"{above}options")
     if terms.session is not None:
         _check_session(terms.session, f"{above}session")

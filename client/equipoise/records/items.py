@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from equipoise.accounting import Cost
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import Budget, Danger
 from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.records.codec import (
     COUNT,
@@ -40,7 +40,7 @@ from equipoise.records.item_parts import (
     RecordedSynopsis,
     SettledCharge,
 )
-from equipoise.records.public_facts import BUDGET, COST, PLAN, SHARE, TERMS, RecordedTerms
+from equipoise.records.public_facts import ACCEPTED, BUDGET, COST, PLAN, SHARE, TERMS, RecordedTerms
 
 
 @canonical_object
@@ -75,6 +75,7 @@ class RoundItem:
     records: int = key("records", COUNT)
     universe_size: int = key("universe_size", COUNT)
     session: RecordedSession | None = key("session", optional(SESSION))
+    accepted: tuple[Danger, ...] = key("accepted", ACCEPTED)
 
 
 @canonical_object

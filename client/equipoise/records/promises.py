@@ -12,7 +12,7 @@ from typing import Any
 
 from equipoise.accounting import Cost
 from equipoise.errors import VerificationFailed
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import Budget, Danger
 from equipoise.model.rounds import Round
 from equipoise.model.times import to_microseconds
 from equipoise.records.codec import (
@@ -29,7 +29,7 @@ from equipoise.records.codec import (
 )
 from equipoise.records.item_parts import SESSION, RecordedSession
 from equipoise.records.items import RoundItem
-from equipoise.records.public_facts import BUDGET, COST
+from equipoise.records.public_facts import ACCEPTED, BUDGET, COST
 
 
 @canonical_object
@@ -55,6 +55,7 @@ class Promise:
     close_time: int | None = key("close_time", optional(COUNT))
     release_grid_seconds: int = key("release_grid_seconds", COUNT)
     session: RecordedSession | None = key("session", optional(SESSION))
+    accepted: tuple[Danger, ...] = key("accepted", ACCEPTED)
 
 
 PROMISE: Codec[Promise] = codec_of(Promise)
@@ -97,6 +98,7 @@ def check_shown(signed: Promise, shown: Round) -> None:
         ("seed_commitment", shown.seed_commitment),
         ("close_time", close_time),
         ("release_grid_seconds", terms.release_grid_seconds),
+        ("accepted", terms.accepted),
     ):
         _compare(name, getattr(signed, name), expected, "was shown to you")
     for name in ("length", "turn_seconds", "ending"):

@@ -10,7 +10,7 @@ from typing import Any
 
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import Budget, Danger
 from equipoise.model.persons import PersonMode, Persons
 from equipoise.model.rounds import Ending, MechanismPlan, SessionTerms, Share
 from equipoise.records.codec import (
@@ -22,6 +22,7 @@ from equipoise.records.codec import (
     canonical_object,
     codec_of,
     key,
+    list_of,
     name_of,
     object_codec,
     one_of,
@@ -37,6 +38,7 @@ COST: Codec[Cost] = object_codec(
         "divergence": ("divergence", COUNT),
     },
 )
+ACCEPTED: Codec[tuple[Danger, ...]] = list_of(name_of(Danger))
 BUDGET: Codec[Budget] = object_codec(Budget, {"epsilon": ("epsilon", REAL), "delta": ("delta", REAL)})
 
 
@@ -87,6 +89,7 @@ class RecordedTerms:
     options: Mapping[str, Any] = key("options", OBJECT)
     release_grid_seconds: int = key("release_grid_seconds", COUNT)
     session: SessionTerms | None = key("session", optional(SESSION_TERMS))
+    accepted: tuple[Danger, ...] = key("accepted", ACCEPTED)
 
 
 TERMS: Codec[RecordedTerms] = codec_of(RecordedTerms)

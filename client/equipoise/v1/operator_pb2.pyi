@@ -926,8 +926,11 @@ class PlanRoundResponse(_message.Message):
     BECAUSE_FIELD_NUMBER: _builtins.int
     CANDIDATES_FIELD_NUMBER: _builtins.int
     PERSONS_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
     because: _builtins.str
     """One sentence on why the planner chose its mechanism; empty where the terms name the mechanism."""
+    records: _builtins.int
+    """How many records these are."""
     @_builtins.property
     def plan(self) -> _types_pb2.Plan:
         """The plan."""
@@ -947,10 +950,11 @@ class PlanRoundResponse(_message.Message):
         because: _builtins.str = ...,
         candidates: _abc.Iterable[_types_pb2.PlanCandidate] | None = ...,
         persons: _types_pb2.Persons | None = ...,
+        records: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["persons", b"persons", "plan", b"plan"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["because", b"because", "candidates", b"candidates", "persons", b"persons", "plan", b"plan"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["because", b"because", "candidates", b"candidates", "persons", b"persons", "plan", b"plan", "records", b"records"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

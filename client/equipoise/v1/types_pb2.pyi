@@ -224,6 +224,38 @@ distribution's answer is moved into it.
 """
 Global___AnswerMethod: _TypeAlias = AnswerMethod  # noqa: Y015
 
+class _Danger:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DangerEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Danger.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DANGER_UNSPECIFIED: _Danger.ValueType  # 0
+    """Never sent."""
+    DANGER_EPSILON: _Danger.ValueType  # 1
+    """An epsilon above 10, of the data or of analysts."""
+    DANGER_DELTA: _Danger.ValueType  # 2
+    """A delta of 1 in as many as are protected, or more."""
+    DANGER_NOISE: _Danger.ValueType  # 3
+    """Answers are expected to err by less than one person's records."""
+    DANGER_PROMISE: _Danger.ValueType  # 4
+    """No interval is promised to be narrower than everything."""
+
+class Danger(_Danger, metaclass=_DangerEnumTypeWrapper):
+    """What an operator has to accept by its name, because a budget protects nobody or a plan tells nothing."""
+
+DANGER_UNSPECIFIED: Danger.ValueType  # 0
+"""Never sent."""
+DANGER_EPSILON: Danger.ValueType  # 1
+"""An epsilon above 10, of the data or of analysts."""
+DANGER_DELTA: Danger.ValueType  # 2
+"""A delta of 1 in as many as are protected, or more."""
+DANGER_NOISE: Danger.ValueType  # 3
+"""Answers are expected to err by less than one person's records."""
+DANGER_PROMISE: Danger.ValueType  # 4
+"""No interval is promised to be narrower than everything."""
+Global___Danger: _TypeAlias = Danger  # noqa: Y015
+
 class _SessionEnding:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -1340,6 +1372,7 @@ class RoundTerms(_message.Message):
     CLOSE_TIME_FIELD_NUMBER: _builtins.int
     RELEASE_GRID_SECONDS_FIELD_NUMBER: _builtins.int
     SESSION_FIELD_NUMBER: _builtins.int
+    ACCEPTED_FIELD_NUMBER: _builtins.int
     dataset: _builtins.str
     """The dataset's name."""
     unit: Global___ProtectionUnit.ValueType
@@ -1376,6 +1409,10 @@ class RoundTerms(_message.Message):
     def session(self) -> Global___SessionTerms:
         """Set where it is a session."""
 
+    @_builtins.property
+    def accepted(self) -> _containers.RepeatedScalarFieldContainer[Global___Danger.ValueType]:
+        """The dangers of its budgets and its plan that the operator knows and wants; any other is refused before a charge."""
+
     def __init__(
         self,
         *,
@@ -1390,10 +1427,11 @@ class RoundTerms(_message.Message):
         close_time: _timestamp_pb2.Timestamp | None = ...,
         release_grid_seconds: _builtins.int = ...,
         session: Global___SessionTerms | None = ...,
+        accepted: _abc.Iterable[Global___Danger.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "close_time", b"close_time", "data_budget", b"data_budget", "session", b"session"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst_budget", b"analyst_budget", "beta", b"beta", "close_time", b"close_time", "data_budget", b"data_budget", "dataset", b"dataset", "mechanism", b"mechanism", "options", b"options", "release_grid_seconds", b"release_grid_seconds", "session", b"session", "shares", b"shares", "unit", b"unit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "analyst_budget", b"analyst_budget", "beta", b"beta", "close_time", b"close_time", "data_budget", b"data_budget", "dataset", b"dataset", "mechanism", b"mechanism", "options", b"options", "release_grid_seconds", b"release_grid_seconds", "session", b"session", "shares", b"shares", "unit", b"unit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1416,6 +1454,7 @@ class Round(_message.Message):
     ANSWERED_FIELD_NUMBER: _builtins.int
     DATASET_VERSION_FIELD_NUMBER: _builtins.int
     GRANT_FIELD_NUMBER: _builtins.int
+    RECORDS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """A random identifier."""
     state: Global___RoundState.ValueType
@@ -1430,6 +1469,8 @@ class Round(_message.Message):
     """How many of the caller's statements have their answers (analysts, in sessions)."""
     dataset_version: _builtins.int
     """The version of the dataset that the round is about: the newest one when the round was opened."""
+    records: _builtins.int
+    """How many records the table of that version has; errors are fractions of them."""
     @_builtins.property
     def terms(self) -> Global___RoundTerms:
         """What was wanted when it was opened."""
@@ -1460,10 +1501,11 @@ class Round(_message.Message):
         answered: _builtins.int = ...,
         dataset_version: _builtins.int = ...,
         grant: Global___Grant | None = ...,
+        records: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["grant", b"grant", "open_time", b"open_time", "release_time", b"release_time", "terms", b"terms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "answered", b"answered", "dataset_version", b"dataset_version", "grant", b"grant", "id", b"id", "mechanism", b"mechanism", "open_time", b"open_time", "release_time", b"release_time", "seed_commitment", b"seed_commitment", "state", b"state", "terms", b"terms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "answered", b"answered", "dataset_version", b"dataset_version", "grant", b"grant", "id", b"id", "mechanism", b"mechanism", "open_time", b"open_time", "records", b"records", "release_time", b"release_time", "seed_commitment", b"seed_commitment", "state", b"state", "terms", b"terms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.accounts import Danger
 from equipoise.model.rounds import Ending, SessionTerms, Share, Terms
 from equipoise.model.terms_checks import check_terms
 from equipoise.queries.strict_json import parse_json
@@ -39,6 +40,14 @@ class _Options:
         return options
 
 
+DANGERS = Numbers(
+    {
+        Danger.EPSILON: types_pb2.DANGER_EPSILON,
+        Danger.DELTA: types_pb2.DANGER_DELTA,
+        Danger.NOISE: types_pb2.DANGER_NOISE,
+        Danger.PROMISE: types_pb2.DANGER_PROMISE,
+    }
+)
 SHARE = MessageCodec(types_pb2.Share, Share)
 SESSION = MessageCodec(types_pb2.SessionTerms, SessionTerms, ending=ENDINGS)
 TERMS = MessageCodec(
@@ -50,6 +59,7 @@ TERMS = MessageCodec(
     unit=UNITS,
     options=_Options(),
     session=SESSION,
+    accepted=DANGERS,
 )
 
 

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, select
 from equipoise.accounting import Cost
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import AccountCharge
+from equipoise.model.dangers import check_accepted
 from equipoise.model.rounds import MechanismPlan, RoundState, Terms
 from equipoise.model.terms_checks import check_terms
 from equipoise.model.times import to_microseconds
@@ -31,6 +32,7 @@ from equipoise_server.rounds.store.datasets import read_dataset
 from equipoise_server.rounds.store.measurements import with_measurement
 from equipoise_server.rounds.store.rounds import plan_to_json, read_round, recorded_terms, terms_to_json
 from equipoise_server.rounds.store.step_records import round_opened
+from equipoise_server.rounds.terms.checks import dangers
 from equipoise_server.rounds.terms.defaults import compare_plans, with_defaults
 from equipoise_server.rounds.transitions import settle
 from equipoise_server.storage.idempotency import Request, make_request
@@ -123,7 +125,8 @@ class Opening:
 
         Raises:
             BudgetExhausted: an account has no room for the round; the message names the account.
-            InvalidArgument: the table of a session, which reads it, has changed or cannot be read.
+            InvalidArgument: the budgets or the plan have a danger that the terms do not accept; the table of a
+                session, which reads it, has changed or cannot be read.
             WrongState: the dataset got another version while the round was planned.
             EquipoiseError: as `plan` raises.
         """
@@ -133,6 +136,7 @@ class Opening:
         load_program()  # takes seconds; every round that is opened will need the worker program
         terms, comparison, planned = self._compared(terms)
         plan = comparison.plan
+        check_accepted(dangers(terms, plan, planned), terms.accepted)
         if lifecycle_of(terms).opening and plan.data_cost != Cost():
             self.tables.check_unchanged(planned)
         terms = replace(terms, release_grid_seconds=terms.release_grid_seconds or self.release_grid_seconds)

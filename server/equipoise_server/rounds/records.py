@@ -22,7 +22,7 @@ class DatasetRecord(Dataset):
 
 @dataclass(frozen=True, kw_only=True)
 class RoundRecord(Round):
-    """A round with its `plan`, the public number of `records`, the size of the universe, and who pays.
+    """A round with its `plan`, the size of the universe, and who pays.
 
     `account`: the account of the dataset, which the round is charged to (`ledger.accounts`).
 
@@ -32,7 +32,6 @@ class RoundRecord(Round):
 
     account: str
     plan: MechanismPlan
-    records: int
     universe_size: int
 
 

@@ -6,8 +6,9 @@ restarts, and several servers may run it on one store: the state machine lets ea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
 import structlog
 from sqlalchemy import Connection, select
@@ -18,6 +19,7 @@ from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise_server.rounds.clock_watch import ClockWatch
 from equipoise_server.rounds.lifecycle import Lifecycle
 from equipoise_server.rounds.seeds import Seeds, kept_too_long
+from equipoise_server.rounds.slow_steps import SlowSteps
 from equipoise_server.rounds.state_machine import Action, due
 from equipoise_server.rounds.store.results import completed, expire, kept_since_before
 from equipoise_server.rounds.store.rounds import session_from_json
@@ -38,6 +40,7 @@ class Schedule:
     """The steps that are due on one store.
 
     `retention` is how long results are kept, `audit_window` how long seeds are kept; 0 stands for ever.
+    `slow_steps` take what may wait for a table.
     """
 
     operations: Operations
@@ -47,6 +50,7 @@ class Schedule:
     retention: timedelta
     audit_window: timedelta
     watch: ClockWatch
+    slow_steps: SlowSteps = field(default_factory=SlowSteps)
 
     def keep(self) -> None:
         """Do what is due now: take steps of closed rounds, extend the log, remove old results, requests and seeds.
@@ -72,7 +76,11 @@ class Schedule:
             forgettable = outlived(connection, now)
         self.operations.catch_up()
         for round_id, step in steps:
-            self._take_due_step(round_id, step)
+            take = partial(self._take_due_step, round_id, step)
+            if step is Action.RUN:
+                self.slow_steps.take(round_id, take)  # it looks at the table first
+            else:
+                take()
         self.sequencer.sequence(now)
         for round_id in old:
             with store.write() as connection:

@@ -43,6 +43,7 @@ def shown_choice(
         plan=shown_plan(comparison.plan, terms, charges),
         because=why(comparison),
         candidates=plan_candidates(comparison) if len(comparison.candidates) > 1 else (),
+        records=comparison.setting.records,
         persons=persons,
     )
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc
 from cryptography.hazmat.primitives.asymmetric import ec
+from harness.dangers import SMALL_TABLE
 from harness.rounds_bench import SALT
 from harness.server_process import (
     HURRIED,
@@ -158,6 +159,7 @@ def terms(*names: str, **changed: Any) -> Terms:
         "beta": 0.05,
         "mechanism": "pooled",
         "shares": shares,
+        "accepted": SMALL_TABLE,
     }
     return Terms(**fields | changed)
 

@@ -18,6 +18,7 @@ from harness.crash.callers import ANALYSTS, analyst, operator
 from harness.crash.dying_server import Answer, Server
 from harness.crash.evidence import verify_part
 from harness.crash.promises import Answered, Promises
+from harness.dangers import SMALL_TABLE
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
@@ -131,6 +132,7 @@ class Table:
             mechanism="equilibrium",
             options=OPTIONS,
             close_time=datetime.now(UTC) + timedelta(seconds=OPEN_SECONDS) if by_itself else None,
+            accepted=SMALL_TABLE,
         )
 
     def _open(self, by_itself: bool) -> str:

@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from harness.dangers import SMALL_TABLE
+
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
 from equipoise.model.accounts import Budget
@@ -35,6 +37,7 @@ TERMS = Terms(
     Budget(8.0, 1e-4),
     Budget(8.0, 1e-4),
     mechanism="equilibrium",  # which charges everybody and makes a synopsis
+    accepted=SMALL_TABLE,
 )
 RUN_SECONDS = 120
 

@@ -19,6 +19,7 @@ from pathlib import Path
 import grpc
 from cryptography.hazmat.primitives.asymmetric import ec
 from google.protobuf.timestamp_pb2 import Timestamp
+from harness.dangers import SMALL_TABLE_SENT
 from harness.noninterference.conducts import (
     QUERIES,
     SENSITIVITY,
@@ -97,6 +98,7 @@ class RoundOf:
             options=self.options,
             close_time=close if self.closes else None,
             release_grid_seconds=GRID_SECONDS,
+            accepted=SMALL_TABLE_SENT,
         )
 
 

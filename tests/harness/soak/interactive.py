@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from harness.answers import flat
 from harness.crash.callers import ANALYSTS
 from harness.crash.clients import ANALYST_BUDGET, DATA_BUDGET, WORKLOADS, Table
+from harness.dangers import SMALL_TABLE
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.statement_answer import StatementAnswer
@@ -79,6 +80,7 @@ class SessionTable(Table):
                 ANALYST_BUDGET,
                 mechanism="online_private",
                 session=SessionTerms(TURNS, TURN_SECONDS),
+                accepted=SMALL_TABLE,
             )
         return Terms(
             self.name,
@@ -89,6 +91,7 @@ class SessionTable(Table):
             mechanism="online",
             options=self.random.choice(({}, {"updates": FEW_UPDATES})),
             session=SessionTerms(ending=self.random.choice(tuple(Ending))),
+            accepted=SMALL_TABLE,
         )
 
     def _ask(self, session_id: str, name: str, statements: list[Statement]) -> None:

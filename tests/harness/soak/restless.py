@@ -16,6 +16,7 @@ from harness.crash.callers import operator
 from harness.crash.clients import ANALYST_BUDGET, DATA_BUDGET, EACH, WORKLOADS
 from harness.crash.dying_server import Persisting, Server
 from harness.crash.promises import Promises
+from harness.dangers import SMALL_TABLE
 from harness.rounds_bench import SALT
 
 from equipoise.clients.auditor import Auditor
@@ -162,6 +163,7 @@ class RestlessOperator:
             ANALYST_BUDGET,
             self.random.choice(("query", "analyst")),
             mechanism=self.random.choice((*MECHANISMS, "auto")),
+            accepted=SMALL_TABLE,
         )
 
         def plan(it: Operator) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from harness.answers import flat
 from harness.crash.dying_server import KILLED, SECONDS, DyingServer, Persisting, dying_server, kept_alive
+from harness.dangers import SMALL_TABLE
 from harness.preloaded import start
 from harness.rounds_bench import Bench, HandClock
 from harness.server_process import make_state
@@ -51,6 +52,7 @@ TERMS = Terms(
     Budget(8.0, 1e-4),
     Budget(8.0, 1e-4),
     mechanism="equilibrium",  # which charges everybody and makes a synopsis
+    accepted=SMALL_TABLE,
 )
 SESSION = replace(TERMS, mechanism="online", shares=TERMS.shares[:1], session=SessionTerms())
 SEED = bytes(range(32))

@@ -12,6 +12,7 @@ from harness.custodian import ANALYST_PARTS, BUDGET, DATA_PARTS, ORDER, Custodia
 
 from equipoise.accounting import Cost, PrivacyEvent, ThresholdTests, ZcdpEvent, charge_at, charge_of, events_to_json
 from equipoise.auditing import accounts
+from equipoise.auditing.verify import verify
 from equipoise.verification.conversion import epsilon_of
 
 ROUND = "aa"
@@ -110,3 +111,32 @@ def test_only_a_session_may_leave_its_analysts_without_a_budget() -> None:
     assert failures(custodian) == {
         "A9": "entry 5 of the log (round-opened): analysts have a cost without a budget, or a budget without a cost"
     }
+
+
+def dangerous(*accepted: str, shown: tuple[str, ...] | None = None) -> Custodian:
+    """A round that is expected to err by a quarter of a record, and names these dangers on record."""
+    custodian = Custodian()
+    custodian.register()
+    custodian.open(ROUND)
+    custodian.change_last("plan", plan={"expected_error": 0.25 / 400}, terms={"accepted": list(accepted)})
+    custodian.change_last("round", accepted=list(accepted if shown is None else shown))
+    return custodian
+
+
+def test_a_danger_that_nobody_has_accepted_fails() -> None:
+    told = failures(dangerous())["A9"]
+    assert "nobody has accepted its dangers: answers are expected to err by 0.25 records" in told
+    assert "nobody has accepted" in failures(dangerous("promise"))["A9"]
+    assert "A9" not in failures(dangerous("noise"))
+
+
+def test_what_analysts_are_shown_of_dangers_is_what_was_accepted() -> None:
+    assert "the terms differ" in failures(dangerous("noise", shown=()))["A9"]
+
+
+def test_a_danger_that_was_accepted_is_remarked() -> None:
+    custodian = dangerous("noise", "epsilon")
+    remarks = verify(custodian.archive(), custodian.trusted).remarks
+    said = f"the round {ROUND} (equilibrium) was opened with the danger noise: answers are expected to err by"
+    assert [each for each in remarks if "danger" in each and each.startswith(said)]
+    assert not [each for each in remarks if "danger epsilon" in each]  # the budget has none

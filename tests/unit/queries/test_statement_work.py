@@ -91,6 +91,7 @@ def test_operators_are_told_how_much_a_statement_of_a_session_may_be(capsys: pyt
         id="ab",
         terms=terms,
         dataset_version=1,
+        records=1000,
         state=RoundState.OPEN,
         mechanism="online_private",
         open_time=datetime(2024, 1, 1, tzinfo=UTC),

@@ -95,6 +95,7 @@ def round_opened(connection: Connection, opened: RoundRecord, seed_fingerprint: 
         session=None
         if session is None
         else RecordedSession(session.ending, session.length, len(terms.shares), session.turn_seconds),
+        accepted=terms.accepted,
     )
     private = PlanItem(opened.id, recorded, terms.shares, plan, journal_head(connection))
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]

@@ -6,12 +6,14 @@ import math
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import COUNTED_FOR, Budget
+from equipoise.model.dangers import Dangers, dangers_of_round
 from equipoise.model.rounds import MechanismPlan, Terms
 from equipoise.queries.schema import Schema
 from equipoise_server.ledger.account_names import analyst_account, data_account, holder
 from equipoise_server.ledger.caps import Composition
 from equipoise_server.ledger.charges import Charge
 from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.rounds.records import DatasetRecord
 
 UNITS = {"query": Composition.PARALLEL, "analyst": Composition.SEQUENTIAL}
 MAX_REASON = 500
@@ -43,6 +45,19 @@ def setting_of(
         attributes=schema.sizes,
         ordered=schema.ordered,
         person_records=person_records,
+    )
+
+
+def dangers(terms: Terms, plan: MechanismPlan, dataset: DatasetRecord) -> Dangers:
+    """Return what an operator must accept by name before a round with these terms and this plan is opened."""
+    return dangers_of_round(
+        terms.data_budget,
+        terms.analyst_budget,
+        terms.unit,
+        terms.shares,
+        plan,
+        dataset.records,
+        dataset.persons.records,
     )
 
 
