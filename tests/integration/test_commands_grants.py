@@ -47,6 +47,11 @@ def test_a_grant_by_the_commands_alone(
         main(["budget", "--profile", str(place / "ann")])
     assert "0.00125" in capsys.readouterr().out
 
+    question = "SELECT COUNT(*) AS n FROM shop WHERE colour = 'red'"
+    ((red,),) = run("ann", "sql", grant_id, question, "--rho", "0.001")["answers"]
+    assert red["n_low"] <= red["n"] <= red["n_high"]
+    assert "either rho, in zCDP, or error" in refused("ann", "sql", grant_id, question)
+
     with Client.from_profile(place / "ann") as client:
         (answer,) = client.ask("shop", [attribute("colour") == "red"], rho=0.001)
         assert answer.standard_error == pytest.approx((1 / 0.002) ** 0.5 / 400)

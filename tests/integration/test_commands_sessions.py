@@ -106,7 +106,16 @@ def test_sql_is_asked_in_a_session_after_what_was_asked_there(
     place: Path, run: Run, refused: Callable[..., str]
 ) -> None:
     register(run, place)
-    budget = ("--analyst-epsilon", "2", "--analyst-delta", "1e-4", "--mechanism", "online_private", "--turn-seconds", 1)
+    budget = (
+        "--analyst-epsilon",
+        "2",
+        "--analyst-delta",
+        "1e-4",
+        "--mechanism",
+        "online_private",
+        "--turn-seconds",
+        1,
+    )
     opened = run("operator", "operator", "session", "open", *SESSION, *budget)
     session_id = opened["round"]["id"]
     counts = "SELECT colour, COUNT(*) AS n FROM shop GROUP BY colour"
