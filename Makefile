@@ -29,10 +29,10 @@ test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## a part of every kind of test, no
 test-unit: $(VENV)/test.stamp $(VENV)/demo.stamp  ## of the unit tests alone, without a server
 	$(PYTEST) --tier quick -m "not slow" tests/unit tests/vectors
 
-test-all: $(VENV)/test.stamp $(VENV)/demo.stamp $(VENV)/engines.stamp  ## every test, on both stores
+test-all: $(VENV)/test.stamp $(VENV)/demo.stamp $(VENV)/engines.stamp $(VENV)/browser.stamp  ## every test, on both stores
 	$(PYTEST) $(TESTS)
 
-test-rest: $(VENV)/test.stamp $(VENV)/demo.stamp $(VENV)/engines.stamp  ## what `make test` leaves out
+test-rest: $(VENV)/test.stamp $(VENV)/demo.stamp $(VENV)/engines.stamp $(VENV)/browser.stamp  ## what `make test` leaves out
 	$(PYTEST) --tier rest $(TESTS)
 
 # What tests the client: the tests without a server, and those that type its commands.
@@ -139,6 +139,11 @@ $(VENV)/demo.stamp: $(VENV)/base.stamp requirements/demo.txt
 
 $(VENV)/%.stamp: $(VENV)/base.stamp requirements/%.txt
 	@$(LOCKED) requirements/$*.txt
+	@touch $@
+
+# What the tests need of node, from its own lock file.
+$(VENV)/node.stamp: $(VENV)/base.stamp tests/harness/node/package-lock.json
+	@npm ci --prefix tests/harness/node --omit dev --ignore-scripts --no-audit --no-fund --loglevel error
 	@touch $@
 
 # Neither what writes the lock files nor what writes bills of materials is locked: nothing else uses them.

@@ -13,11 +13,11 @@ compile() {
     --no-annotate --no-emit-index-url "$@" >/dev/null
 }
 
-base=(pyproject.toml --extra server --extra arrow --extra sql --extra postgres --group build)
+base=(pyproject.toml --extra server --extra arrow --extra sql --extra oidc --extra postgres --extra console --group build)
 engines=(--extra spark --extra snowflake --extra bigquery --extra databricks --extra trino)
-groups=(test lint protos hooks)
+groups=(test browser lint protos hooks)
 
-cat requirements/{base,test,lint,protos,hooks,engines}.txt 2>/dev/null | sed '/^ /d; s/ *\\$//' | sort -u > "$all" || true
+cat requirements/{base,test,browser,lint,protos,hooks,engines}.txt 2>/dev/null | sed '/^ /d; s/ *\\$//' | sort -u > "$all" || true
 # shellcheck disable=SC2086  # LOCK holds several words
 compile "${base[@]}" "${engines[@]}" "${groups[@]/#/--group=}" ${LOCK:-} --output-file "$all"
 compile "${base[@]}" --constraint "$all" --output-file requirements/base.txt

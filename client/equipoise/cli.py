@@ -20,6 +20,10 @@ app = lazy_app(
             "equipoise.commands.enrolment:enroll",
             "Make a profile: a key and a signing request for your operator, then the bundle that comes back.",
         ),
+        "login": LazyCommand(
+            "equipoise.commands.login:login",
+            "Get a certificate of hours with your company's login; makes the profile, or renews its certificate.",
+        ),
         "whoami": LazyCommand(
             "equipoise.commands.enrolment:whoami",
             "Show your name and role on the server, and when your certificate expires. Use it to try a new "
@@ -93,6 +97,10 @@ app = lazy_app(
         "verify": LazyCommand(
             "equipoise.commands.verification:verify_bundle",
             "Verify a bundle offline by thirteen numbered checks, one a line, up to the first that fails.",
+        ),
+        "console": LazyCommand(
+            "equipoise.console.command:console",
+            "Open the console: pages in your browser for all that your role may do. Interrupt it to end it.",
         ),
         "operator": LazyCommand(
             "equipoise.commands.operator:operator_app",

@@ -12,15 +12,13 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 
 import structlog
-from grpc import aio
 from sqlalchemy import select
 
-from equipoise.errors import InvalidArgument
 from equipoise_server.admin.live_deployment import LiveDeployment
 from equipoise_server.admin.state_directory import Deployment, open_deployment
 from equipoise_server.clock import Clock, system_clock
@@ -33,6 +31,8 @@ from equipoise_server.rpc.grpc_version import check_grpc
 from equipoise_server.rpc.health import health_served
 from equipoise_server.rpc.interceptors.gauges import CertificateGauge, FailedRuns, StoreGauges
 from equipoise_server.rpc.interceptors.metrics import Metrics
+from equipoise_server.rpc.login_door import door_served
+from equipoise_server.rpc.ports import bind_port
 from equipoise_server.rpc.server import SERVICES, make_server
 from equipoise_server.rpc.threads import SharedThreads, Threads
 from equipoise_server.sessions.service import Sessions
@@ -79,8 +79,9 @@ async def serve(
                 _rounds(deployment, store, seeds, clock) as rounds,
                 _sessions(deployment, rounds) as sessions,
                 _watched(live, rounds, clock, stopping) as metrics,
+                AsyncExitStack() as stack,
             ):
-                server = make_server(
+                server, admission = make_server(
                     deployment.config,
                     lambda: live.now().authority,
                     partial(_log_keys, deployment, store),
@@ -92,11 +93,14 @@ async def serve(
                     metrics,
                 )
                 await asyncio.to_thread(_check_log, deployment, store)
-                port = _bind(server, deployment, live)
+                settings = deployment.state / CONFIG_FILE
+                port = bind_port(server, deployment.config.listen, f"{settings}: listen", live.credentials())
                 # Bound before recovery, so that a taken port is known at once; started after it, so that no
                 # call meets a round that has not been looked after.
                 await asyncio.to_thread(rounds.lifecycle.recover)
                 await server.start()
+                strangers = live.credentials(of_clients=False)
+                await stack.enter_async_context(door_served(deployment.config, settings, strangers, admission))
                 schedule = asyncio.create_task(keep_schedule(rounds.schedule, sessions, stopping))
                 expiry = asyncio.create_task(tell_of_expiry(live, clock))
                 _log.info("serving", listen=deployment.config.listen, port=port)
@@ -204,18 +208,6 @@ async def _sessions(deployment: Deployment, rounds: RoundServices) -> AsyncItera
     finally:
         # Those that are open stay so, and are answered again from where they are at the next start.
         await asyncio.to_thread(sessions.loops.stop)
-
-
-def _bind(server: aio.Server, deployment: Deployment, live: LiveDeployment) -> int:
-    listen = deployment.config.listen
-    try:
-        port = server.add_secure_port(listen, live.credentials())
-    except RuntimeError:
-        port = 0
-    if not port:
-        field = f"{deployment.state / CONFIG_FILE}: listen"
-        raise InvalidArgument(field, f"cannot listen on {listen}; is another server running there?")
-    return port
 
 
 @contextmanager

@@ -55,6 +55,19 @@ identity_app = lazy_app(
         ),
     },
 )
+login_app = lazy_app(
+    "Logging in with the company's identity provider.",
+    {
+        "allow": LazyCommand(
+            "equipoise_server.commands.logins:allow",
+            "Let an operator, auditor or analyst log in with an account of the identity provider.",
+        ),
+        "publish": LazyCommand(
+            "equipoise_server.commands.logins:publish",
+            "Write the file that people log in with: addresses, authority, the log's keys, the provider.",
+        ),
+    },
+)
 certificate_app = lazy_app(
     "The server's own certificate.",
     {
@@ -183,6 +196,7 @@ app = lazy_app(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(identity_app, name="identity")
+app.add_typer(login_app, name="login")
 app.add_typer(certificate_app, name="certificate")
 app.add_typer(ca_app, name="ca")
 app.add_typer(clock_app, name="clock")

@@ -6,10 +6,12 @@ The fields below are the documentation: `config_file.render` writes their descri
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
+from equipoise.clients.provider import check_address
+from equipoise.errors import InvalidArgument
 from equipoise_server.call_limits import CallLimits
 
 SQLITE = "sqlite:///"
@@ -63,6 +65,41 @@ class Deployment(BaseModel):
     certificate_days: int = Field(
         default=397, ge=1, le=3650, description="For how many days an analyst's certificate is valid."
     )
+    login_listen: str = Field(
+        default="",
+        description="The address at which people log in with the identity provider, HOST:PORT, with TLS by the "
+        "server's certificate alone. Empty: none.",
+    )
+    login_issuer: str = Field(
+        default="",
+        description="The identifier of the OpenID Connect provider whose ID tokens are believed, such as "
+        "https://login.example.com: exactly as the provider writes it.",
+    )
+    login_client: str = Field(
+        default="", description="The client identifier that this deployment has at the provider, a public client."
+    )
+    login_minutes: int = Field(
+        default=600,
+        ge=1,
+        le=10_080,
+        description="For how many minutes a certificate that was had by logging in is valid.",
+    )
+
+    @field_validator("login_issuer")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        if value:
+            try:
+                check_address(value, "login_issuer")
+            except InvalidArgument as error:
+                raise ValueError(error.problem) from None
+        return value
+
+    @model_validator(mode="after")
+    def _logins_are_whole(self) -> Self:
+        if self.login_listen and not (self.login_issuer and self.login_client):
+            raise ValueError("login_listen needs login_issuer and login_client")
+        return self
 
 
 class Config(CallLimits, Deployment):
@@ -90,7 +127,7 @@ class Config(CallLimits, Deployment):
         description="The lowest severity that is logged. Messages go to standard error as JSON lines.",
     )
 
-    @field_validator("listen", "health_listen", "metrics_listen")
+    @field_validator("listen", "login_listen", "health_listen", "metrics_listen")
     @classmethod
     def _listens_somewhere(cls, value: str, info: ValidationInfo) -> str:
         if not value and info.field_name != "listen":

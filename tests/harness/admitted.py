@@ -28,7 +28,7 @@ def admit(connection: Connection, names: Sequence[str], now: datetime) -> None:
         row = {"serial": issued.id, "name": name, "certificate": issued.content, "created": created}
         connection.execute(certificates.insert().values(row))
         known = (RecordedCertificate(issued.digest, to_microseconds(issued.expiry)),)
-        item = IdentityItem(IdentityEvent.ADDED, name, Role.ANALYST, known, "operator/olga", created)
+        item = IdentityItem(IdentityEvent.ADDED, name, Role.ANALYST, known, "operator/olga", created, None)
         identity_changed(connection, item, now)
 
 

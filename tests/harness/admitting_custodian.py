@@ -36,7 +36,12 @@ class AdmittingCustodian(RecordBook):
         self.change(name, event, self.certificates.pop(name))
 
     def change(
-        self, name: str, event: str, certificates: Sequence[Mapping[str, object]], role: str = "analyst"
+        self,
+        name: str,
+        event: str,
+        certificates: Sequence[Mapping[str, object]],
+        role: str = "analyst",
+        login: str | None = None,
     ) -> None:
         told = {
             "event": event,
@@ -44,6 +49,7 @@ class AdmittingCustodian(RecordBook):
             "role": role,
             "certificates": list(certificates),
             "by": "operator/olga",
+            "login": login,
         }
         self._record(Kind.IDENTITY_CHANGED, [("identity", told | {"time": to_microseconds(self.time)})])
 

@@ -20,7 +20,7 @@ GROUPS = PROJECT["dependency-groups"]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 BASE = [
     *PROJECT["project"]["dependencies"],
-    *(each for extra in ("server", "arrow", "sql", "postgres") for each in EXTRAS[extra]),
+    *(each for extra in ("server", "arrow", "sql", "oidc", "postgres", "console") for each in EXTRAS[extra]),
     *GROUPS["build"],
     *PROJECT["build-system"]["requires"],
 ]

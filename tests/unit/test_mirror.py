@@ -14,6 +14,9 @@ PACKAGES = {"client/equipoise": "", "server/equipoise_server": "", "server/equip
 SHARED = {"mechanisms/contract"}
 # Folders whose tests are not beside those of their neighbours, and where they are.
 ELSEWHERE = {
+    "console/auditor": "tests/integration/test_console_operator.py",
+    "console/operator": "tests/integration/test_console_operator.py",
+    "console/analyst": "tests/integration/test_console_analyst.py",
     "v1": "generated; `make drift` compares it with the protos",
     "queries/statements": "tests/unit/queries/test_statements_file.py",
     "mechanisms/epochs": "tests/statistical/test_epochs.py",

@@ -58,6 +58,8 @@ def test_the_commands() -> None:
         ("identity", "renew"),
         ("identity", "revoke"),
         ("identity", "list"),
+        ("login", "allow"),
+        ("login", "publish"),
         ("certificate", "renew"),
         ("ca", "rotate"),
         ("ca", "retire"),

@@ -179,6 +179,7 @@ ITEM_VALUES: list[Any] = [
         (identity_items.RecordedCertificate(DIGEST, 9),),
         "operator/olga",
         5,
+        ROOT,
     ),
     identity_items.AuthorityItem(
         identity_items.AuthorityEvent.ROTATED,

@@ -30,6 +30,7 @@ class KnownIdentity:
     role: Role
     since: int
     deleted: int | None = None
+    login: bytes | None = None  # the account that it may log in with
     certificates: dict[bytes, _Validity] = field(default_factory=dict)
 
     def certified(self, first: int, last: int) -> bool:
@@ -62,7 +63,8 @@ class _Reading:
 
     def take(self, step: Step, change: IdentityItem) -> None:
         name, there = change.name, self.known.get(change.name)
-        if change.event is IdentityEvent.ADDED:
+        admits = change.event is IdentityEvent.ADDED or (change.event is IdentityEvent.LOGIN and there is None)
+        if admits:
             if any(other.lower() == name.lower() for other in self.known):
                 raise VerificationFailed(f"{step}: {name!a} is admitted twice")
             there = self.known[name] = KnownIdentity(change.role, step.index)
@@ -73,6 +75,11 @@ class _Reading:
             raise VerificationFailed(
                 f"{step}: {name!a} has the role {change.role}, and was admitted as {there.role}"
             )
+        if change.event is IdentityEvent.LOGIN:
+            self._allow_login(step, there, change)
+            return
+        if change.login is not None and (change.event is not IdentityEvent.RENEWED or change.login != there.login):
+            raise VerificationFailed(f"{step}: {name!a} has logged in with an account that was not allowed to")
         if change.event in (IdentityEvent.ADDED, IdentityEvent.RENEWED):
             if len(change.certificates) != 1:
                 raise VerificationFailed(
@@ -87,8 +94,18 @@ class _Reading:
                 f"{step}: the certificates that {name!a} has lost are not all that were in force"
             )
         _revoke(left.values(), change.time)
+        there.login = None
         if change.event is IdentityEvent.DELETED:
             there.deleted = step.index
+
+    def _allow_login(self, step: Step, there: KnownIdentity, change: IdentityItem) -> None:
+        if change.login is None or change.certificates:
+            raise VerificationFailed(
+                f"{step}: {change.name!a} may log in, and no account is said, or a certificate is"
+            )
+        if any(each.login == change.login for each in self.known.values() if each is not there):
+            raise VerificationFailed(f"{step}: the account of {change.name!a} logs in another identity, too")
+        there.login = change.login
 
     def exchange(self, step: Step, change: AuthorityItem) -> None:
         for each in change.certificates:

@@ -111,6 +111,26 @@ class AdmissionClient(ServerClient):
         install(path, bundle)
         return path
 
+    def allow_login(self, name: str, subject: str, request_id: str | None = None) -> None:
+        """Lets an analyst log in with an account of the identity provider that the server is configured for.
+
+        An analyst of a new name is admitted. The account takes the place of an earlier one; a revocation ends it.
+
+        Args:
+            name: the analyst's name.
+            subject: the account's identifier (`sub`) at the provider.
+            request_id: makes the call safe to repeat; None: a fresh one.
+
+        Raises:
+            AlreadyExists: the account logs in somebody else.
+            NotFound: the analyst was deleted, or the name is no analyst's.
+            WrongState: the server has no identity provider.
+        """
+        request = operator_pb2.AllowLoginRequest(
+            name=name, subject=subject, request_id=request_id or fresh_request_id()
+        )
+        self._connection.call(self._service.AllowLogin, request)
+
     def revoke_analyst(self, name: str, request_id: str | None = None) -> None:
         """Revokes every certificate of an analyst. Its open calls end within a minute. Raises `NotFound`.
 

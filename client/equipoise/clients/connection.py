@@ -27,7 +27,7 @@ DEADLINE_SECONDS = 120.0
 FIRST_PAUSE_SECONDS = 0.2  # each is twice as long as the one before
 MAX_PAUSE_SECONDS = 1.0
 
-_OPTIONS = [
+OPTIONS = [
     ("grpc.max_receive_message_length", 64 * 2**20),
     # A dead connection under a long silent watch is noticed; the server permits pings this rare.
     ("grpc.keepalive_time_ms", 60_000),
@@ -69,7 +69,7 @@ class Connection:
             InvalidArgument: a file of the profile is missing or malformed.
         """
         profile = Profile.load(Path(directory))
-        return cls(grpc.secure_channel(profile.target, profile.credentials(), options=_OPTIONS), profile.target)
+        return cls(grpc.secure_channel(profile.target, profile.credentials(), options=OPTIONS), profile.target)
 
     def close(self) -> None:
         """Ends the connection and every call on it."""

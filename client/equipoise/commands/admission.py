@@ -90,6 +90,28 @@ def renew(
         hand_over(operator.renew_analyst(name, asked, target, request_id), asked, to, as_json)
 
 
+@analyst_app.command("login")
+def allow_login(
+    name: Name,
+    subject: Annotated[
+        str, typer.Option(help="The analyst's account at the identity provider: its subject identifier (sub).")
+    ],
+    request_id: RequestId = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Let an analyst log in with its account at the company's identity provider; admits it if it is new.
+
+    The account takes the place of an earlier one. To end it: equipoise operator analyst revoke.
+    """
+    with Operator.from_profile(profile) as operator:
+        operator.allow_login(name, subject, request_id)
+    if as_json:
+        print_json({"name": name, "subject": subject})
+    else:
+        print_line(f"{name} may log in with the account {subject}: equipoise login")
+
+
 @analyst_app.command("revoke")
 def revoke(
     name: Name, request_id: RequestId = None, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False

@@ -197,23 +197,31 @@ def _allowed(share: Share) -> str:
 
 def print_plan(plan: Plan, requested: str) -> None:
     """What a round would do and cost, by the mechanism that was `requested` or chosen."""
+    print_facts(plan_facts(plan, requested))
+
+
+def plan_facts(plan: Plan, requested: str) -> list[tuple[str, object]]:
+    """Return the same as names and values.
+
+    Args:
+        plan: the round's.
+        requested: the mechanism that was asked for, or `auto`.
+    """
     half_width = "none" if plan.max_half_width >= 1 else f"{plan.max_half_width:.4g} of {plan.errors_are_parts_of}"
-    print_facts(
-        [
-            ("mechanism", f"{plan.mechanism}{', chosen by auto' if requested == 'auto' else ''}"),
-            ("costs the data", pair(plan.data_budget)),
-            (
-                "costs the analysts",
-                "not counted: they are not protected" if plan.analyst_budget is None else pair(plan.analyst_budget),
-            ),
-            *(("counts on", each.all_in_words) for each in plan.charges),
-            ("largest half-width", half_width),
-            ("expected mean error", f"{plan.expected_error:.3g} of {plan.errors_are_parts_of}"),
-            ("uncertified at most", f"{plan.max_uncertified:,}"),
-            ("takes about", f"{plan.seconds:.0f} s, {plan.memory_bytes / 2**20:,.0f} MB"),
-            ("parameters", plan.parameters),
-        ]
-    )
+    return [
+        ("mechanism", f"{plan.mechanism}{', chosen by auto' if requested == 'auto' else ''}"),
+        ("costs the data", pair(plan.data_budget)),
+        (
+            "costs the analysts",
+            "not counted: they are not protected" if plan.analyst_budget is None else pair(plan.analyst_budget),
+        ),
+        *(("counts on", each.all_in_words) for each in plan.charges),
+        ("largest half-width", half_width),
+        ("expected mean error", f"{plan.expected_error:.3g} of {plan.errors_are_parts_of}"),
+        ("uncertified at most", f"{plan.max_uncertified:,}"),
+        ("takes about", f"{plan.seconds:.0f} s, {plan.memory_bytes / 2**20:,.0f} MB"),
+        ("parameters", plan.parameters),
+    ]
 
 
 def next_step(detail: RoundDetail) -> str:

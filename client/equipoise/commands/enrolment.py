@@ -23,7 +23,7 @@ from equipoise.profile.enrolment import (
     is_profile,
     key_fingerprint,
 )
-from equipoise.profile.profile import Profile
+from equipoise.profile.profile import LOGIN, Profile
 from equipoise.profile.succession import follow_authority
 
 SOON = timedelta(days=30)
@@ -70,8 +70,12 @@ def whoami(profile: ProfileOption = DEFAULT_PROFILE, as_json: AsJson = False) ->
     if as_json:
         print_json({"name": identity.name, "role": identity.role, "certified_until": until})
         return
-    print_line(f"{identity.name}, {identity.role}, certified until {until:%Y-%m-%d}")
-    if until - datetime.now(UTC) < SOON:
+    logs_in = (profile / LOGIN).exists()
+    end = f"{until:%Y-%m-%d %H:%M} UTC" if logs_in else f"{until:%Y-%m-%d}"
+    print_line(f"{identity.name}, {identity.role}, certified until {end}")
+    if logs_in:
+        print_line("When that is over: equipoise login")
+    elif until - datetime.now(UTC) < SOON:
         print_line("That is soon; ask for another certificate with: equipoise enroll --renew")
 
 

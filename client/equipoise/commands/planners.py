@@ -53,12 +53,20 @@ def print_candidates(candidates: Sequence[PlanCandidate], chosen: str, queries: 
         chosen: The mechanism that was chosen; its row is marked.
         queries: How many queries the round has.
     """
-    rows = (
-        (("> " if each.mechanism == chosen else "  ") + each.mechanism, *_cells(each.forecast, queries))
-        for each in candidates
-        if each.forecast is not None
-    )
-    print_table(COLUMNS, rows)
+    able = (each for each in candidates if each.forecast is not None)
+    rows = ((("> " if each.mechanism == chosen else "  ") + each.mechanism, row_of(each, queries)) for each in able)
+    print_table(COLUMNS, ((name, *cells[1:]) for name, cells in rows))
+
+
+def row_of(candidate: PlanCandidate, queries: int) -> list[str]:
+    """Return what the columns say of a mechanism that can serve.
+
+    Args:
+        candidate: the mechanism, with its forecast.
+        queries: how many queries the round has.
+    """
+    assert candidate.forecast is not None
+    return [candidate.mechanism, *_cells(candidate.forecast, queries)]
 
 
 def explained(candidates: Sequence[PlanCandidate]) -> Iterator[tuple[str, str]]:

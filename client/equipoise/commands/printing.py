@@ -70,6 +70,11 @@ def print_line(text: str) -> None:
     out.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
 
+def print_aside(text: str) -> None:
+    """One line for the person at the terminal, on stderr: no part of what the command answers."""
+    err.print(printable(text), markup=False, highlight=False, soft_wrap=True)
+
+
 def print_rows(columns: Columns[T], things: Iterable[T]) -> None:
     """A table with a row for each thing."""
     print_table(tuple(columns), ([shown(each) for shown in columns.values()] for each in things))
@@ -100,12 +105,17 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     texts = [[printable(str(cell)) for cell in row] for row in rows]
     shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for number, column in enumerate(columns):
-        numeric = all(row[number][:1] in _BEGIN_NUMBERS for row in texts)
+        numeric = is_numeric([row[number] for row in texts])
         shown.add_column(printable(column), justify="right" if numeric else "left", no_wrap=True)
     for row in texts:
         shown.add_row(*map(Text, row))
     natural = Measurement.get(out, out.options.update(width=_WIDEST), shown).maximum
     Console(width=max(natural, out.width), emoji=False).print(shown)
+
+
+def is_numeric(cells: Iterable[str]) -> bool:
+    """Tell whether a column is of numbers, which stand to the right."""
+    return all(cell[:1] in _BEGIN_NUMBERS for cell in cells)
 
 
 def bars_of(sizes: Sequence[float]) -> list[str]:

@@ -11,17 +11,17 @@ from equipoise.clients.analyst import Client
 from equipoise.commands.files import read_statements, read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RoundId
 from equipoise.commands.printing import err, print_json, print_line
-from equipoise.errors import InvalidArgument, OutOfRange, VerificationFailed
+from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.profile.kept_sql import kept_sql
 from equipoise.profile.profile import LOG_KEYS, parse_log_keys, read_file, read_log_keys, read_settings
-from equipoise.profile.receipt_store import CHECKPOINT, ReceiptStore
+from equipoise.profile.receipt_store import ReceiptStore
 from equipoise.queries.statements import Statement
 from equipoise.questions.sql_extra import questions_of
 from equipoise.records.bundle import Bundle
 from equipoise.records.proven_round import proven_round
-from equipoise.records.signed_notes import claimed
 from equipoise.verification.checks import Check, CheckFailed, VerifierInputs, verify
 from equipoise.verification.log_history import EarlierCheckpoint
+from equipoise.verification.own_round import download_own_round
 
 BundleFile = Annotated[Path, typer.Argument(metavar="BUNDLE", help="The file that `equipoise bundle` wrote.")]
 
@@ -38,21 +38,12 @@ def bundle(
     asked, what you got, and the custodian's signed records of both. Exits with 1 where a check fails; the file is
     written all the same, as evidence.
     """
-    keys, keepsakes = read_log_keys(profile / LOG_KEYS), ReceiptStore(profile)
-    kept = keepsakes.checkpoint()
     with Client.from_profile(profile) as client, err.status("downloading"):
-        try:
-            made = client.bundle(round_id, 0 if kept is None else _size(kept, profile))
-        except OutOfRange:
-            # The custodian does not know the checkpoint that it signed: the last check will say so.
-            made = client.bundle(round_id)
-    data = made.to_bytes()
-    _write(to, data)
-    papers = VerifierInputs(
-        keys, keepsakes.newest(round_id), None, None if kept is None else EarlierCheckpoint(kept)
-    )
-    _report({"file": str(to), "bytes": len(data)}, [f"{len(data):,} bytes written to {to}."], data, papers, as_json)
-    keepsakes.keep_checkpoint(made.evidence.checkpoint)
+        own = download_own_round(client, profile, round_id)
+    _write(to, own.data)
+    facts: dict[str, object] = {"file": str(to), "bytes": len(own.data)}
+    _report(facts, [f"{len(own.data):,} bytes written to {to}."], own.data, own.inputs, as_json)
+    ReceiptStore(profile).keep_checkpoint(own.checkpoint)
 
 
 def verify_bundle(
@@ -174,14 +165,6 @@ def _meant(sql: Path, data: bytes) -> tuple[Statement, ...] | None:
     except VerificationFailed:
         return None  # the first checks will say so
     return questions_of(read_text(sql), schema).statements
-
-
-def _size(note: bytes, profile: Path) -> int:
-    """Of the kept checkpoint. Whose signatures it has, the last check asks: it knows keys that came later."""
-    try:
-        return claimed(note).size
-    except VerificationFailed as error:
-        raise InvalidArgument(str(profile / CHECKPOINT), error.message) from None
 
 
 def _write(path: Path, data: bytes) -> None:

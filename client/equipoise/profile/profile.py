@@ -7,6 +7,7 @@
     key.pem             the holder's private key, mode 0600
     log.vkey            the custodian's public keys, by which records of rounds are verified: one a line
     seed.key            auditors': the private key to which rounds' seeds are sealed, mode 0600
+    login.json          where the profile was made by logging in: how its certificate is renewed
 
 An analyst's also has what `equipoise.profile.receipt_store` puts there: the custodian's receipts, and the log's
 checkpoint.
@@ -39,7 +40,7 @@ from equipoise.profile.certificates import issued_by, read_certificate, read_cer
 from equipoise.records.signed_notes import VerifierKey
 
 KEY, CERTIFICATE, AUTHORITY, SETTINGS = "key.pem", "certificate.pem", "ca.pem", "profile.toml"
-LOG_KEYS, SEED_KEY = "log.vkey", "seed.key"
+LOG_KEYS, SEED_KEY, LOGIN = "log.vkey", "seed.key", "login.json"
 _IDENTITY = re.compile(r"equipoise://[^/]+/(?P<name>[^/]+)")
 
 
@@ -69,7 +70,8 @@ class Profile:
         )
         check_chain(f"{directory}{os.sep}", profile.authority, profile.certificate, profile._key, name)
         if profile.expire_time < datetime.now(UTC):
-            problem = f"expired on {profile.expire_time:%Y-%m-%d}; ask for another with: equipoise enroll --renew"
+            renewed_by = "equipoise login" if (directory / LOGIN).exists() else "equipoise enroll --renew"
+            problem = f"expired on {profile.expire_time:%Y-%m-%d}; ask for another with: {renewed_by}"
             raise InvalidArgument(str(directory / CERTIFICATE), problem)
         return profile
 

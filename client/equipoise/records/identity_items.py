@@ -15,6 +15,7 @@ from equipoise.records.codec import (
     key,
     list_of,
     name_of,
+    optional,
 )
 
 
@@ -25,6 +26,7 @@ class IdentityEvent(StrEnum):
     RENEWED = "renewed"  # with another certificate; earlier ones stay in force
     REVOKED = "revoked"  # with all certificates that were in force
     DELETED = "deleted"  # likewise, for ever
+    LOGIN = "login"  # may log in with an account of an identity provider, also somebody who was not admitted before
 
 
 @canonical_object
@@ -42,7 +44,8 @@ CERTIFICATES: Codec[tuple[RecordedCertificate, ...]] = list_of(codec_of(Recorded
 class IdentityItem:
     """A change of the registry. `certificates`: the new one, or all that were revoked.
 
-    `by`: the operator as "operator/" and its name, or "holder" for the holder of the state directory.
+    `by`: the operator as "operator/" and its name, "holder" for the holder of the state directory, or "login/" and
+    the identity's own name where it has logged in. `login`: the SHA-256 of the account it may log in with, or has.
     """
 
     event: IdentityEvent = key("event", name_of(IdentityEvent))
@@ -51,6 +54,7 @@ class IdentityItem:
     certificates: tuple[RecordedCertificate, ...] = key("certificates", CERTIFICATES)
     by: str = key("by", TEXT)
     time: int = key("time", COUNT)
+    login: bytes | None = key("login", optional(HASH))
 
 
 class AuthorityEvent(StrEnum):

@@ -850,6 +850,55 @@ class RenewAnalystResponse(_message.Message):
 Global___RenewAnalystResponse: _TypeAlias = RenewAnalystResponse  # noqa: Y015
 
 @_typing.final
+class AllowLoginRequest(_message.Message):
+    """What is sent to AllowLogin."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The analyst's name, as for AddAnalyst."""
+    subject: _builtins.str
+    """The account's subject identifier (`sub`) at the provider: 1 to 255 printable characters of ASCII. One account logs
+    in one identity; another's is refused with EXISTS.
+    """
+    request_id: _builtins.str
+    """Chosen by the caller; the same request again gets the first answer."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        subject: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "request_id", b"request_id", "subject", b"subject"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AllowLoginRequest: _TypeAlias = AllowLoginRequest  # noqa: Y015
+
+@_typing.final
+class AllowLoginResponse(_message.Message):
+    """What comes back from AllowLogin."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AllowLoginResponse: _TypeAlias = AllowLoginResponse  # noqa: Y015
+
+@_typing.final
 class DeleteAnalystRequest(_message.Message):
     """What is sent to DeleteAnalyst."""
 

@@ -90,6 +90,11 @@ class OperatorServiceStub(object):
                 request_serializer=equipoise_dot_v1_dot_operator__pb2.RenewAnalystRequest.SerializeToString,
                 response_deserializer=equipoise_dot_v1_dot_operator__pb2.RenewAnalystResponse.FromString,
                 _registered_method=True)
+        self.AllowLogin = channel.unary_unary(
+                '/equipoise.v1.OperatorService/AllowLogin',
+                request_serializer=equipoise_dot_v1_dot_operator__pb2.AllowLoginRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_operator__pb2.AllowLoginResponse.FromString,
+                _registered_method=True)
         self.DeleteAnalyst = channel.unary_unary(
                 '/equipoise.v1.OperatorService/DeleteAnalyst',
                 request_serializer=equipoise_dot_v1_dot_operator__pb2.DeleteAnalystRequest.SerializeToString,
@@ -246,6 +251,14 @@ class OperatorServiceServicer(object):
     def RenewAnalyst(self, request, context):
         """Signs a new certificate for an analyst, also after a revocation: it lets its holder in again. Earlier ones stay
         good until they expire or are revoked.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AllowLogin(self, request, context):
+        """Lets an analyst log in with its account at the identity provider that the server is configured for; one of a new
+        name is admitted, without a certificate. The account takes the place of an earlier one; a revocation ends it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -414,6 +427,11 @@ def add_OperatorServiceServicer_to_server(servicer, server):
                     servicer.RenewAnalyst,
                     request_deserializer=equipoise_dot_v1_dot_operator__pb2.RenewAnalystRequest.FromString,
                     response_serializer=equipoise_dot_v1_dot_operator__pb2.RenewAnalystResponse.SerializeToString,
+            ),
+            'AllowLogin': grpc.unary_unary_rpc_method_handler(
+                    servicer.AllowLogin,
+                    request_deserializer=equipoise_dot_v1_dot_operator__pb2.AllowLoginRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_operator__pb2.AllowLoginResponse.SerializeToString,
             ),
             'DeleteAnalyst': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteAnalyst,
@@ -789,6 +807,33 @@ class OperatorService(object):
             '/equipoise.v1.OperatorService/RenewAnalyst',
             equipoise_dot_v1_dot_operator__pb2.RenewAnalystRequest.SerializeToString,
             equipoise_dot_v1_dot_operator__pb2.RenewAnalystResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AllowLogin(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/equipoise.v1.OperatorService/AllowLogin',
+            equipoise_dot_v1_dot_operator__pb2.AllowLoginRequest.SerializeToString,
+            equipoise_dot_v1_dot_operator__pb2.AllowLoginResponse.FromString,
             options,
             channel_credentials,
             insecure,

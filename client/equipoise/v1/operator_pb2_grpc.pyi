@@ -63,6 +63,10 @@ class OperatorServiceStub:
     """Signs a new certificate for an analyst, also after a revocation: it lets its holder in again. Earlier ones stay
     good until they expire or are revoked.
     """
+    AllowLogin: _grpc.UnaryUnaryMultiCallable[_operator_pb2.AllowLoginRequest, _operator_pb2.AllowLoginResponse]
+    """Lets an analyst log in with its account at the identity provider that the server is configured for; one of a new
+    name is admitted, without a certificate. The account takes the place of an earlier one; a revocation ends it.
+    """
     DeleteAnalyst: _grpc.UnaryUnaryMultiCallable[_operator_pb2.DeleteAnalystRequest, _operator_pb2.DeleteAnalystResponse]
     """Deletes an analyst with its workloads and results. Its name and its budget accounts stay for ever."""
     PlanRound: _grpc.UnaryUnaryMultiCallable[_operator_pb2.PlanRoundRequest, _operator_pb2.PlanRoundResponse]
@@ -128,6 +132,10 @@ class OperatorServiceAsyncStub(OperatorServiceStub):
     RenewAnalyst: _aio.UnaryUnaryMultiCallable[_operator_pb2.RenewAnalystRequest, _operator_pb2.RenewAnalystResponse]  # type: ignore[assignment]
     """Signs a new certificate for an analyst, also after a revocation: it lets its holder in again. Earlier ones stay
     good until they expire or are revoked.
+    """
+    AllowLogin: _aio.UnaryUnaryMultiCallable[_operator_pb2.AllowLoginRequest, _operator_pb2.AllowLoginResponse]  # type: ignore[assignment]
+    """Lets an analyst log in with its account at the identity provider that the server is configured for; one of a new
+    name is admitted, without a certificate. The account takes the place of an earlier one; a revocation ends it.
     """
     DeleteAnalyst: _aio.UnaryUnaryMultiCallable[_operator_pb2.DeleteAnalystRequest, _operator_pb2.DeleteAnalystResponse]  # type: ignore[assignment]
     """Deletes an analyst with its workloads and results. Its name and its budget accounts stay for ever."""
@@ -257,6 +265,16 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_operator_pb2.RenewAnalystResponse, _abc.Awaitable[_operator_pb2.RenewAnalystResponse]]:
         """Signs a new certificate for an analyst, also after a revocation: it lets its holder in again. Earlier ones stay
         good until they expire or are revoked.
+        """
+
+    @_abc_1.abstractmethod
+    def AllowLogin(
+        self,
+        request: _operator_pb2.AllowLoginRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.AllowLoginResponse, _abc.Awaitable[_operator_pb2.AllowLoginResponse]]:
+        """Lets an analyst log in with its account at the identity provider that the server is configured for; one of a new
+        name is admitted, without a certificate. The account takes the place of an earlier one; a revocation ends it.
         """
 
     @_abc_1.abstractmethod

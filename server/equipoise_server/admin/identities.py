@@ -15,11 +15,18 @@ from pathlib import Path
 
 from cryptography import x509
 
+from equipoise.errors import InvalidArgument
 from equipoise.model.identities import Identity, Role
 from equipoise.profile.enrolment import Bundle, default_request_id
-from equipoise_server.admin.state_directory import Deployment, default_target, open_deployment
+from equipoise.profile.login_file import LoginFile
+from equipoise_server.admin.state_directory import (
+    Deployment,
+    default_target,
+    open_deployment,
+    reached_at,
+)
 from equipoise_server.clock import Clock, system_clock
-from equipoise_server.config_file import load_config
+from equipoise_server.config_file import CONFIG_FILE, load_config
 from equipoise_server.identity.admission import HOLDER, Admission
 from equipoise_server.identity.authority import (
     Authority,
@@ -29,6 +36,7 @@ from equipoise_server.identity.authority import (
     server_names,
 )
 from equipoise_server.identity.key_pairs import load_certificates, replace_pair
+from equipoise_server.identity.login_tokens import Account, check_subject
 
 EVERYBODY = frozenset(Role)
 
@@ -79,6 +87,65 @@ def renew_identity(
     with _admission(state, clock) as (deployment, admission):
         certificate = admission.renew(name, EVERYBODY, signing_request, request_id, HOLDER)
         return _bundle(deployment, admission, name, certificate, target)
+
+
+def allow_login(state: Path, name: str, role: Role, subject: str, clock: Clock = system_clock) -> None:
+    """Let an identity log in with an account of the configured identity provider, and admit it if it is new.
+
+    Args:
+        state: The state directory.
+        name: Of the identity.
+        role: Its role.
+        subject: Of the account at the provider.
+        clock: Tells the time.
+
+    Raises:
+        AlreadyExists: The account logs in somebody else.
+        InvalidArgument: The directory, the name or the subject cannot be taken, or there is no provider.
+        NotFound: The name was deleted, or has another role.
+    """
+    with _admission(state, clock) as (deployment, admission):
+        _check_provider(deployment)
+        account = Account(deployment.config.login_issuer, check_subject(subject))
+        admission.allow_login(name, role, account, secrets.token_hex(16), HOLDER)
+
+
+def login_file(state: Path, door: str | None, target: str | None, clock: Clock = system_clock) -> LoginFile:
+    """Return what people need to log in, to be published.
+
+    Args:
+        state: The state directory.
+        door: The address at which they log in; None for the configured one.
+        target: The address of the server; None for the configured one.
+        clock: Tells the time.
+
+    Raises:
+        InvalidArgument: The directory cannot be read, or nobody logs in there.
+    """
+    with _admission(state, clock) as (deployment, admission):
+        _check_provider(deployment)
+        config, hosts = deployment.config, server_names(deployment.server_certificate)
+        if not (door or config.login_listen):
+            raise InvalidArgument(
+                f"{deployment.state / CONFIG_FILE}: login_listen", "is empty: nobody logs in here"
+            )
+        with admission.registry.operations.store.read() as connection:
+            log_keys = deployment.signer.lines(connection)
+        return LoginFile(
+            door=door or reached_at(config.login_listen, hosts),
+            target=target or default_target(config, hosts),
+            issuer=config.login_issuer,
+            client=config.login_client,
+            authority=deployment.authority.pem.decode(),
+            log_keys=log_keys,
+        )
+
+
+def _check_provider(deployment: Deployment) -> None:
+    if not deployment.config.login_issuer:
+        raise InvalidArgument(
+            f"{deployment.state / CONFIG_FILE}: login_issuer", "is empty: this deployment has no identity provider"
+        )
 
 
 def revoke_identity(state: Path, name: str, clock: Clock = system_clock) -> None:

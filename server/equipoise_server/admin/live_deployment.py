@@ -55,8 +55,11 @@ class LiveDeployment:
                     self._stamp = stamp
             return self._deployment
 
-    def credentials(self) -> grpc.ServerCredentials:
-        """Return TLS with certificates on both sides, which takes up new files at the next handshake."""
+    def credentials(self, *, of_clients: bool = True) -> grpc.ServerCredentials:
+        """Return TLS which takes up new files at the next handshake.
+
+        `of_clients`: with certificates on both sides; else of the server alone, for those who have none yet.
+        """
         shown = self.now()
 
         def changed() -> grpc.ServerCertificateConfiguration | None:
@@ -70,7 +73,7 @@ class LiveDeployment:
         # None says that nothing has changed, which the stubs of gRPC do not know.
         fetcher = cast("Callable[[], grpc.ServerCertificateConfiguration]", changed)
         return grpc.dynamic_ssl_server_credentials(
-            _configuration(shown), fetcher, require_client_authentication=True
+            _configuration(shown), fetcher, require_client_authentication=of_clients
         )
 
 

@@ -120,7 +120,11 @@ def _fill(state: Path, config: Config, host_names: Sequence[str], now: datetime)
         guard.set(store)
         operations = Operations(store, lambda: now, lambda: guard.advance(store))
         admission = Admission(
-            recorded_registry(operations), lambda: authority, authority_is_recorded, config.certificate_days
+            recorded_registry(operations),
+            lambda: authority,
+            authority_is_recorded,
+            config.certificate_days,
+            config.login_minutes,
         )
         target = default_target(config, host_names)
         for role in (Role.OPERATOR, Role.AUDITOR):

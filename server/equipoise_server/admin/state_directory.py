@@ -96,6 +96,7 @@ class Deployment:
             lambda: self.authority,
             authority_is_recorded,
             self.config.certificate_days,
+            self.config.login_minutes,
         )
 
     def open_store(self) -> Store:
@@ -161,8 +162,18 @@ def _check_time(path: Path, certificate: x509.Certificate, now: datetime, remedy
 
 def default_target(config: Config, host_names: Sequence[str]) -> str:
     """Return where clients are told to go: where the server listens, or its first name if it listens everywhere."""
-    host, _, port = config.listen.rpartition(":")
-    return f"{host_names[0]}:{port}" if host in ("0.0.0.0", "[::]", "*") else config.listen
+    return reached_at(config.listen, host_names)
+
+
+def reached_at(listen: str, host_names: Sequence[str]) -> str:
+    """Return the address at which something that listens is reached.
+
+    Args:
+        listen: Where it listens, HOST:PORT.
+        host_names: The server's names, of which the first is taken where it listens at every address.
+    """
+    host, _, port = listen.rpartition(":")
+    return f"{host_names[0]}:{port}" if host in ("0.0.0.0", "[::]", "*") else listen
 
 
 def log_signer(state: Path, config: Config) -> Signer:

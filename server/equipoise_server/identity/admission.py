@@ -5,23 +5,27 @@ Operators admit analysts over the network. The holder of the state directory adm
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy import Connection
 
-from equipoise.errors import Unavailable
+from equipoise.errors import AlreadyExists, NotAuthenticated, Unavailable
 from equipoise.model.identities import Role
 from equipoise.records.identity_items import IdentityItem
 from equipoise_server.identity.authority import Authority
 from equipoise_server.identity.credential import Credential, credential_of
 from equipoise_server.identity.enrolment import requested_key
+from equipoise_server.identity.login_tokens import Account
+from equipoise_server.identity.logins import REFUSED, Logins, holder
 from equipoise_server.identity.names import check_name
 from equipoise_server.identity.registry import Registry
 from equipoise_server.storage.idempotency import make_request
 
 HOLDER = "holder"  # the caller's name for requests by the holder of the state directory
+MINUTES_OF_A_DAY = 24 * 60
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,7 @@ class Admission:
     authority: Callable[[], Authority]
     in_force: Callable[[Connection, Authority], bool]
     certificate_days: int
+    login_minutes: int
 
     def admit(self, name: str, role: Role, signing_request: bytes, request_id: str, caller: str) -> bytes:
         """Admit a new identity: sign the key of a signing request under a name.
@@ -86,6 +91,51 @@ class Admission:
         authority = self.authority()
         return self._registry(authority).renew(name, roles, self._issue(authority, name, signing_request), request)
 
+    def allow_login(self, name: str, role: Role, account: Account, request_id: str, caller: str) -> None:
+        """Let an identity log in with an account, and admit it if nobody has the name.
+
+        Args:
+            name: Of the identity.
+            role: Its role.
+            account: At the identity provider.
+            request_id: Makes the call safe to repeat.
+            caller: Who allows it.
+
+        Raises:
+            AlreadyExists: The account is another identity's.
+            InvalidArgument: The name is none.
+            NotFound: The name was deleted, or has another role.
+        """
+        request = make_request(caller, request_id, "add_identity", "login", name, role.value, account.digest)
+        Logins(self.registry).allow(name, role, account, request)
+
+    def log_in(self, account: Account, signing_request: bytes, token: str) -> tuple[str, bytes]:
+        """Sign a certificate of minutes for whom an account logs in. A token gets one certificate, however often.
+
+        Args:
+            account: That a checked token was issued for.
+            signing_request: Of the key that the token's nonce is of, in PEM.
+            token: The token.
+
+        Returns:
+            The identity's name, and the certificate in PEM.
+
+        Raises:
+            NotAuthenticated: The account logs nobody in, or the token was used before with another request.
+            InvalidArgument: The key's certificate was revoked.
+            Unavailable: The authority is being exchanged.
+        """
+        name = Logins(self.registry).name_of(account)
+        used = hashlib.sha256(token.encode()).hexdigest()
+        request = make_request(f"login/{name}", used, "renew_identity", "login", signing_request)
+        authority = self.authority()
+        credential = self._issue(authority, name, signing_request, self.login_minutes / MINUTES_OF_A_DAY)
+        login = account.digest, lambda connection: holder(connection, account) == name
+        try:
+            return name, self._registry(authority).renew(name, frozenset(Role), credential, request, login)
+        except AlreadyExists:
+            raise NotAuthenticated(REFUSED) from None
+
     def revoke(self, name: str, roles: Collection[Role], request_id: str, caller: str) -> None:
         """Revoke every certificate of an identity with one of `roles`. Its open calls end within a minute.
 
@@ -106,9 +156,11 @@ class Admission:
 
         return replace(self.registry, recorder=record)
 
-    def _issue(self, authority: Authority, name: str, signing_request: bytes) -> Credential:
-        """Issue a certificate. It has no effect until it is in the registry."""
+    def _issue(
+        self, authority: Authority, name: str, signing_request: bytes, days: float | None = None
+    ) -> Credential:
+        """Issue a certificate, for the usual time or another. It has no effect until it is in the registry."""
         check_name(name)
         key = requested_key(signing_request)
         now = self.registry.operations.clock()
-        return credential_of(authority.issue_identity(name, key, now, self.certificate_days))
+        return credential_of(authority.issue_identity(name, key, now, days or self.certificate_days))

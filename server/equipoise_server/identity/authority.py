@@ -144,7 +144,7 @@ class Authority:
         return issued_by(certificate, self.certificate)
 
     def issue_identity(
-        self, name: str, public_key: ec.EllipticCurvePublicKey, now: datetime, days: int = IDENTITY_DAYS
+        self, name: str, public_key: ec.EllipticCurvePublicKey, now: datetime, days: float = IDENTITY_DAYS
     ) -> x509.Certificate:
         """Return a certificate for the client's side of TLS.
 
@@ -192,7 +192,7 @@ class Authority:
         unsigned = builder(subject, self.certificate.subject, public_key, now, end)
         return self._sign(unsigned, alternatives, ExtendedKeyUsageOID.SERVER_AUTH, public_key)
 
-    def _end(self, now: datetime, days: int) -> datetime:
+    def _end(self, now: datetime, days: float) -> datetime:
         # Nobody accepts a certificate after the end of the authority that signed it.
         last = self.certificate.not_valid_after_utc
         if last <= now:

@@ -78,6 +78,7 @@ POLICY: Mapping[str, MethodPolicy] = {
     "/equipoise.v1.OperatorService/ListAnalysts": MethodPolicy(_OPERATOR, _ALL, _READ),
     "/equipoise.v1.OperatorService/RevokeAnalyst": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "analyst_revoked"),
     "/equipoise.v1.OperatorService/RenewAnalyst": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "analyst_renewed"),
+    "/equipoise.v1.OperatorService/AllowLogin": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "login_allowed"),
     "/equipoise.v1.OperatorService/DeleteAnalyst": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "analyst_deleted"),
     "/equipoise.v1.OperatorService/PlanRound": MethodPolicy(_OPERATOR, _ALL, _CHANGE),
     "/equipoise.v1.OperatorService/OpenRound": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "round_opened"),

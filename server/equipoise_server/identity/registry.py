@@ -16,15 +16,12 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Connection, Row, and_, func, select
+from sqlalchemy import Connection, and_, func, select
 
 from equipoise.errors import (
     AlreadyExists,
-    DataLoss,
     EquipoiseError,
-    InvalidArgument,
     NotAuthenticated,
     NotFound,
 )
@@ -34,9 +31,15 @@ from equipoise.records.identity_items import IdentityEvent, IdentityItem, Record
 from equipoise_server.identity.credential import Credential
 from equipoise_server.identity.listing import page_of_identities, stored_credential
 from equipoise_server.identity.names import check_name
+from equipoise_server.identity.stored_certificates import (
+    insert_credential,
+    issued_certificate,
+    revoked_key,
+    with_key,
+)
 from equipoise_server.storage.idempotency import Request
 from equipoise_server.storage.operations import Operations, no_answer
-from equipoise_server.storage.tables.identity import certificates, identities
+from equipoise_server.storage.tables.identity import certificates, identities, logins
 
 SERIALS_AT_ONCE = 64  # in one statement
 NOT_IN_FORCE = "the certificate is not, or no longer, in force"
@@ -70,13 +73,22 @@ class Registry:
                 raise AlreadyExists(f"an identity named {taken.name!r} {since}")
             created = to_microseconds(now)
             connection.execute(identities.insert().values(name=name, role=role.value, created=created))
-            self._recorded(connection, IdentityEvent.ADDED, name, role, [credential], request.caller, now)
-            return _insert_credential(connection, name, credential, now)
+            self.recorded(connection, IdentityEvent.ADDED, name, role, [credential], request.caller, now)
+            return insert_credential(connection, name, credential, now)
 
-        return self.operations.carry_out(request, work, _issued_certificate)
+        return self.operations.carry_out(request, work, issued_certificate)
 
-    def renew(self, name: str, roles: Collection[Role], credential: Credential, request: Request) -> bytes:
+    def renew(
+        self,
+        name: str,
+        roles: Collection[Role],
+        credential: Credential,
+        request: Request,
+        login: tuple[bytes, Callable[[Connection], bool]] | None = None,
+    ) -> bytes:
         """Add a certificate to an identity with one of `roles`, and return the certificate in force, in PEM.
+
+        `login`: of an identity that logs in, the digest of its account and whether it still is its account.
 
         A new certificate also admits an identity again after a revocation. The key of a revoked certificate raises
         `InvalidArgument`, even if the same request comes again. Raises `NotFound`, and `AlreadyExists` for another
@@ -85,14 +97,17 @@ class Registry:
 
         def work(connection: Connection, now: datetime) -> str:
             role = check_there(connection, name, roles)
-            own = _with_key(connection, name, credential)
+            if login is not None and not login[1](connection):
+                raise NotAuthenticated("the account does not log this identity in any more")
+            own = with_key(connection, name, credential)
             # A certificate also ends with the authority that signed it, and its key then has another.
             if own and all(row.revoked is not None for row in own):
-                raise _revoked_key()
-            self._recorded(connection, IdentityEvent.RENEWED, name, role, [credential], request.caller, now)
-            return _insert_credential(connection, name, credential, now)
+                raise revoked_key()
+            digest = None if login is None else login[0]
+            self.recorded(connection, IdentityEvent.RENEWED, name, role, [credential], request.caller, now, digest)
+            return insert_credential(connection, name, credential, now)
 
-        return self.operations.carry_out(request, work, _issued_certificate)
+        return self.operations.carry_out(request, work, issued_certificate)
 
     def revoke(self, name: str, roles: Collection[Role], request: Request) -> None:
         """Revoke every certificate of an identity with one of `roles`; none may be left. Raises `NotFound`."""
@@ -100,7 +115,7 @@ class Registry:
         def work(connection: Connection, now: datetime) -> str:
             role = check_there(connection, name, roles)
             revoked = _revoke_certificates(connection, name, now)
-            self._recorded(connection, IdentityEvent.REVOKED, name, role, revoked, request.caller, now)
+            self.recorded(connection, IdentityEvent.REVOKED, name, role, revoked, request.caller, now)
             return ""
 
         self.operations.carry_out(request, work, no_answer)
@@ -108,7 +123,7 @@ class Registry:
     def mark_deleted(self, connection: Connection, name: str, by: str, now: datetime) -> None:
         """Mark an analyst as deleted, in the connection's transaction. Its name stays taken for ever."""
         revoked = _revoke_certificates(connection, name, now)
-        self._recorded(connection, IdentityEvent.DELETED, name, Role.ANALYST, revoked, by, now)
+        self.recorded(connection, IdentityEvent.DELETED, name, Role.ANALYST, revoked, by, now)
         gone = identities.update().where(identities.c.name == name).values(deleted=to_microseconds(now))
         connection.execute(gone)
 
@@ -169,7 +184,7 @@ class Registry:
         with suppress(EquipoiseError), self.operations.store.write() as connection:
             connection.execute(used.values(used=to_microseconds(self.operations.clock())))
 
-    def _recorded(
+    def recorded(
         self,
         connection: Connection,
         event: IdentityEvent,
@@ -178,9 +193,11 @@ class Registry:
         changed: Collection[Credential],
         by: str,
         now: datetime,
+        login: bytes | None = None,
     ) -> None:
+        """Put a change on record, in the transaction that makes it."""
         known = tuple(RecordedCertificate(each.digest, to_microseconds(each.expiry)) for each in changed)
-        self.recorder(connection, IdentityItem(event, name, role, known, by, to_microseconds(now)), now)
+        self.recorder(connection, IdentityItem(event, name, role, known, by, to_microseconds(now), login), now)
 
 
 def check_there(connection: Connection, name: str, roles: Collection[Role]) -> Role:
@@ -197,45 +214,10 @@ def check_there(connection: Connection, name: str, roles: Collection[Role]) -> R
 
 
 def _revoke_certificates(connection: Connection, name: str, now: datetime) -> list[Credential]:
-    """Revoke an identity's certificates, and return them. Earlier revocations keep their time."""
+    """Revoke an identity's certificates and its login, and return them. Earlier revocations keep their time."""
+    connection.execute(logins.delete().where(logins.c.name == name))
     unrevoked = and_(certificates.c.name == name, certificates.c.revoked.is_(None))
     query = select(certificates.c.certificate).where(unrevoked).order_by(certificates.c.created)
     revoked = [stored_credential(content) for content in connection.execute(query).scalars()]
     connection.execute(certificates.update().where(unrevoked).values(revoked=to_microseconds(now)))
     return revoked
-
-
-def _insert_credential(connection: Connection, name: str, credential: Credential, now: datetime) -> str:
-    """Store a credential, and return its number."""
-    row = {"serial": credential.id, "name": name, "created": to_microseconds(now)}
-    connection.execute(certificates.insert().values(row | {"certificate": credential.content}))
-    return credential.id
-
-
-def _issued_certificate(connection: Connection, serial: str) -> bytes:
-    """Return the certificate with this number, or what a new authority signed in its place: same key, same end."""
-    first = connection.execute(select(certificates).where(certificates.c.serial == serial)).first()
-    if first is None:
-        raise DataLoss("the store lacks a certificate that was issued")
-    issued = stored_credential(first.certificate)
-    alike = [
-        row
-        for row in _with_key(connection, first.name, issued)
-        if row.revoked is None and stored_credential(row.certificate).expiry == issued.expiry
-    ]
-    if not alike:
-        # Returning the first one would look like a success, although the server refuses this certificate.
-        raise _revoked_key()
-    return bytes(max(alike, key=lambda row: (row.created, row.serial != serial)).certificate)
-
-
-def _with_key(connection: Connection, name: str, credential: Credential) -> list[Row[Any]]:
-    """Return the certificates that somebody ever had for the key of a credential."""
-    query = select(certificates).where(certificates.c.name == name)
-    return [row for row in connection.execute(query) if stored_credential(row.certificate).key == credential.key]
-
-
-def _revoked_key() -> InvalidArgument:
-    return InvalidArgument(
-        "signing_request", "its key belongs to a revoked certificate; make a new key and request"
-    )

@@ -90,7 +90,7 @@ def _handler(method: MethodDescriptor, answer: Any, row: MethodPolicy, serving: 
     async def unary(raws: AsyncIterator[bytes], _: Context) -> bytes:
         caller = current_caller()
         with recorded(row, caller) as entry:
-            raw = await _receive_one(raws, serving.stall_seconds)
+            raw = await receive_one(raws, serving.stall_seconds)
 
             def answered() -> bytes:
                 request = _parse(request_class, raw)
@@ -104,7 +104,7 @@ def _handler(method: MethodDescriptor, answer: Any, row: MethodPolicy, serving: 
     async def stream(raws: AsyncIterator[bytes], context: Context) -> None:
         caller = current_caller()
         with recorded(row, caller) as entry:
-            raw = await _receive_one(raws, serving.stall_seconds)
+            raw = await receive_one(raws, serving.stall_seconds)
             request = await threads.run(caller.name, _parse, request_class, raw)
             entry.note(request)
             await written(answer(caller, request), caller, context)
@@ -179,8 +179,17 @@ async def _receive(messages: AsyncIterator[bytes], seconds: float) -> AsyncGener
         yield message
 
 
-async def _receive_one(messages: AsyncIterator[bytes], seconds: float) -> bytes:
-    """Return the one message of a request. Raises `InvalidArgument` without one, `Unavailable` if it is late."""
+async def receive_one(messages: AsyncIterator[bytes], seconds: float) -> bytes:
+    """Return the one message of a request.
+
+    Args:
+        messages: All that arrive.
+        seconds: How long one may take.
+
+    Raises:
+        InvalidArgument: There is none.
+        Unavailable: It is late.
+    """
     async with aclosing(_receive(messages, seconds)) as received:
         message = await anext(received, None)
     if message is None:

@@ -48,8 +48,8 @@ def make_server(
     threads: Threads,
     authenticating: SharedThreads,
     metrics: Metrics,
-) -> aio.Server:
-    """Build a server that does not listen yet.
+) -> tuple[aio.Server, Admission]:
+    """Build a server that does not listen yet, and what admits its callers.
 
     Args:
         config: The configuration.
@@ -64,7 +64,11 @@ def make_server(
     """
     store, clock = rounds.operations.store, rounds.operations.clock
     admission = Admission(
-        recorded_registry(rounds.operations), authority, authority_is_recorded, config.certificate_days
+        recorded_registry(rounds.operations),
+        authority,
+        authority_is_recorded,
+        config.certificate_days,
+        config.login_minutes,
     )
     registry = admission.registry
     guards = (
@@ -98,8 +102,8 @@ def make_server(
             stopping,
             admission,
         ),
-        operator: OperatorMethods(rounds, sessions, admission, log_keys, threads, stopping),
+        operator: OperatorMethods(rounds, sessions, admission, config.login_issuer, log_keys, threads, stopping),
         auditor: AuditorMethods(rounds.views, rounds.budgets, rounds.seeds, LogViews(store)),
     }
     server.add_generic_rpc_handlers(tuple(bind(services, Serving(threads, config.stall_seconds))))
-    return server
+    return server, admission

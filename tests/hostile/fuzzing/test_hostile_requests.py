@@ -97,7 +97,9 @@ class Served:
         self.session_id = bench.sessions.open(SESSION_TERMS, "a session").id
         rounds, now = bench.rounds, bench.clock
         authority = Authority.create("here", now())
-        admission = Admission(recorded_registry(rounds.operations), lambda: authority, authority_is_recorded, 10)
+        admission = Admission(
+            recorded_registry(rounds.operations), lambda: authority, authority_is_recorded, 10, 60
+        )
         self._shared = SharedThreads(2, "hostile")
         threads = Threads(self._shared, self._shared)
         uploads = Uploads(10_000, 2**20, admission.registry.count, self._shared)
@@ -108,6 +110,7 @@ class Served:
             rounds,
             bench.sessions,
             admission,
+            "https://login.example",
             lambda: "",
             threads,
             stopping,

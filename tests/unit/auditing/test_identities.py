@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 from harness.custodian import Custodian
+from harness.record_book import digest_of
 
 from equipoise.auditing.identities import EARLY, LATE
 from equipoise.auditing.identity_list import AuthorityChange, IdentityChange, registry_changes
@@ -49,6 +50,51 @@ def test_everything_that_may_become_of_people_is_in_order(custodian: Custodian) 
     custodian.rotate()
     custodian.read_seed(OTHER)
     assert problem(custodian) == ""
+
+
+ACCOUNT, ANOTHER = "0a" * 32, "0b" * 32
+
+
+def logged_in(custodian: Custodian, name: str, account: str) -> None:
+    """A certificate by logging in, on record."""
+    end = to_microseconds(custodian.time + timedelta(hours=1))
+    issued: dict[str, object] = {"digest": digest_of(f"login {name} {custodian.time}"), "expire_time": end}
+    custodian.change(name, "renewed", [issued], login=account)
+    custodian.certificates.setdefault(name, []).append(issued)
+
+
+def test_logging_in_with_the_account_that_was_allowed_is_in_order(custodian: Custodian) -> None:
+    custodian.change("ann", "login", [], login=ACCOUNT)
+    logged_in(custodian, "ann", ACCOUNT)
+    custodian.change("dan", "login", [], login=ANOTHER)  # who had not been admitted
+    logged_in(custodian, "dan", ANOTHER)
+    custodian.revoke("ann")
+    custodian.change("ann", "login", [], login=ACCOUNT)
+    logged_in(custodian, "ann", ACCOUNT)
+    custodian.play(OTHER)
+    assert problem(custodian) == ""
+
+
+def after_a_revocation(custodian: Custodian) -> None:
+    custodian.revoke("bob")
+    logged_in(custodian, "bob", ACCOUNT)
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        lambda each: logged_in(each, "ann", ACCOUNT),
+        lambda each: logged_in(each, "bob", ANOTHER),
+        lambda each: each.change("ann", "login", [], login=ACCOUNT),
+        lambda each: each.change("ann", "login", []),
+        after_a_revocation,
+    ],
+    ids=["not allowed", "another account", "an account of two", "no account", "revoked"],
+)
+def test_a_login_that_was_not_allowed_is_found(custodian: Custodian, lie: Callable[[Custodian], None]) -> None:
+    custodian.change("bob", "login", [], login=ACCOUNT)
+    lie(custodian)
+    assert "account" in problem(custodian)
 
 
 def test_the_changes_are_listed_in_their_order(custodian: Custodian) -> None:

@@ -22,7 +22,7 @@ from equipoise_server.mechanisms.expected_error import (
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, GaussianNoise
 from equipoise_server.mechanisms.pooled.family import Family, asked_sets, table_cells
-from equipoise_server.mechanisms.pooled.measured import estimated_variance, reach
+from equipoise_server.mechanisms.pooled.measured import estimated_variances, reach
 
 # Of the error of a cell's estimate, of deviation s, what the fit leaves of tables of c cells:
 # CELL_PART c^CELLS_POWER s^NOISE_POWER. What tables share is averaged before, so their number has no part in it.
@@ -56,10 +56,10 @@ def tables_expected_error(setting: PublicParameters, family: Family, rho: Fracti
 
 def _dense_error(family: Family, measured: Sequence[tuple[Axes, float]], sets: Sequence[Axes]) -> float:
     """Return the mean error of the estimates of a quarter of these sets' cells, in records."""
+    variances = estimated_variances(family.sizes, sets, measured)
     errors = [
-        gaussian_mean(COVERED * (1 - COVERED) * cells * estimated_variance(family.sizes, axes, measured))
-        for axes in sets
-        for cells in (table_cells(family.sizes, axes),)
+        gaussian_mean(COVERED * (1 - COVERED) * table_cells(family.sizes, axes) * variance)
+        for axes, variance in zip(sets, variances, strict=True)
     ]
     return math.fsum(errors) / len(errors)
 
@@ -75,7 +75,7 @@ def _cell_error(
         measured: the largest of them, and the variance of the noise on each.
         sets: of the family.
     """
-    variances = [estimated_variance(family.sizes, axes, measured) for axes in sets]
+    variances = estimated_variances(family.sizes, sets, measured)
     deviation = math.sqrt(math.fsum(variances) / len(variances)) / records
     cells = sum(table_cells(family.sizes, axes) for axes in sets) / len(sets)
     left = CELL_PART * math.pow(cells, CELLS_POWER) * math.pow(deviation, NOISE_POWER)
@@ -104,8 +104,9 @@ def tables_half_width(family: Family, least_rho: Fraction, chance: float, summed
     predicates = summed > 1 or family.covers(summed)
     measured = [(axes, float(noise.variance * MAX_MOVED)) for axes in family.largest]
     widest = 0.0
-    for axes in family.sets:
-        variance, cells = estimated_variance(family.sizes, axes, measured), table_cells(family.sizes, axes)
+    variances = estimated_variances(family.sizes, family.sets, measured)
+    for axes, variance in zip(family.sets, variances, strict=True):
+        cells = table_cells(family.sizes, axes)
         widest = max(
             widest,
             reach(variance * (1 - 1 / cells), chance),

@@ -20,6 +20,7 @@ from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.rounds.dataset_endings import delete_dataset, retire_dataset
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.services import RoundServices
+from equipoise_server.rpc.services.analyst_requests import added, login_allowed, renewed
 from equipoise_server.rpc.services.dataset_requests import registered, updated
 from equipoise_server.rpc.services.watch import watch
 from equipoise_server.rpc.shown_rounds import shown_choice, shown_to_operator
@@ -31,12 +32,14 @@ from equipoise_server.sessions.service import Sessions
 class OperatorMethods:
     """The served methods of `OperatorService`, bound by `rpc.methods`.
 
-    `log_keys` returns the log's public keys in force, in the form in which analysts get them.
+    `login_issuer` is the identity provider's identifier, empty where nobody logs in. `log_keys` returns the log's
+    public keys in force, in the form in which analysts get them.
     """
 
     rounds: RoundServices
     sessions: Sessions
     admission: Admission
+    login_issuer: str
     log_keys: Callable[[], str]
     threads: Threads
     stopping: asyncio.Event
@@ -99,23 +102,13 @@ class OperatorMethods:
         self, caller: Caller, request: operator_pb2.AddAnalystRequest
     ) -> operator_pb2.AddAnalystResponse:
         """Admits an analyst: signs the key of its certificate request under the name the operator gives."""
-        pem = self.admission.admit(
-            request.name, Role.ANALYST, request.signing_request, request.request_id, f"operator/{caller.name}"
-        )
-        return operator_pb2.AddAnalystResponse(
-            certificate=pem, authority=self.admission.authority().pem, log_keys=self.log_keys()
-        )
+        return added(self.admission, self.log_keys(), request, caller)
 
     def renew_analyst(
         self, caller: Caller, request: operator_pb2.RenewAnalystRequest
     ) -> operator_pb2.RenewAnalystResponse:
         """Signs a further certificate for an analyst. Earlier certificates stay valid."""
-        pem = self.admission.renew(
-            request.name, {Role.ANALYST}, request.signing_request, request.request_id, f"operator/{caller.name}"
-        )
-        return operator_pb2.RenewAnalystResponse(
-            certificate=pem, authority=self.admission.authority().pem, log_keys=self.log_keys()
-        )
+        return renewed(self.admission, self.log_keys(), request, caller)
 
     def revoke_analyst(
         self, caller: Caller, request: operator_pb2.RevokeAnalystRequest
@@ -123,6 +116,12 @@ class OperatorMethods:
         """Revokes an analyst's certificates. The analyst's open calls end within a minute."""
         self.admission.revoke(request.name, {Role.ANALYST}, request.request_id, f"operator/{caller.name}")
         return operator_pb2.RevokeAnalystResponse()
+
+    def allow_login(
+        self, caller: Caller, request: operator_pb2.AllowLoginRequest
+    ) -> operator_pb2.AllowLoginResponse:
+        """Lets an analyst log in with an account of the identity provider."""
+        return login_allowed(self.admission, self.login_issuer, request, caller)
 
     def delete_analyst(
         self, caller: Caller, request: operator_pb2.DeleteAnalystRequest

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, LargeBinary, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    Table,
+    Text,
+    UniqueConstraint,
+)
 
 from equipoise_server.storage.tables.metadata import metadata
 
@@ -29,6 +39,16 @@ certificates = Table(
     Column("revoked", BigInteger),
     Column("used", BigInteger),
     Index("ix_certificates_name", "name"),
+)
+
+# The account at an identity provider with which somebody may log in, until revoked or deleted.
+logins = Table(
+    "logins",
+    metadata,
+    Column("name", Text, ForeignKey("identities.name"), primary_key=True),
+    Column("issuer", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    UniqueConstraint("issuer", "subject", name="uq_logins_account"),
 )
 
 # What is kept of every caller for ever. `requests`: how many of its requests were carried out; `last_time`: the

@@ -26,7 +26,13 @@ from equipoise_server.mechanisms.pooled.allocation import cube_root, shares_of
 from equipoise_server.mechanisms.pooled.demand import votes_of
 from equipoise_server.mechanisms.pooled.direct import direct_answers
 from equipoise_server.mechanisms.pooled.family import Family
-from equipoise_server.mechanisms.pooled.measured import MeasuredTable, estimate, measure, reach
+from equipoise_server.mechanisms.pooled.measured import (
+    MeasuredTable,
+    estimate,
+    estimated_variances,
+    measure,
+    reach,
+)
 from equipoise_server.mechanisms.pooled.synopsis import synthetic_records
 
 SIZES = {"a": 3, "b": 2, "one": 1, "c": 4}
@@ -251,3 +257,17 @@ def test_some_statements_of_a_workload_count_what_they_counted_before(chosen: li
     assert [part.statement_sensitivity(i) for i in range(len(chosen))] == [
         WORKLOAD.statement_sensitivity(statement) for statement in chosen
     ]
+
+
+def test_the_largest_sets_and_the_variances_of_all_are_those_of_plain_loops() -> None:
+    family = Family((3, 2, 1, 4, 5), 3, 30)
+    assert family.largest == tuple(
+        axes for axes in family.sets if not any(set(axes) < set(other) for other in family.sets)
+    )
+    cells = {axes: math.prod(family.sizes[axis] for axis in axes) for axes in family.sets}
+    measured = [(axes, 1.5 + place) for place, axes in enumerate(family.largest[1:])]
+    found = estimated_variances(family.sizes, family.sets, measured)
+    for axes, variance in zip(family.sets, found, strict=True):
+        holding = [cells[axes] / cells[other] / each for other, each in measured if set(axes) <= set(other)]
+        assert variance == (1 / sum(holding) if holding else math.inf)
+    assert math.inf in found

@@ -1,0 +1,79 @@
+"""What an analyst keeps and can prove: receipts, and the verification of an ended round."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from equipoise.commands.columns import shown_time
+from equipoise.commands.printing import Columns
+from equipoise.console.asked import Asked
+from equipoise.console.desk import Desk, part_of
+from equipoise.console.jobs import Finding, Job
+from equipoise.console.rendering import table_of
+from equipoise.model.rounds import Round
+from equipoise.model.times import from_microseconds
+from equipoise.profile.receipt_store import ReceiptStore, read_receipt, read_session_receipt
+from equipoise.records.signed_notes import claimed
+from equipoise.verification.checks import Check, CheckFailed, verify
+from equipoise.verification.own_round import download_own_round
+
+
+def receipts(desk: Desk, asked: Asked) -> Response:
+    """The receipts that the profile keeps, of the caller's rounds and sessions, newest first."""
+    client, kept = desk.analyst, ReceiptStore(desk.profile)
+    part = part_of([*client.rounds(), *client.sessions()], asked)
+    columns: Columns[Round] = {
+        "round": lambda each: each.id,
+        "dataset": lambda each: each.terms.dataset,
+        "state": lambda each: each.state,
+        "your receipt": lambda each: _in_words(kept, each),
+    }
+    checkpoint = kept.checkpoint()
+    return desk.show(
+        "analyst/receipts.html",
+        section="Receipts",
+        part=part,
+        receipts=table_of(columns, part.items, [f"{desk.base}/rounds/{each.id}" for each in part.items]),
+        checkpoint=None if checkpoint is None else claimed(checkpoint),
+    )
+
+
+def verify_round(desk: Desk, asked: Asked) -> Response:
+    """Downloads the evidence of the caller's part in a round, and makes all checks of it."""
+    client, round_id = desk.analyst, asked.path["round_id"]
+    client.round(round_id)
+
+    def work(job: Job) -> None:
+        job.tell("downloading the evidence")
+        own = download_own_round(client, desk.profile, round_id)
+        passed = 0
+
+        def hold(check: Check, said: str) -> None:
+            nonlocal passed
+            passed += 1
+            job.findings.append(Finding(str(check.value), check.title, "passed", said))
+            job.tell("checking", passed, len(Check))
+
+        try:
+            verify(own.data, own.inputs, hold)
+            job.verdict = f"All {len(Check)} checks hold."
+        except CheckFailed as failed:
+            job.findings.append(Finding(str(failed.check.value), failed.check.title, "failed", failed.problem))
+            job.well = False
+            job.verdict = "A check failed. Keep the evidence: equipoise bundle writes it to a file."
+        ReceiptStore(desk.profile).keep_checkpoint(own.checkpoint)
+
+    return desk.start(Job("Verify my part in this round", f"/rounds/{round_id}", "Back to the round"), work)
+
+
+def _in_words(kept: ReceiptStore, shown: Round) -> str:
+    """What the kept receipt of a round says."""
+    if shown.terms.session is None:
+        envelope = kept.receipt(shown.id)
+        if envelope is None:
+            return "none"
+        said = read_receipt(envelope)
+        what = "withdrawn" if said.commitment is None else "accepted"
+        return f"{what} at {shown_time(from_microseconds(said.accept_time))}"
+    envelope = kept.session_receipt(shown.id)
+    return "none" if envelope is None else f"answer {read_session_receipt(envelope).sequence:,}"

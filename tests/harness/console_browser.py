@@ -1,0 +1,115 @@
+"""The console in a real browser: Debian's Chromium, driven by Playwright, and looked at by axe."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+CHROMIUM = Path("/usr/bin/chromium")
+# Nothing that Chromium does by itself may reach out of the machine.
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+SERIOUS = ("serious", "critical")
+MAX_TABS = 120
+LIGHT_AND_DARK, WIDTHS = ("light", "dark"), (1280, 390)
+
+
+def browser_is_here() -> bool:
+    """Whether the browser and what drives it are installed; CI has both."""
+    return bool(os.environ.get("CI")) or (CHROMIUM.exists() and find_spec("playwright") is not None)
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser without a window."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only where it is installed
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=list(FLAGS))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def console_of(profile: Path) -> Iterator[str]:
+    """The program `equipoise console` of a profile; gives the address that it prints."""
+    command = [sys.executable, "-m", "equipoise.cli", "console", "--json", "--profile", str(profile)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        try:
+            yield str(json.loads(program.stdout.readline())["address"])
+        finally:
+            program.terminate()
+            program.wait(30)
+
+
+class Person:
+    """Somebody who uses a console in a browser, and sees whether a page is as it must be."""
+
+    def __init__(self, browser: Any, address: str) -> None:
+        self.context = browser.new_context()
+        self.page = self.context.new_page()
+        self.troubles: list[str] = []
+        self.page.on("dialog", lambda dialog: self._trouble(f"a dialog: {dialog.message}", dialog))
+        self.page.on("console", lambda said: self.troubles.append(said.text) if said.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        self.page.goto(address)
+        self.base = self.page.url.rstrip("/")
+
+    def _trouble(self, what: str, dialog: Any) -> None:
+        self.troubles.append(what)
+        dialog.dismiss()
+
+    def go(self, path: str) -> None:
+        """Opens a page of the console."""
+        self.page.goto(self.base + path)
+
+    def click(self, name: str, role: str = "button") -> None:
+        """Presses a button, or follows a link, by what it says."""
+        self.page.get_by_role(role, name=name).first.click()
+
+    def save(self, name: str, role: str = "link") -> bytes:
+        """What is downloaded by a link or button."""
+        with self.page.expect_download() as waiting:
+            self.click(name, role)
+        return Path(waiting.value.path()).read_bytes()
+
+    def tab_to(self, name: str, role: str = "button") -> None:
+        """Moves the focus by the keyboard alone; where it is can be seen."""
+        wanted = self.page.get_by_role(role, name=name).first
+        for _ in range(MAX_TABS):
+            if wanted.evaluate("each => each === document.activeElement"):
+                assert wanted.evaluate("each => getComputedStyle(each).outlineStyle") != "none"
+                return
+            self.page.keyboard.press("Tab")
+        raise AssertionError(f"{name} is not reached by the keyboard")
+
+    def check(self) -> None:
+        """The page has no serious fault of accessibility and fits its window, light and dark, wide and narrow."""
+        from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415 - only where it is installed
+
+        for scheme in LIGHT_AND_DARK:
+            self.page.emulate_media(color_scheme=scheme)
+            for width in WIDTHS:
+                self.page.set_viewport_size({"width": width, "height": 900})
+                found = Axe().run(self.page).response["violations"]
+                assert [each["id"] for each in found if each["impact"] in SERIOUS] == [], (self.page.url, found)
+                assert self.page.evaluate("document.documentElement.scrollWidth") <= width, self.page.url
+        self.page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+        assert self.troubles == []

@@ -1,0 +1,172 @@
+"""Logging in with a real identity provider at a real server: both ways, renewing, and the end of a certificate."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from harness.identity_provider import CLIENT, Browser, provider
+from harness.rounds_bench import write_table
+from harness.server_process import ServerProcess, make_state, running, signing_request
+from harness.server_rounds import registration, terms
+
+from equipoise.clients.analyst import Client
+from equipoise.clients.login import log_in
+from equipoise.clients.operator import Operator
+from equipoise.clients.provider import Description, description
+from equipoise.clients.provider_login import by_browser, by_device
+from equipoise.errors import EquipoiseError, NotAuthenticated
+from equipoise.model.identities import Role
+from equipoise.profile.certificates import read_request
+from equipoise.profile.login_file import LoginFile, kept_login
+from equipoise.profile.login_nonce import nonce_of_request
+from equipoise.profile.profile import Profile
+from equipoise.v1 import (
+    analyst_pb2,
+    analyst_pb2_grpc,
+    enrolment_pb2,
+    enrolment_pb2_grpc,
+    operator_pb2,
+    operator_pb2_grpc,
+)
+from equipoise_server.admin.identities import allow_login, login_file
+from equipoise_server.identity.authority import new_key
+
+pytestmark = pytest.mark.full
+
+SUBJECT = "auth0|ann-1"
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@pytest.fixture
+def issuer() -> Iterator[str]:
+    with provider(SUBJECT) as started:
+        yield started
+
+
+@pytest.fixture
+def server(tmp_path: Path, issuer: str) -> Iterator[ServerProcess]:
+    settings = [
+        f'login_listen = "127.0.0.1:{free_port()}"',
+        f'login_issuer = "{issuer}"',
+        f'login_client = "{CLIENT}"',
+        "login_minutes = 1",
+    ]
+    state = make_state(tmp_path / "state", settings)
+    write_table(state / "data")
+    with running(state) as started:
+        yield started
+
+
+def published(server: ServerProcess) -> LoginFile:
+    made = login_file(server.state, None, f"127.0.0.1:{server.port}")
+    assert LoginFile.from_json(made.to_json()) == made
+    return made
+
+
+def in_browser(provider: Description, client: str, nonce: str) -> str:
+    def open_page(page: str) -> None:
+        threading.Thread(target=Browser().open, args=(page,)).start()
+
+    return by_browser(provider, client, nonce, open_page, 30)
+
+
+def by_code(provider: Description, client: str, nonce: str) -> str:
+    return by_device(provider, client, nonce, Browser().confirm_device, lambda _: time.sleep(0.2))
+
+
+@pytest.mark.parametrize("way", [in_browser, by_code])
+def test_a_person_logs_in_and_gets_what_its_role_may(server: ServerProcess, tmp_path: Path, way: Any) -> None:
+    profile = tmp_path / "ann"
+    with pytest.raises(NotAuthenticated, match=r"the login was refused; .*auth0\|ann-1"):
+        log_in(profile, published(server), way)
+    operator_profile = server.state / "profiles" / "operator"
+    settings = operator_profile / "profile.toml"
+    settings.write_text(
+        settings.read_text().replace(Profile.load(operator_profile).target, f"127.0.0.1:{server.port}")
+    )
+    with Operator.from_profile(operator_profile) as operator:
+        operator.allow_login("ann", SUBJECT)
+    log_in(profile, published(server), way)
+    assert kept_login(profile) == published(server)
+    with Client.from_profile(profile) as client:
+        assert (client.identity().name, client.identity().role) == ("ann", Role.ANALYST)
+    first = Profile.load(profile).certificate
+    log_in(profile, kept_login(profile), way)
+    assert Profile.load(profile).certificate != first
+    with Operator.from_profile(operator_profile) as operator:
+        operator.revoke_analyst("ann")
+    with pytest.raises(NotAuthenticated, match="the login was refused"):
+        log_in(profile, kept_login(profile), way)
+
+
+async def test_streams_end_with_the_certificate_and_go_on_after_another_login(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    await server.admit("bob")
+    allow_login(server.state, "ann", Role.ANALYST, SUBJECT)
+    profile = tmp_path / "ann"
+    log_in(profile, published(server), by_code)
+    with server.blocking_channel(server.operator()) as channel:
+        operator = operator_pb2_grpc.OperatorServiceStub(channel)
+        operator.RegisterDataset(registration())
+        asked = operator_pb2.OpenRoundRequest(terms=terms(), request_id="open")
+        round_id = operator.OpenRound(asked).detail.round.id
+    with Client.from_profile(profile) as client:
+        stub = analyst_pb2_grpc.AnalystServiceStub(client._connection.channel)
+        watch = stub.WatchAnalystRound(analyst_pb2.WatchAnalystRoundRequest(round_id=round_id))
+        assert next(watch).round.id == round_id
+        began = time.monotonic()
+        with pytest.raises(grpc.RpcError) as ended:
+            next(watch)
+        assert time.monotonic() - began < 130
+        assert ended.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        with pytest.raises(EquipoiseError):
+            client.identity()
+    log_in(profile, kept_login(profile), by_code)
+    with Client.from_profile(profile) as client:
+        assert [each.id for each in client.rounds()] == [round_id]
+
+
+def test_a_token_is_of_no_use_for_another_key_and_the_door_leads_nowhere_else(
+    server: ServerProcess, issuer: str
+) -> None:
+    allow_login(server.state, "ann", Role.ANALYST, SUBJECT)
+    door = published(server)
+    mine, thiefs = (signing_request(new_key()) for _ in range(2))
+    assert read_request(mine).public_key() != read_request(thiefs).public_key()
+    token = by_code(description(issuer), CLIENT, nonce_of_request(mine))
+    tls = grpc.ssl_channel_credentials(door.authority.encode())
+    with grpc.secure_channel(door.door, tls) as channel:
+        log_in_call = enrolment_pb2_grpc.EnrolmentServiceStub(channel).LogIn
+        told = set()
+        for hostile in (token, f"{token}a", "", token.replace(token[:10], "eyJhbGciOi")):
+            with pytest.raises(grpc.RpcError) as refused:
+                log_in_call(enrolment_pb2.LogInRequest(id_token=hostile, signing_request=thiefs))
+            told.add((refused.value.code(), refused.value.details()))
+        assert told == {(grpc.StatusCode.UNAUTHENTICATED, "the login was refused")}
+        asked = enrolment_pb2.LogInRequest(id_token=token, signing_request=mine)
+        assert log_in_call(asked) == log_in_call(asked)
+        with pytest.raises(grpc.RpcError) as elsewhere:
+            analyst_pb2_grpc.AnalystServiceStub(channel).GetIdentity(analyst_pb2.GetIdentityRequest())
+        assert elsewhere.value.code() is grpc.StatusCode.UNIMPLEMENTED
+        # A flood from one address is refused, and the server goes on.
+        statuses = set()
+        for _ in range(80):
+            with pytest.raises(grpc.RpcError) as flooded:
+                log_in_call(enrolment_pb2.LogInRequest(id_token="a", signing_request=thiefs))
+            statuses.add(flooded.value.code())
+        assert statuses == {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.RESOURCE_EXHAUSTED}
+    for secret in (token, "eyJ"):
+        assert secret not in server.log()

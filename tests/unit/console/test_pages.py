@@ -1,0 +1,135 @@
+"""The pages without a server: every template escapes what it shows, and forms without a token are refused."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+import pytest
+from starlette.testclient import TestClient
+
+from equipoise.clients.connection import Connection
+from equipoise.console import app
+from equipoise.console.access import Access
+from equipoise.console.asked import Asked
+from equipoise.console.charts import interval_bars
+from equipoise.console.desk import Desk, part_of
+from equipoise.console.jobs import Finding, Job
+from equipoise.console.rendering import environment, plain_table, rendered
+from equipoise.errors import InvalidArgument, WrongState
+from equipoise.model.identities import Caller, Role
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202e{{ 7*7 }}\x1b[31m"
+TEMPLATES = Path(app.__file__).parent / "templates"
+NAN = float("nan")
+
+
+class Nowhere:
+    """A connection that leads nowhere: these tests ask no server."""
+
+    target = HOSTILE
+
+
+def desk_of(name: str = HOSTILE, role: Role = Role.ANALYST) -> Desk:
+    end = datetime(2030, 1, 31, tzinfo=UTC)
+    return Desk(Path("profile"), cast(Connection, Nowhere()), Caller(name, role), end, Access(8042))
+
+
+def harmless(page: str) -> None:
+    """Nothing of the hostile text is markup, and what would turn the line round is shown as an escape."""
+    assert "<script>alert" not in page
+    assert "<img" not in page
+    assert "49" not in page.replace("2049", "")
+    assert "\u202e" not in page
+    assert "\x1b" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_a_hostile_name_is_text() -> None:
+    harmless(bytes(desk_of().refused(WrongState(HOSTILE)).body).decode())
+
+
+def test_a_hostile_table_and_chart_are_text() -> None:
+    parts = environment().get_template("parts.html").module
+    table = plain_table([HOSTILE], [[HOSTILE]], [f"/{HOSTILE}"])
+    harmless(parts.table(table, HOSTILE))  # type: ignore[attr-defined]
+    harmless(parts.bars(interval_bars([HOSTILE], [0.5], [0.4], [0.6]), HOSTILE))  # type: ignore[attr-defined]
+    harmless(parts.facts([(HOSTILE, HOSTILE)]))  # type: ignore[attr-defined]
+
+
+def test_hostile_findings_are_text() -> None:
+    job = Job(HOSTILE, "/", HOSTILE)
+    job.tell(HOSTILE)
+    job.findings.append(Finding(HOSTILE, HOSTILE, "failed", HOSTILE))
+    harmless(rendered("job_state.html", {"base": "", "job": job}))
+    job.ended, job.error = True, WrongState(HOSTILE)
+    harmless(rendered("job_state.html", {"base": "", "job": job}))
+
+
+def test_what_was_typed_keeps_its_lines() -> None:
+    template = environment().from_string("<textarea>{{ sql | as_typed }}</textarea>")
+    assert template.render(sql="SELECT 1\n</textarea>") == "<textarea>SELECT 1\n&lt;/textarea&gt;</textarea>"
+
+
+def test_no_template_leaves_a_text_unescaped_or_carries_a_script_or_style_of_its_own() -> None:
+    for path in TEMPLATES.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"\|\s*safe\b|autoescape|Markup|style=|<style|\son\w+=|javascript:", text), path
+        assert all("src=" in each for each in re.findall(r"<script[^>]*>", text)), path
+        assert not re.search(r"(https?:)?//\w", text), path
+
+
+def test_every_form_that_changes_something_carries_the_token() -> None:
+    for path in TEMPLATES.rglob("*.html"):
+        for form in re.findall(r"<form method=\"post\".*?</form>", path.read_text(encoding="utf-8"), re.DOTALL):
+            assert "parts.token(form_token" in form, path
+
+
+@pytest.mark.parametrize("token", [[], ["wrong"], ["", ""]])
+def test_a_form_without_its_token_does_nothing(token: list[str]) -> None:
+    desk = desk_of("ann")
+    browser = TestClient(app.pages_of(desk), base_url=f"http://{desk.access.authority}", follow_redirects=False)
+    browser.get(desk.access.address)
+    # Whatever the page did would need a server, which there is not.
+    answer = browser.post(
+        f"{desk.base}/rounds/x/withdraw", data={"form_token": token}, headers={"sec-fetch-site": "same-origin"}
+    )
+    assert answer.status_code == 403
+    assert "nothing was done" in answer.text
+
+
+def test_pages_that_are_not_there() -> None:
+    desk = desk_of("ann")
+    browser = TestClient(app.pages_of(desk), base_url=f"http://{desk.access.authority}", follow_redirects=False)
+    browser.get(desk.access.address)
+    for path, status in {
+        "/nowhere": 404,
+        "/static/../app.py": 404,
+        "/static/console.css": 200,
+        "/jobs/0": 404,
+    }.items():
+        assert browser.get(desk.base + path).status_code == status, path
+
+
+@pytest.mark.parametrize("page", ["0", "-1", "1e3", "x", "", "1_0", "\u0661", "99999999999999999"])
+def test_pages_are_counted_in_digits(page: str) -> None:
+    with pytest.raises(InvalidArgument):
+        part_of([], Asked({}, {"page": page}))
+
+
+def test_a_list_is_read_only_as_far_as_it_is_shown() -> None:
+    endless = iter(range(10**9))
+    part = part_of(endless, Asked({}, {"page": "3"}))
+    assert (list(part.items), part.more) == (list(range(100, 150)), True)
+    assert next(endless) == 151
+
+
+def test_bars_span_round_scales_with_zero_on_them() -> None:
+    chart = interval_bars(["a", "b", "c"], [0.31, -0.02, NAN], [0.28, NAN, 0.1], [0.34, NAN, 0.2])
+    assert [each.label for each in chart.ticks] == ["-0.1", "0", "0.1", "0.2", "0.3", "0.4"]
+    assert chart.bars[0].text == "0.31 (0.28 to 0.34)"
+    assert chart.bars[1].interval is None
+    assert chart.bars[2].text.startswith("no number")
+    assert all(0 <= each.span.start <= each.span.end <= 100 for each in chart.bars)
