@@ -71,7 +71,7 @@ app = lazy_app(
         ),
         "sql": LazyCommand(
             "equipoise.commands.sql:sql",
-            "Ask in SQL: submit to an open round, read the answers of a released one, or ask in a session.",
+            "Ask in SQL: submit to an open round, read a released one's answers, or ask in sessions or of grants.",
         ),
         "dummy": LazyCommand(
             "equipoise.commands.dummy:dummy",

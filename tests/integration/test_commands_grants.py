@@ -77,3 +77,12 @@ def test_a_grant_by_the_commands_alone(
     checks = run("ann", "verify", place / "grant.bundle", "--key", keys)
     assert any(f"rho {in_rho(total_spent)} was paid" in str(each) for each in checks["checks"])
     assert "there is no such round" in refused("operator", "operator", "grant", "end", "00" * 16)
+
+
+def test_a_grant_is_asked_in_sql(place: Path, run: Run, refused: Callable[..., str]) -> None:
+    register(run, place)
+    grant_id = run("operator", *GRANT, "ann", *BUDGET)["round"]["id"]
+    question = "SELECT COUNT(*) AS n FROM shop WHERE colour = 'red'"
+    ((red,),) = run("ann", "sql", grant_id, question, "--rho", "0.001")["answers"]
+    assert red["n_low"] <= red["n"] <= red["n_high"]
+    assert "rho, in zCDP, or epsilon" in refused("ann", "sql", grant_id, question)

@@ -8,11 +8,13 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from harness.client_command import lines
 from harness.dangers import SMALL_TABLE_TYPED
 from harness.shop_commands import BUDGETS, GAME, STATEMENTS, TERMS, Run, register
 
+from equipoise import Client
 from equipoise.cli import main
 
 SESSION = [
@@ -97,6 +99,41 @@ def test_a_session_by_the_commands_alone(
 
     round_id = run("operator", "operator", "round", "open", *TERMS, *BUDGETS, *GAME)["round"]["id"]
     assert "is a round, not a session" in refused("operator", "operator", "session", "show", round_id)
+
+
+@pytest.mark.full
+def test_sql_is_asked_in_a_session_after_what_was_asked_there(
+    place: Path, run: Run, refused: Callable[..., str]
+) -> None:
+    register(run, place)
+    budget = (
+        "--analyst-epsilon",
+        "2",
+        "--analyst-delta",
+        "1e-4",
+        "--mechanism",
+        "online_private",
+        "--turn-seconds",
+        1,
+    )
+    opened = run("operator", "operator", "session", "open", *SESSION, *budget)
+    session_id = opened["round"]["id"]
+    counts = "SELECT colour, COUNT(*) AS n FROM shop GROUP BY colour"
+    ((first, *others),) = run("ann", "sql", session_id, counts)["answers"]
+    assert (list(first), len(others)) == (["colour", "n", "n_low", "n_high", "n_method"], 1)
+    share = "SELECT ROUND(100.0 * COUNT_IF(size = 's') / COUNT(*), 1) AS small FROM shop WHERE colour = 'red'"
+    ((small,),) = run("ann", "sql", session_id, share)["answers"]
+    assert small["small"] is not None
+    assert run("ann", "show", session_id)["answered"] == 3  # the marginal, and two counts
+    assert run("ann", "sql", session_id, f"EXPLAIN {share}")["statements"] == 2
+    assert run("ann", "show", session_id)["answered"] == 3
+    with Client.from_profile(place / "ann") as client:
+        (frame,) = client.frames(session_id, client.sql(session_id, counts), fractions=True)
+    trial = Client.local(place / "state" / "data" / "shop.csv", place / "schema.json")
+    (alike,) = trial.frames("any", trial.sql("any", counts), fractions=True)
+    assert alike.to_arrow().schema == frame.to_arrow().schema
+    assert all(0 <= value <= 1 for value in np.asarray(frame["n"]))
+    assert "takes no more statements" in refused("ann", "sql", session_id, share)
 
 
 class Terminal(io.StringIO):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from equipoise.clients.sessions import SessionsClient
-from equipoise.errors import VerificationFailed
+from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.frames import Frame
 from equipoise.model.results import Answers
 from equipoise.questions.builder import Table
@@ -43,22 +43,37 @@ class AskingClient(SessionsClient):
         shown = self.round(round_id)
         return Table(self.schema_of(shown), shown.terms.dataset)
 
-    def frames(self, round_id: str, questions: Questions, *, fractions: bool = False) -> tuple[Frame, ...]:
-        """Returns a table for each question: of a released round, or by asking them in a session, after all others.
+    def frames(
+        self,
+        round_id: str,
+        questions: Questions,
+        *,
+        fractions: bool = False,
+        rho: float | None = None,
+        error: float | None = None,
+    ) -> tuple[Frame, ...]:
+        """Returns a table for each question: of a released round, or by asking in a session, after all others.
 
         Args:
             round_id: the round or session.
             questions: those whose statements were submitted to the round.
             fractions: whether counts are shown as fractions of the records.
+            rho: what each statement may cost of a grant, in zCDP.
+            error: or the standard error of each of its counts that is wanted, in records. Both None of what is no
+                grant.
 
         Raises:
+            InvalidArgument: what statements may cost is missing, or is given where nothing is paid.
             VerificationFailed: other statements were submitted to the round. Other errors: as `results` and `ask`.
         """
         shown = self.round(round_id)
         records = self.dataset(shown.terms.dataset, shown.dataset_version).records
         results = None
+        if shown.terms.session is None and (rho is not None or error is not None):
+            raise InvalidArgument("rho", "must not be given, and no error: nothing is paid in a round")
         if questions.statements and shown.terms.session is not None:
-            parts = [each.results.answers for each in self.ask(round_id, questions.statements, after=None)]
+            asked = self.ask(round_id, questions.statements, after=None, rho=rho, error=error)
+            parts = [each.results.answers for each in asked]
             results = Results(round_id, Answers.join(parts))
         elif questions.statements:
             # Answers to other statements would have the same form: what was submitted decides whose they are.

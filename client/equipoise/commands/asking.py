@@ -33,6 +33,18 @@ def sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> Non
         print_list("sessions", list(client.sessions()), OWN_SESSIONS, as_json)
 
 
+Rho = Annotated[
+    float | None, typer.Option(help="Of a grant: what each statement may cost, in zCDP.", show_default=False)
+]
+WantedError = Annotated[
+    float | None,
+    typer.Option(
+        help="Of a grant: the wanted standard error of each count, in records; what it needs is paid.",
+        show_default=False,
+    ),
+]
+
+
 def ask(
     session_id: SessionId,
     statements: Annotated[
@@ -54,17 +66,8 @@ def ask(
     accept_unprotected: Annotated[
         bool, typer.Option("--accept-unprotected", help="Ask although other analysts may learn what you ask.")
     ] = False,
-    rho: Annotated[
-        float | None,
-        typer.Option(help="Of a grant: what each statement may cost, in zCDP.", show_default=False),
-    ] = None,
-    error: Annotated[
-        float | None,
-        typer.Option(
-            help="Of a grant: the wanted standard error of each count, in records; what it needs is paid.",
-            show_default=False,
-        ),
-    ] = None,
+    rho: Rho = None,
+    error: WantedError = None,
     epsilon: Annotated[
         float | None,
         typer.Option(help="Of a grant: the pure epsilon of an answer that costs as much.", show_default=False),

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from equipoise.clients.analyst import Client
+from equipoise.commands.asking import Rho, WantedError
 from equipoise.commands.files import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RoundId
 from equipoise.commands.printing import bars_of, counted, print_json, print_line, print_table
@@ -31,10 +32,12 @@ def sql(
     fractions: Annotated[
         bool, typer.Option("--fractions", help="Show counts as fractions of the records.")
     ] = False,
+    rho: Rho = None,
+    error: WantedError = None,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """Ask in SQL: submit to an open round, read the answers of a released one, or ask in a session.
+    """Ask in SQL: submit to an open round, read a released one's answers, or ask in sessions or of grants.
 
     SELECT origin, COUNT(*) FROM flights WHERE dep_delay >= 15 GROUP BY origin
 
@@ -63,7 +66,8 @@ def sql(
             else:
                 print_line(f"Submitted {counted(receipt.statements, 'statement')}; any before are replaced.")
         else:
-            _show(client.frames(round_id, questions, fractions=fractions), questions, to, as_json)
+            frames = client.frames(round_id, questions, fractions=fractions, rho=rho, error=error)
+            _show(frames, questions, to, as_json)
 
 
 def _explain(client: Client, round_id: str, questions: Questions, as_json: bool, *, dry: bool) -> None:
