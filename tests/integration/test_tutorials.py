@@ -67,7 +67,7 @@ trap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT
         check=False,
     )
     assert told.returncode == 0, told.stdout[-3000:] + told.stderr[-3000:]
-    for shown in ("expected error", "understood as", "A1", "A12"):
+    for shown in ("expected mean error", "understood as", "A1", "A12"):
         assert shown in told.stdout, told.stdout[-3000:]
     assert (tmp_path / "report.md").stat().st_size > 0
     assert (tmp_path / "results.csv").read_text().count("\n") > 70
