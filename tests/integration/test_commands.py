@@ -264,6 +264,7 @@ def test_sql_is_kept_with_the_receipt_and_compared_with_what_was_used(
     (understood,) = run("ann", "sql", round_id, text)["understood"]
     for step in ("seal", "run", "release"):
         run("operator", "operator", "round", step, round_id)
+    run("ann", "wait", round_id)
     run("ann", "bundle", round_id, "--out", place / "b.json")
     (kept,) = (place / "ann" / "sql").iterdir()
     assert kept.read_text().splitlines() == [f"-- understood as: {understood}", text]

@@ -27,7 +27,7 @@ EDGES = (0.0, 10.0, 20.0, 60.0)
 SCHEMA = Schema((Attribute("origin", ("EWR", "JFK")), Attribute("delay", bin_labels(EDGES), EDGES)))
 TOTALS = Sum("delay", ("origin",), high=20)
 ASKED: tuple[Statement, ...] = (TOTALS, Marginal(("origin",)))
-BUDGET, CAP, RECORDS = Budget(2.0, 1e-7), Budget(20.0, 1e-3), 2_000
+BUDGET, CAP, RECORDS = Budget(2.0, 1e-7), Budget(20.0, 1e-4), 2_000
 
 
 def test_sums_are_answered_verified_and_replayed_or_refused_by_name(

@@ -40,7 +40,7 @@ SCHEMA = Schema(
         *(Attribute(f"c{number}", LETTERS) for number in range(1, ATTRIBUTES)),
     )
 )
-BUDGET, CAP = Budget(2.0, 1e-5), Budget(40.0, 1e-3)
+BUDGET, CAP = Budget(2.0, 1e-5), Budget(40.0, 2e-4)
 NEAR = attribute("hour").between(2, 6) & (attribute("c3") == "a")
 FAR: Predicate = (attribute("c2") == "a") & (attribute("c4") == "b") & (attribute("c6") == "c")
 FAR &= (attribute("c8") == "d") | (attribute("c7") == "e")

@@ -90,6 +90,7 @@ round_ = st.builds(
     seed_commitment=data,
     answered=number,
     dataset_version=version,
+    records=number,
 )
 counted = {"order": st.none() | real} | dict.fromkeys(("divergence", "max_divergence", "delta", "max_delta"), real)
 charge = st.builds(AccountCharge, text, budget, budget, text, **counted)
@@ -146,7 +147,13 @@ PAIRS: dict[str, tuple[Any, Callable[[Any], Message], Callable[[Any], object]]] 
     "round": (round_, rounds.round_to_message, rounds.round_from_message),
     "plan": (plan, rounds.PLAN.write, rounds.PLAN.read),
     "plan choice": (
-        st.builds(PlanChoice, plan=plan, because=text, candidates=st.lists(candidate, max_size=3).map(tuple)),
+        st.builds(
+            PlanChoice,
+            plan=plan,
+            because=text,
+            candidates=st.lists(candidate, max_size=3).map(tuple),
+            records=number,
+        ),
         rounds.plan_choice_to_message,
         rounds.plan_choice_from_message,
     ),

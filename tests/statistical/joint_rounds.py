@@ -14,11 +14,11 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-from harness.dangers import LARGE_CAPS, SMALL_TABLE
+from harness.dangers import SMALL_TABLE
 from harness.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
 from numpy.typing import NDArray
 
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import Budget, Danger
 from equipoise.model.results import ResultColumns
 from equipoise.model.rounds import Share, Terms
 from equipoise.queries.predicates import Among
@@ -136,7 +136,7 @@ def prepared(place: Path, case: JointRound) -> Iterator[tuple[Job, Job]]:
                     f"register {side}",
                     people="new",
                     new_budgets=again,
-                    accepted=LARGE_CAPS,
+                    accepted=(Danger.EPSILON, Danger.DELTA),
                 )
                 opened = service.opening.open(replace(case.terms, dataset=dataset), f"open {side}").id
                 for name, workload in case.workloads(side).items():

@@ -27,7 +27,7 @@ from harness.server_process import Credentials, Refusal
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
 from equipoise.errors import EquipoiseError
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import Budget, Danger
 from equipoise.model.rounds import SessionTerms, Share, Terms
 from equipoise.queries.predicates import attribute
 from equipoise.queries.statements import Quantile
@@ -284,7 +284,12 @@ NO_SESSIONS: dict[str, tuple[Terms, str]] = {
     "an unknown option": (session_terms("mal", options={"none": 3}), "INVALID"),
     "no budget": (session_terms("mal", data_budget=Budget(0.0, 1e-5)), "INVALID"),
     "more than is left": (
-        session_terms("mal", data_budget=Budget(49.9, 1e-3), options={"prior": "none"}),
+        session_terms(
+            "mal",
+            data_budget=Budget(49.9, 1e-3),
+            options={"prior": "none"},
+            accepted=tuple(Danger),
+        ),
         "BUDGET",
     ),
     "nobody": (session_terms(), "INVALID"),

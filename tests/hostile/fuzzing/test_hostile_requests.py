@@ -224,6 +224,7 @@ def templates(round_id: str) -> dict[str, Message]:
             data_order=0.0,
             accepted=LARGE_CAPS_SENT,
         ),
+        f"{OPERATOR}/AllowLogin": operator_pb2.AllowLoginRequest(name="nobody", subject="s", request_id="a"),
         f"{OPERATOR}/UpdateDataset": operator_pb2.UpdateDatasetRequest(
             name="nothing", source="made.csv", schema=schema_to_message(SCHEMA), request_id="a"
         ),
