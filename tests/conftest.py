@@ -3,8 +3,9 @@
 Every folder is of one kind: `unit`, `integration`, `statistical` or `hostile`, which `-m` selects. Of each kind,
 `--tier quick` runs a part in minutes: every test on SQLite, unless it is marked `full`; of one marked `thin(n)` one
 in n of its cases on each store; of the examples that Hypothesis tries an eighth; of the runs of an audit two
-fifths; on PostgreSQL what is marked `both_stores`. `--tier rest` runs exactly what quick leaves out, with all
-examples what Hypothesis tries, and with all runs what is audited. `make test-unit` leaves out what is marked
+fifths; on PostgreSQL what is marked `both_stores`. `--tier rest` runs what quick leaves out, with two fifths of the
+examples what Hypothesis tries, and with all runs what is audited; but it leaves what is marked `nightly` to
+`--tier nightly`. Without a tier all of this runs, with all examples. `make test-unit` leaves out what is marked
 `slow`, too.
 """
 
@@ -63,6 +64,7 @@ settings.register_profile(
     "steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
 )
 settings.register_profile("quick", settings.get_profile("steady"), max_examples=12)
+settings.register_profile("rest", settings.get_profile("steady"), max_examples=40)
 settings.register_profile(
     "explore", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
@@ -70,7 +72,7 @@ settings.register_profile(
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Which tests run, and how large the statistical audit, the random kills, the load and the soak are."""
-    parser.addoption("--tier", choices=("quick", "rest", "all"), default="all", help="which tests run")
+    parser.addoption("--tier", choices=("quick", "rest", "nightly", "all"), default="all", help="which tests run")
     parser.addoption("--audit-size", choices=sorted(SIZES), help="how long the audit may take; else by the tier")
     parser.addoption("--other-numpy", default="", help="a directory with another numpy, to replay rounds with")
     parser.addoption("--kills", type=int, default=0, help="how often a server is killed; 0: a few times, and more")
@@ -84,11 +86,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """The markers; any other is an error. And how many examples Hypothesis tries."""
-    usual = "quick" if config.getoption("--tier") == "quick" else "steady"
+    tier = config.getoption("--tier")
+    usual = tier if tier in ("quick", "rest") else "steady"
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", usual))
     for kind in sorted(set(KIND_OF_FOLDER.values())):
         config.addinivalue_line("markers", f"{kind}: given by the folder")
     config.addinivalue_line("markers", "full: costs too much for the quick tier, in which others keep its promise")
+    config.addinivalue_line("markers", "nightly: costs too much for every change, and runs only among all tests")
     config.addinivalue_line("markers", "thin(n): of its cases the quick tier runs one in n")
     config.addinivalue_line("markers", "slow: seconds of computing, which `make test-unit` leaves out")
     config.addinivalue_line("markers", "both_stores: in the quick tier on PostgreSQL, too")
@@ -98,7 +102,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`kills`: as often as `--kills` says; without it a few times, and outside of the quick tier often."""
     if "kills" in metafunc.fixturenames:
         said = metafunc.config.getoption("--kills")
-        metafunc.parametrize("kills", [said] if said else [FEW_KILLS, pytest.param(KILLS, marks=pytest.mark.full)])
+        metafunc.parametrize(
+            "kills", [said] if said else [FEW_KILLS, pytest.param(KILLS, marks=pytest.mark.nightly)]
+        )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -106,6 +112,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     cases: Counter[tuple[str, bool]] = Counter()
     quick: list[pytest.Item] = []
     rest: list[pytest.Item] = []
+    nightly: list[pytest.Item] = []
     for item in items:
         item.add_marker(KIND_OF_FOLDER[item.path.relative_to(TESTS).parts[0]])
         in_quick = in_quick_tier(item, cases)
@@ -114,11 +121,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # Hypothesis marks its tests as well, but later than this is called.
         audited = "audit_size" in getattr(item, "fixturenames", ())
         sampled = audited or is_hypothesis_test(getattr(item, "obj", None))
-        if not in_quick or sampled:
+        if item.get_closest_marker("nightly"):
+            nightly.append(item)
+        elif not in_quick or sampled:
             rest.append(item)
     tier = config.getoption("--tier")
     if tier != "all":
-        chosen = quick if tier == "quick" else rest
+        chosen = {"quick": quick, "rest": rest, "nightly": nightly}[tier]
         ids = {item.nodeid for item in chosen}
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in ids])
         items[:] = chosen
@@ -135,7 +144,8 @@ def in_quick_tier(item: pytest.Item, cases: Counter[tuple[str, bool]]) -> bool:
     """Whether the quick tier runs it. `cases` counts, by test and store, the cases that were looked at before."""
     parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
     needs_postgresql = "postgresql" in getattr(item, "fixturenames", ()) or "postgresql" in parameters
-    if item.get_closest_marker("full") or (needs_postgresql and not item.get_closest_marker("both_stores")):
+    left_out = item.get_closest_marker("full") or item.get_closest_marker("nightly")
+    if left_out or (needs_postgresql and not item.get_closest_marker("both_stores")):
         return False
     thin = item.get_closest_marker("thin")
     if thin is None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -52,6 +53,12 @@ SHARES = tuple(Share(name, 3, 80) for name in ASKED)
 ALL_CERTIFIED = ("laplace", "standing", "projection", "online")
 SESSIONS = {"online": SessionTerms()}
 MECHANISMS = (AUTO, "laplace", "pooled", "standing", "projection", "equilibrium", "multiplicative_weights")
+DEAR = ("laplace", "pooled", "multiplicative_weights")
+
+
+def cases(*names: str) -> list[Any]:
+    """These mechanisms, of which the dear ones are played nightly."""
+    return [pytest.param(name, marks=[pytest.mark.nightly] if name in DEAR else []) for name in names]
 
 
 def rows() -> NDArray[np.int64]:
@@ -154,7 +161,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Released]:
 
 
 @pytest.mark.thin(8)
-@pytest.mark.parametrize("mechanism", [*MECHANISMS, *SESSIONS])
+@pytest.mark.parametrize("mechanism", cases(*MECHANISMS, *SESSIONS))
 def test_results_have_intervals_that_hold(released: Released, mechanism: str) -> None:
     data = source_at(released.state / "data" / "table.csv").counts(SCHEMA)
     records = rows()
@@ -178,7 +185,7 @@ def test_results_have_intervals_that_hold(released: Released, mechanism: str) ->
 
 
 @pytest.mark.thin(3)
-@pytest.mark.parametrize("mechanism", ["standing", "pooled", "equilibrium"])
+@pytest.mark.parametrize("mechanism", cases("standing", "pooled", "equilibrium"))
 def test_the_synthetic_table_is_the_one_that_is_committed_to_and_resembles_the_table(
     released: Released, mechanism: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -213,7 +220,7 @@ def test_the_synthetic_table_is_the_one_that_is_committed_to_and_resembles_the_t
 
 
 @pytest.mark.thin(8)
-@pytest.mark.parametrize("mechanism", [*MECHANISMS, *SESSIONS])
+@pytest.mark.parametrize("mechanism", cases(*MECHANISMS, *SESSIONS))
 def test_analysts_verify_what_they_got(
     released: Released, mechanism: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -231,7 +238,7 @@ def test_an_auditor_finds_all_in_order(released: Released, capsys: pytest.Captur
 
 
 @pytest.mark.thin(9)
-@pytest.mark.parametrize("mechanism", ["measurement", *MECHANISMS, *SESSIONS])
+@pytest.mark.parametrize("mechanism", cases("measurement", *MECHANISMS, *SESSIONS))
 def test_every_round_is_replayed_to_the_byte(
     released: Released, mechanism: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -109,8 +109,7 @@ def test_a_standing_measurement_s_intervals_hold_for_sums() -> None:
     assert broken <= binom.isf(ALARM, ROUNDS, 0.5)
 
 
-@pytest.mark.thin(2)
-@pytest.mark.parametrize("name", ["projection", "pooled"])
+@pytest.mark.parametrize("name", ["projection", pytest.param("pooled", marks=pytest.mark.nightly)])
 def test_intervals_hold_for_sums_where_possible_records_cannot_be_listed(name: str) -> None:
     """And they are no wider than they must be: cut to a tenth they fail."""
     records, asked = 4_000, {"a": compile_workload([Sum("x1", ("x2",)), Sum("x5", where=None, low=1)], WIDE)}

@@ -65,13 +65,13 @@ def truths(counted: NDArray[np.int64]) -> NDArray[np.float64]:
     return counted / RECORDS
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", NAMES)
 def test_who_asks_for_what_she_has_seen_to_be_high_gets_intervals_that_hold(name: str) -> None:
     assert failures(name, PLAYED) <= binom.isf(ALARM, PLAYED, BETA)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", NAMES)
 def test_intervals_for_statements_that_were_fixed_before_are_caught(
     name: str, monkeypatch: pytest.MonkeyPatch

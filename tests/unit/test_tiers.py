@@ -42,8 +42,9 @@ def collected(tier: str, paths: Sequence[Path] = SOME) -> list[str]:
 
 @pytest.mark.full
 def test_every_test_is_in_one_tier() -> None:
-    quick, rest, everything = (collected(tier) for tier in ("quick", "rest", "all"))
-    assert set(quick + rest) == set(everything)
+    quick, rest, nightly, everything = (collected(tier) for tier in ("quick", "rest", "nightly", "all"))
+    assert set(quick + rest + nightly) == set(everything)
+    assert set(nightly).isdisjoint(quick + rest)
     in_both = set(quick) & set(rest)
     assert {each.partition("::")[0].rpartition("/")[2] for each in in_both} == {TRIED.name, AUDITED.name}
     assert len(set(everything)) == len(everything)

@@ -111,7 +111,7 @@ def test_a_kill_at_every_point_of_a_grant_changes_nothing(calm: Lived, tmp_path:
     verify(tmp_path / "state")
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_random_kills_charge_a_grant_nothing_twice(calm: Lived, tmp_path: Path, store_url: str) -> None:
     """Lives of a second or so, while the same is asked again and again: the first time counts, and only that."""
     drawn, done = random.Random(2026), threading.Event()

@@ -59,7 +59,7 @@ PATHS, SIMULATED = 30_000, 20
 
 
 @pytest.mark.thin(4)
-@pytest.mark.parametrize("rounds", [5, 10, 20, pytest.param(100, marks=pytest.mark.full)])
+@pytest.mark.parametrize("rounds", [5, 10, 20, pytest.param(100, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(("epsilon", "excess"), [(1.0, 1.2), (3.0, 1.35), (10.0, 1.4)])
 def test_growing_rounds_and_a_last_one_break_the_best_order_afterwards_and_no_account(
     epsilon: float, excess: float, rounds: int
@@ -86,7 +86,8 @@ def test_growing_rounds_and_a_last_one_break_the_best_order_afterwards_and_no_ac
     ("order", "rounds"),
     [
         *((order, rounds) for order in (0.0, 50.0, HUGE) for rounds in (5, 20)),
-        *(pytest.param(*each, marks=pytest.mark.full) for each in ((0.0, 10), (0.0, 100), (50.0, 10), (HUGE, 100))),
+        *(pytest.param(*each, marks=pytest.mark.full) for each in ((0.0, 10), (50.0, 10))),
+        *(pytest.param(*each, marks=pytest.mark.nightly) for each in ((0.0, 100), (HUGE, 100))),
     ],
 )
 @pytest.mark.parametrize("power", [1, 3])
