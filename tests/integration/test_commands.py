@@ -221,8 +221,8 @@ def test_people_see_what_auto_chose(run: Run, place: Path, capsys: pytest.Captur
             told = each["forecast"]
             rows = [line for line in shown.splitlines() if line.rstrip().endswith("GiB")]
             (line,) = [row for row in rows if each["mechanism"] in row.split()]
-            assert f"{told['expected_error']:.2g}" in line
-            assert (f"{told['max_half_width']:.4f}" if told["max_half_width"] < 1 else " 1 ") in line
+            assert f"{told['expected_error']:.3g}" in line
+            assert f" {min(1.0, told['max_half_width']):.3g} " in line
             assert line.startswith(" > ") is (each["mechanism"] == chosen["mechanism"])
 
 
