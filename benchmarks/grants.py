@@ -1,4 +1,4 @@
-"""What grants do: intervals beside a planned round, a wanted relative error, and many answers in one grant.
+"""Measures grants: intervals beside a planned round, a wanted relative error, and many answers in one grant.
 
     python benchmarks/grants.py adult13.csv adult13-domain.json [--answers 100000] [--seeds 20]
 

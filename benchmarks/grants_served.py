@@ -37,7 +37,7 @@ TIMES = 200
 
 
 def course(client: Client, grant: str) -> Iterator[int]:
-    """What one analyst asks, each question by the answers so far; yields what each has cost."""
+    """Asks as one analyst, who chooses each question by the answers so far. Yields what each question has cost."""
     (by_carrier,) = client.ask(grant, [Marginal(("carrier",))], error=300)
     yield by_carrier.cost
     values = [each.value for each in by_carrier.results]
@@ -117,7 +117,7 @@ def rho_of(events: str) -> Fraction:
 
 
 def theirs(total: int) -> float:
-    """What the rho comes to by another accountant."""
+    """Returns the epsilon of a rho, as another accountant computes it."""
     accountant = RdpAccountant(orders=[1 + number / 50 for number in range(1, 5000)])
     return float(accountant.compose(ZCDpEvent(rho=total / RHO_UNIT)).get_epsilon(DELTA))
 

@@ -66,7 +66,7 @@ def section(text: str, connection: duckdb.DuckDBPyConnection, clients: dict[str,
 
 
 def outcome(sql: str, connection: duckdb.DuckDBPyConnection, client: LocalClient) -> str:
-    """What became of a question: its errors, or why it is refused."""
+    """Returns the errors of a question's answers, or why it is refused."""
     try:
         questions = client.sql("examples", sql)
     except InvalidArgument as refusal:

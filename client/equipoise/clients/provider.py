@@ -1,4 +1,4 @@
-"""What an identity provider says of itself, and its answers: JSON over HTTPS, of bounded length."""
+"""Reads the configuration and the answers of an identity provider: JSON over HTTPS, of bounded length."""
 
 from __future__ import annotations
 

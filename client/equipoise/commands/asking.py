@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -112,35 +113,22 @@ def ask(
     if not as_json:
         print_line(f"{'number':>8} {'value':>9} {'low':>9} {'high':>9} {'error':>9}  {'method':<12}  cell")
     with Client.from_profile(profile) as client:
+        answers_to = partial(
+            client.ask,
+            session_id,
+            accept_unprotected=accept_unprotected,
+            rho=rho,
+            error=error,
+            epsilon=epsilon,
+            relative=relative,
+        )
         if statements != TYPED:
-            asked = read_statements(statements)
-            given = client.ask(
-                session_id,
-                asked,
-                after=after or 0,
-                window=WINDOW,
-                accept_unprotected=accept_unprotected,
-                rho=rho,
-                error=error,
-                epsilon=epsilon,
-                relative=relative,
-            )
-            show_answers(given, as_json)
+            show_answers(answers_to(read_statements(statements), after=after or 0, window=WINDOW), as_json)
             return
         typed = _Typed()
         while not typed.ended:
             try:
-                given = client.ask(
-                    session_id,
-                    typed,
-                    after=after,
-                    accept_unprotected=accept_unprotected,
-                    rho=rho,
-                    error=error,
-                    epsilon=epsilon,
-                    relative=relative,
-                )
-                show_answers(given, as_json)
+                show_answers(answers_to(typed, after=after), as_json)
             except (InvalidArgument, BudgetExhausted) as refusal:
                 typed.refused(refusal)
                 after = None  # all before it were answered
