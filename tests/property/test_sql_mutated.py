@@ -61,7 +61,7 @@ class Table:
 
 @pytest.mark.parametrize(
     ("seed", "queries"),
-    [(1, 60), (2, 60), *(pytest.param(seed, 250, marks=pytest.mark.full) for seed in range(100, 104))],
+    [(1, 60), (2, 60), *(pytest.param(seed, 250, marks=pytest.mark.nightly) for seed in range(100, 104))],
 )
 def test_mutated_queries_are_refused_or_right(seed: int, queries: int) -> None:
     draw = random.Random(seed)
