@@ -14,11 +14,11 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-from harness.dangers import SMALL_TABLE
+from harness.dangers import ANY_BUDGET
 from harness.rounds_bench import DEPLOYMENT, KEY, SALT, HandClock, log_of
 from numpy.typing import NDArray
 
-from equipoise.model.accounts import Budget, Danger
+from equipoise.model.accounts import Budget
 from equipoise.model.results import ResultColumns
 from equipoise.model.rounds import Share, Terms
 from equipoise.queries.predicates import Among
@@ -94,7 +94,7 @@ class JointRound:
             0.1,
             "equilibrium",
             self.options,
-            accepted=SMALL_TABLE,
+            accepted=ANY_BUDGET,
         )
 
     def workloads(self, side: int) -> dict[str, bytes]:
@@ -136,7 +136,7 @@ def prepared(place: Path, case: JointRound) -> Iterator[tuple[Job, Job]]:
                     f"register {side}",
                     people="new",
                     new_budgets=again,
-                    accepted=(Danger.EPSILON, Danger.DELTA),
+                    accepted=ANY_BUDGET,
                 )
                 opened = service.opening.open(replace(case.terms, dataset=dataset), f"open {side}").id
                 for name, workload in case.workloads(side).items():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import grpc
 import numpy as np
-from harness.dangers import LARGE_CAPS_SENT, SMALL_TABLE_SENT
+from harness.dangers import ANY_BUDGET_SENT
 from harness.noninterference.conducts import upload
 from harness.noninterference.wire_view import raw_call
 from harness.noninterference.worlds import SCRIPT, admitted, fresh, set_clock, wait_until_computed
@@ -96,7 +96,7 @@ def begun(
             request_id=fresh(),
             people="new",
             new_budgets=again,
-            accepted=LARGE_CAPS_SENT,
+            accepted=ANY_BUDGET_SENT,
         )
     )
     wanted = types_pb2.RoundTerms(
@@ -111,7 +111,7 @@ def begun(
             for share in terms.shares
         ],
         options=json.dumps(dict(terms.options)),
-        accepted=SMALL_TABLE_SENT,
+        accepted=ANY_BUDGET_SENT,
     )
     request = operator_pb2.OpenRoundRequest(terms=wanted, request_id=fresh())
     round_id: str = operator.OpenRound(request).detail.round.id
