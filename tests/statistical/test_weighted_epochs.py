@@ -86,7 +86,7 @@ class SumCase:
     def used(self, order: float, kind: type[LinearQuestion] = LinearQuestion) -> float:
         """The largest divergence of neighbours as a part of what is charged."""
         charged = sum(float(part.divergence(Fraction(order))[0]) for part in self.parts())
-        laws = self.laws(kind)
+        laws = self.laws(kind)  # type: ignore[arg-type]
         return max(renyi(laws[near], laws[far], order) for near, far in NEIGHBOURS) / charged
 
 

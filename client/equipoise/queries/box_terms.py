@@ -187,7 +187,7 @@ class Terms:
 
 
 def check_coefficients(coefficients: NDArray[np.int64], queries: int, most: int) -> None:
-    """Raises `ValueError` unless there is a coefficient for each of so many queries, and `check_total` passes them."""
+    """Raises `ValueError` unless there is a coefficient for each of the queries, and `check_total` passes them."""
     if coefficients.shape != (queries,):
         raise ValueError(f"there must be {queries} coefficients")
     check_total(coefficients, most)

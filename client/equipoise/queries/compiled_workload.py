@@ -45,9 +45,8 @@ class CompiledWorkload:
 
     Query numbers run through the statements in order; those of statement i are `statement_offsets[i]` to
     `statement_offsets[i + 1]`. `statement_sensitivities`, int64[statements]: by how much a statement's counts move
-    together, at most, when one record is replaced; its kind says it (`equipoise.queries.statements`). Universe
-    cells number the records with the last attribute varying fastest. `digest`: the SHA-256 of the submitted bytes,
-    to which noise is bound; empty where there are none.
+    together, at most, when one record is replaced. Universe cells number the records with the last attribute varying
+    fastest. `digest`: the SHA-256 of the submitted bytes, to which noise is bound; empty where there are none.
     """
 
     schema_sizes: tuple[int, ...]
@@ -156,7 +155,7 @@ class CompiledWorkload:
         return universe
 
     def unit_transpose(self, coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
-        """`transpose` in units of 2^-16, exact of weighted queries too; for coefficients that sum to 2^29 at most."""
+        """`transpose` in units of 2^-16, of weighted queries too; coefficients may sum to 2^29 at most."""
         check_coefficients(coefficients, self.query_count, MAX_COEFFICIENTS // WHOLE)
         universe = np.zeros(self.size, dtype=np.int64)
         combine_over_universe(self, in_units(coefficients, self.weighted), universe)
@@ -164,8 +163,8 @@ class CompiledWorkload:
 
     def combination(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """`transpose` of float64[k] coefficients: float64[|X|], to the rounding of its sums, as `expectations`."""
-        universe = np.zeros(self.size, dtype=np.float64)
-        combine_over_universe(self, np.where(self.weighted, coefficients / WHOLE, coefficients), universe)
+        universe, own = np.zeros(self.size), np.where(self.weighted, coefficients / WHOLE, coefficients)
+        combine_over_universe(self, own, universe)
         return universe
 
     def transpose_sparse(self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -182,9 +181,9 @@ class CompiledWorkload:
 
     def statement_sensitivity(self, statement: int) -> int:
         """Returns how much a statement's counts can move, in sum, when a record is replaced: its kind says it."""
-        if not 0 <= statement < self.statement_count:
-            raise ValueError(f"statement must be at least 0 and below {self.statement_count:,}, not {statement}")
-        return int(self.statement_sensitivities[statement])
+        if 0 <= statement < self.statement_count:
+            return int(self.statement_sensitivities[statement])
+        raise ValueError(f"statement must be at least 0 and below {self.statement_count:,}, not {statement}")
 
     @property
     def l1_sensitivity(self) -> int:
