@@ -1255,8 +1255,8 @@ Global___AccountCharge: _TypeAlias = AccountCharge  # noqa: Y015
 
 @_typing.final
 class Progress(_message.Message):
-    """How far a run has come, or, while a session is open, how many statements have their answers. Shown to operators
-    only.
+    """How far a run or a request has come, or, while a session is open, how many statements have their answers. Shown to
+    operators only.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

@@ -10,7 +10,7 @@ import typer
 
 from equipoise.commands.printing import counted, print_line, print_table
 from equipoise.commands.progress import ShownProgress
-from equipoise.errors import AlreadyExists
+from equipoise.errors import AlreadyExists, InvalidArgument
 from equipoise.model.persons import EACH_ROW
 from equipoise.queries.universe_size import size_in_words
 from equipoise_server.admin.checks import count_table
@@ -110,7 +110,12 @@ def suggest(
     """
     if out.exists():
         raise AlreadyExists(f"{out} exists already")
-    lookups = {column: Path(file) for column, _, file in (each.partition("=") for each in lookup or [])}
+    lookups = {}
+    for each in lookup or []:
+        column, sign, file = each.partition("=")
+        if not sign:
+            raise InvalidArgument("--lookup", f"is {each!r}; name a column and a file: carrier=carriers.csv")
+        lookups[column] = Path(file)
     with ShownProgress("reading the table"):
         suggestions = suggest_schema(table, lookups)
     schema = schema_of(suggestions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.identities import Caller, Role
@@ -20,9 +20,10 @@ from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.rounds.dataset_endings import delete_dataset, retire_dataset
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.services import RoundServices
+from equipoise_server.rounds.underway import PLANNING, READING, Underway, of_reading
 from equipoise_server.rpc.services.analyst_requests import added, login_allowed, renewed
 from equipoise_server.rpc.services.dataset_requests import registered, updated
-from equipoise_server.rpc.services.watch import watch
+from equipoise_server.rpc.services.watch import progress_of, watch
 from equipoise_server.rpc.shown_rounds import shown_choice, shown_to_operator
 from equipoise_server.rpc.threads import Threads
 from equipoise_server.sessions.service import Sessions
@@ -33,7 +34,7 @@ class OperatorMethods:
     """The served methods of `OperatorService`, bound by `rpc.methods`.
 
     `login_issuer` is the identity provider's identifier, empty where nobody logs in. `log_keys` returns the log's
-    public keys in force, in the form in which analysts get them.
+    public keys in force, in the form in which analysts get them. `underway` knows how far requests are.
     """
 
     rounds: RoundServices
@@ -43,19 +44,22 @@ class OperatorMethods:
     log_keys: Callable[[], str]
     threads: Threads
     stopping: asyncio.Event
+    underway: Underway = field(default_factory=Underway)
 
     def register_dataset(
         self, caller: Caller, request: operator_pb2.RegisterDatasetRequest
     ) -> operator_pb2.RegisterDatasetResponse:
         """Registers a table that lies in the data directory and opens its budget accounts."""
-        record = registered(self.rounds.datasets, request, caller)
+        with self.underway.followed(caller.name, request.request_id, READING) as step:
+            record = registered(self.rounds.datasets, request, caller, of_reading(step))
         return operator_pb2.RegisterDatasetResponse(dataset=dataset_to_message(record))
 
     def update_dataset(
         self, caller: Caller, request: operator_pb2.UpdateDatasetRequest
     ) -> operator_pb2.UpdateDatasetResponse:
         """Registers another version of a dataset."""
-        record = updated(self.rounds.datasets, request, caller)
+        with self.underway.followed(caller.name, request.request_id, READING) as step:
+            record = updated(self.rounds.datasets, request, caller, of_reading(step))
         return operator_pb2.UpdateDatasetResponse(dataset=dataset_to_message(record))
 
     def retire_dataset(
@@ -139,21 +143,31 @@ class OperatorMethods:
             analysts=[analyst_to_message(analyst) for analyst in listed], next_page_token=token
         )
 
-    def plan_round(self, _: Caller, request: operator_pb2.PlanRoundRequest) -> operator_pb2.PlanRoundResponse:
+    def plan_round(self, caller: Caller, request: operator_pb2.PlanRoundRequest) -> operator_pb2.PlanRoundResponse:
         """Shows what a round, or a session, would do, what it was chosen from, and whether accounts admit it."""
         terms = terms_from_message(request.terms)
-        comparison = self.rounds.opening.compare(terms)
+        with self.underway.followed(caller.name, request.request_id, PLANNING) as step:
+            comparison = self.rounds.opening.compare(terms, step)
         charges = self.rounds.opening.charges(terms, comparison.plan)
         return plan_choice_to_message(
             shown_choice(comparison, terms, charges, self.rounds.datasets.get(terms.dataset).persons)
         )
+
+    async def watch_request(
+        self, caller: Caller, request: operator_pb2.WatchRequestRequest
+    ) -> AsyncIterator[operator_pb2.WatchRequestResponse]:
+        """Streams how far one of the caller's requests has come, until it is answered."""
+        look = progress_of(lambda: self.underway.look(caller.name, request.request_id))
+        async for progress in watch(look, self.stopping):
+            yield operator_pb2.WatchRequestResponse(progress=progress)
 
     def open_round(self, caller: Caller, request: operator_pb2.OpenRoundRequest) -> operator_pb2.OpenRoundResponse:
         """Opens a round: workloads are accepted from now on."""
         terms = terms_from_message(request.terms)
         if terms.session is not None:
             raise InvalidArgument("terms.session", "must not be set in a round; OpenSession opens sessions")
-        record = self.rounds.opening.open(terms, request.request_id, caller.name)
+        with self.underway.followed(caller.name, request.request_id, PLANNING) as step:
+            record = self.rounds.opening.open(terms, request.request_id, caller.name, step)
         return operator_pb2.OpenRoundResponse(detail=self._detail(record))
 
     def list_rounds(self, _: Caller, request: operator_pb2.ListRoundsRequest) -> operator_pb2.ListRoundsResponse:
@@ -205,7 +219,8 @@ class OperatorMethods:
     ) -> operator_pb2.OpenSessionResponse:
         """Opens an online session, and charges both budgets."""
         terms = terms_from_message(request.terms)
-        record = self.sessions.open(terms, request.request_id, caller.name)
+        with self.underway.followed(caller.name, request.request_id, PLANNING) as step:
+            record = self.sessions.open(terms, request.request_id, caller.name, step)
         return operator_pb2.OpenSessionResponse(detail=self._detail(record))
 
     def close_session(

@@ -1,0 +1,53 @@
+"""An operator sees how far the registration of a table is, while the server reads it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from harness.dangers import LARGE_CAPS
+from harness.rounds_bench import CAP, SCHEMA
+from harness.server_process import make_state, running
+from harness.stores import Cluster
+from sqlalchemy import create_engine, text
+from sqlalchemy.pool import NullPool
+
+from equipoise.clients.operator import Operator
+from equipoise.model.rounds import Progress
+
+LOCK = 23
+
+
+@pytest.mark.full
+def test_a_registration_is_followed_until_it_is_answered(tmp_path: Path, postgresql: Cluster) -> None:
+    state = make_state(tmp_path / "state", [])
+    reading, seen = threading.Event(), list[Progress]()
+
+    def on_progress(progress: Progress) -> None:
+        seen.append(progress)
+        if progress.phase:
+            reading.set()
+
+    with postgresql.database(tmp_path) as url, running(state) as server:
+        (state / "data" / "shop.database.toml").write_text(f'url = "{url}"\ntable = "shop"\n')
+        engine = create_engine(url, poolclass=NullPool)
+        with engine.begin() as connection:
+            connection.execute(text("CREATE TABLE kept AS SELECT 'red' AS colour, 0.5::float8 AS price"))
+            waits = f"(SELECT pg_advisory_xact_lock_shared({LOCK})) AS waited"
+            connection.execute(text(f"CREATE VIEW shop AS SELECT kept.* FROM kept, {waits}"))
+        with Operator.from_profile(server.operator()) as operator, engine.connect() as holder:
+            holder.execute(text(f"SELECT pg_advisory_lock({LOCK})"))
+
+            def let_go() -> None:
+                reading.wait(120)
+                holder.execute(text(f"SELECT pg_advisory_unlock({LOCK})"))
+
+            letting_go = threading.Thread(target=let_go)
+            letting_go.start()
+            registered = operator.register_dataset(
+                "shop", "shop.database.toml", SCHEMA, CAP, CAP, accepted=LARGE_CAPS, on_progress=on_progress
+            )
+            letting_go.join()
+    assert registered.records == 1
+    assert {each.phase for each in seen} - {""} == {"reading the table"}
