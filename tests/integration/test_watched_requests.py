@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from harness.abuse.place import connection
 from harness.dangers import LARGE_CAPS
 from harness.rounds_bench import CAP, SCHEMA
 from harness.server_process import make_state, running
@@ -32,11 +33,13 @@ def test_a_registration_is_followed_until_it_is_answered(tmp_path: Path, postgre
     with postgresql.database(tmp_path) as url, running(state) as server:
         (state / "data" / "shop.database.toml").write_text(f'url = "{url}"\ntable = "shop"\n')
         engine = create_engine(url, poolclass=NullPool)
-        with engine.begin() as connection:
-            connection.execute(text("CREATE TABLE kept AS SELECT 'red' AS colour, 0.5::float8 AS price"))
+        with engine.begin() as made:
+            made.execute(text("CREATE TABLE kept AS SELECT 'red' AS colour, 's' AS size"))
             waits = f"(SELECT pg_advisory_xact_lock_shared({LOCK})) AS waited"
-            connection.execute(text(f"CREATE VIEW shop AS SELECT kept.* FROM kept, {waits}"))
-        with Operator.from_profile(server.operator()) as operator, engine.connect() as holder:
+            made.execute(text(f"CREATE VIEW shop AS SELECT kept.* FROM kept, {waits}"))
+        with connection(server, server.operator()) as way, engine.connect() as holder:
+            operator = Operator(way)
+
             holder.execute(text(f"SELECT pg_advisory_lock({LOCK})"))
 
             def let_go() -> None:

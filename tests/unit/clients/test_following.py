@@ -26,11 +26,10 @@ DATASET = types_pb2.Dataset(
 def test_what_is_told_arrives_before_the_answer() -> None:
     told, seen, asked = threading.Event(), list[Progress](), list[str]()
 
-    def register(request: Any, _: Any) -> Any:
+    def register(request: Any, context: Any) -> Any:
         asked.append(request.request_id)
         assert told.wait(30)
-        raise_ = InvalidArgument("table", "is odd")
-        return refuse(_, raise_)
+        refuse(context, InvalidArgument("table", "is odd"))
 
     def watch(request: Any, _: Any) -> Iterator[Any]:
         asked.append(request.request_id)
@@ -58,10 +57,10 @@ def test_a_watch_that_fails_or_does_not_end_changes_nothing(ends: str) -> None:
         gone.wait(30)
         yield from ()
 
-    answers = {
-        "UpdateDataset": lambda *_: operator_pb2.UpdateDatasetResponse(dataset=DATASET),
-        "WatchRequest": watch,
-    }
+    def update(*_: Any) -> Any:
+        return operator_pb2.UpdateDatasetResponse(dataset=DATASET)
+
+    answers = {"UpdateDataset": update, "WatchRequest": watch}
     with connected(answers, SERVICE) as connection:
         updated = Operator(connection).update_dataset("shop", "new.csv", on_progress=lambda _: None)
     assert updated.name == "shop"
