@@ -16,8 +16,8 @@ def attributes(draw: st.DrawFn, name: str) -> Attribute:
     missing, unknown = ("missing" * ("missing" in extra), "unknown" * ("unknown" in extra))
     if draw(st.booleans()):
         labels = draw(st.lists(names, min_size=1, max_size=5, unique=True))
-        values = draw(st.dictionaries(names.map("code {}".format), st.sampled_from(labels), max_size=3))
-        codes = tuple(sorted(values.items()))
+        named = draw(st.dictionaries(names.map("code {}".format), st.sampled_from(labels), max_size=3))
+        codes = tuple(sorted(named.items()))
         listed = (*labels, *(r for r in extra if r not in labels))
         return Attribute(name, listed, (), missing, unknown, codes=codes)
     dates = draw(st.booleans())
