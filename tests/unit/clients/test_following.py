@@ -18,9 +18,7 @@ from equipoise.v1 import operator_pb2, types_pb2
 from equipoise.wire.workloads import schema_to_message
 
 SERVICE = operator_pb2.DESCRIPTOR.services_by_name["OperatorService"]
-DATASET = types_pb2.Dataset(
-    name="shop", account="shop", version=1, records=3, schema=schema_to_message(SCHEMA), state="active"
-)
+DATASET = types_pb2.Dataset(name="shop", account="shop", version=1, records=3, schema=schema_to_message(SCHEMA))
 
 
 def test_what_is_told_arrives_before_the_answer() -> None:
