@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from equipoise.clients.admission import AdmissionClient
 from equipoise.clients.analyst import fresh_request_id
 from equipoise.clients.following import LONG_SECONDS, OnProgress, followed
-from equipoise.model.accounts import Budget, Danger
+from equipoise.model.accounts import Account, Budget, Danger, JournalEntry
 from equipoise.model.datasets import Dataset, DatasetCharge, DatasetHistory, DatasetStanding
 from equipoise.model.persons import EACH_ROW, Persons
 from equipoise.queries.schema import Schema
 from equipoise.v1 import operator_pb2
 from equipoise.wire import workloads
-from equipoise.wire.accounts import budget_to_message
+from equipoise.wire.accounts import account_from_message, budget_to_message, journal_entry_from_message
 from equipoise.wire.datasets import (
     charge_from_message,
     dataset_from_message,
@@ -169,3 +169,36 @@ class DatasetClient(AdmissionClient):
             lambda token: operator_pb2.ListDatasetChargesRequest(dataset=name, page_token=token),
         ):
             yield from map(charge_from_message, page.charges)
+
+    def accounts(self, dataset: str) -> Iterator[Account]:
+        """Yields the budget accounts of a dataset."""
+        for page in self._connection.pages(
+            self._service.ListAccounts,
+            lambda token: operator_pb2.ListAccountsRequest(dataset=dataset, page_token=token),
+        ):
+            yield from map(account_from_message, page.accounts)
+
+    def account_history(self, account: str) -> Iterator[JournalEntry]:
+        """Yields the journal's entries of one account, from its opening. Raises `NotFound`."""
+        for page in self._connection.pages(
+            self._service.ListAccountHistory,
+            lambda token: operator_pb2.ListAccountHistoryRequest(account=account, page_token=token),
+        ):
+            yield from map(journal_entry_from_message, page.entries)
+
+    def set_cap(self, account: str, cap: Budget, request_id: str | None = None) -> Account:
+        """Sets another cap of an account, which is journaled.
+
+        Args:
+            account: the account's name.
+            cap: the new cap.
+            request_id: makes the call safe to repeat; None: a fresh one.
+
+        Raises:
+            InvalidArgument: the cap is below what is spent and reserved.
+            WrongState: rounds that are open would have no room left; aborting them makes room.
+        """
+        request = operator_pb2.SetCapRequest(
+            account=account, cap=budget_to_message(cap), request_id=request_id or fresh_request_id()
+        )
+        return account_from_message(self._connection.call(self._service.SetCap, request).account)

@@ -21,10 +21,7 @@ def pair(budget: Budget) -> str:
 
 
 def in_words(attribute: Attribute) -> str:
-    """An attribute with its categories, whether they are ordered, and which other values each of them holds.
-
-    Codes that stand for a category in the table follow it in brackets.
-    """
+    """An attribute with its categories, their codes in brackets, and which other values each of them holds."""
     ordered = {None: "", True: " (ordered)", False: " (in no order)"}[attribute.ordered]
     others = "values outside of the bins" if attribute.edges else "values that are not listed"
     places = {others: attribute.unknown or (attribute.clamp and "the nearest"), "missing values": attribute.missing}
