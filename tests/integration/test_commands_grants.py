@@ -79,6 +79,7 @@ def test_a_grant_by_the_commands_alone(
     assert "there is no such round" in refused("operator", "operator", "grant", "end", "00" * 16)
 
 
+@pytest.mark.full
 def test_a_grant_is_asked_in_sql(place: Path, run: Run, refused: Callable[..., str]) -> None:
     register(run, place)
     grant_id = run("operator", *GRANT, "ann", *BUDGET)["round"]["id"]
