@@ -45,7 +45,7 @@ class CompiledWorkload:
 
     Query numbers run through the statements in order; those of statement i are `statement_offsets[i]` to
     `statement_offsets[i + 1]`. `statement_sensitivities`, int64[statements]: by how much a statement's counts move
-    together, at most, when one record is replaced. Universe cells number the records with the last attribute varying
+    together, at most, when one record is replaced. Universe cells number records, the last attribute varying
     fastest. `digest`: the SHA-256 of the submitted bytes, to which noise is bound; empty where there are none.
     """
 
