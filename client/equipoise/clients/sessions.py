@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from equipoise.clients.connection import Connection
-from equipoise.clients.results import ResultsClient
+from equipoise.clients.own_world import OwnWorldClient
 from equipoise.clients.session_stream import SessionStream, free
 from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.errors import InvalidArgument, NotFound
@@ -23,7 +23,7 @@ from equipoise.wire.statements import priced_from_bytes
 ID = r"[0-9a-f]{32}"  # of a round or session
 
 
-class SessionsClient(ResultsClient):
+class SessionsClient(OwnWorldClient):
     """The part of an analyst's client that asks in sessions. Thread-safe.
 
     Args:

@@ -13,10 +13,10 @@ import typer
 from equipoise.accounting import in_rho
 from equipoise.clients.analyst import Client
 from equipoise.clients.statement_answer import StatementAnswer
-from equipoise.commands.columns import OWN_GRANTS, OWN_SESSIONS
+from equipoise.commands.columns import OWN_SESSIONS
 from equipoise.commands.files import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId, percentage
-from equipoise.commands.printing import err, fraction, print_json, print_line, print_list, print_rows, print_table
+from equipoise.commands.printing import err, fraction, print_json, print_line, print_list, print_table
 from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
 from equipoise.queries.grant_price import AskedTable, GrantPrice, standard_error
 from equipoise.queries.statements import Statement, StatisticKind, kind_of
@@ -132,16 +132,6 @@ def ask(
             except (InvalidArgument, BudgetExhausted) as refusal:
                 typed.refused(refusal)
                 after = None  # all before it were answered
-
-
-def budget(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    """Show your open grants: what each allows, what you have spent of it, and what is left, in zCDP."""
-    with Client.from_profile(profile) as client:
-        grants = client.grants()
-    if as_json:
-        print_json({"grants": grants})
-    else:
-        print_rows(OWN_GRANTS, [(each, each.grant) for each in grants if each.grant is not None])
 
 
 def show_costs(

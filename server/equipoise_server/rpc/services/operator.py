@@ -22,6 +22,7 @@ from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.services import RoundServices
 from equipoise_server.rpc.services.analyst_requests import added, login_allowed, renewed
 from equipoise_server.rpc.services.dataset_requests import registered, updated
+from equipoise_server.rpc.services.own_world import GrantRequestMethods
 from equipoise_server.rpc.services.watch import watch
 from equipoise_server.rpc.shown_rounds import shown_choice, shown_to_operator
 from equipoise_server.rpc.threads import Threads
@@ -29,7 +30,7 @@ from equipoise_server.sessions.service import Sessions
 
 
 @dataclass(frozen=True)
-class OperatorMethods:
+class OperatorMethods(GrantRequestMethods):
     """The served methods of `OperatorService`, bound by `rpc.methods`.
 
     `login_issuer` is the identity provider's identifier, empty where nobody logs in. `log_keys` returns the log's
