@@ -125,6 +125,11 @@ def play(server: DyingServer, profiles: Path) -> Played:
         lambda it: it.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register", accepted=LARGE_CAPS)
     )
     operator.ask(lambda it: it.set_cap("data/shop", LARGER, "cap"))
+    wish = ann.ask(lambda it: it.request_grant("shop", "For the report.", request_id="wish"))
+    declined = operator.ask(
+        lambda it: it.decide_grant_request("ann", wish.number, answer="Not now.", request_id="decline")
+    )
+    assert [declined] == ann.ask(lambda it: list(it.grant_requests()))
     first = operator.ask(lambda it: it.open(TERMS, "open")).round.id
     ann.ask(lambda it: it.submit(first, ASKED["bob"], "1"))
     ann.ask(lambda it: it.withdraw(first, "2"))
