@@ -226,6 +226,7 @@ def test_people_see_what_auto_chose(run: Run, place: Path, capsys: pytest.Captur
             assert line.startswith(" > ") is (each["mechanism"] == chosen["mechanism"])
 
 
+@pytest.mark.full
 def test_sql_from_submission_to_answers(run: Run, refused: Callable[..., str], place: Path) -> None:
     register(run, place)
     round_id = open_round(run)
@@ -255,6 +256,7 @@ def test_sql_from_submission_to_answers(run: Run, refused: Callable[..., str], p
     assert "not the questions that were submitted" in refused("ann", "sql", round_id, other)
 
 
+@pytest.mark.full
 def test_sql_is_kept_with_the_receipt_and_compared_with_what_was_used(
     run: Run, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

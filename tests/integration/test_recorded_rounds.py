@@ -133,6 +133,7 @@ def test_a_released_round_can_be_followed_from_its_end_to_its_table(bench: Bench
     assert sealing["publish_time"] == reservation["seal_time"] == to_microseconds(bench.clock())
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [

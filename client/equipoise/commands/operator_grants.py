@@ -15,6 +15,7 @@ from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, Request
 from equipoise.commands.printing import print_json, print_list, print_rows
 from equipoise.commands.rounds import act
 from equipoise.commands.terms_options import Beta, DataDelta, Dataset
+from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import GRANT, RoundDetail
 
@@ -62,6 +63,8 @@ def add(
     budget = Budget(data_epsilon, data_delta)
 
     def give(operator: Operator) -> RoundDetail:
+        if request is not None:
+            _check_waiting(operator, analyst, request, dataset)
         given = operator.give_grant(
             dataset,
             analyst,
@@ -76,6 +79,15 @@ def add(
         return given
 
     act(profile, as_json, give)
+
+
+def _check_waiting(operator: Operator, analyst: str, number: int, dataset: str) -> None:
+    """Raise `InvalidArgument` before a grant is given for a request that it cannot answer."""
+    waiting = {each.number: each.dataset for each in operator.grant_requests() if each.analyst == analyst}
+    if number not in waiting:
+        raise InvalidArgument("request", f"{number} of {analyst} does not wait")
+    if waiting[number] != dataset:
+        raise InvalidArgument("request", f"{number} of {analyst} is another: {waiting[number]!r} was asked for")
 
 
 @grant_app.command("requests")

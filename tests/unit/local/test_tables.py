@@ -32,6 +32,7 @@ ROWS = {"code": [1, "2", "x", 2.0, True], "delay": [0, 0.1, None, -7.5, 1e9]}
 CODES = [[0, 1, 2, 3, 3], [0, 1, 2, 0, 1]]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

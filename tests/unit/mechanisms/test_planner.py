@@ -195,6 +195,7 @@ WINNERS = (
 
 
 @pytest.mark.thin(5)
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize(("case", "names"), WINNERS)
 def test_the_choice_among_the_real_mechanisms(case: PublicParameters, names: set[str]) -> None:
     found = compare(case, MECHANISMS)
@@ -214,6 +215,7 @@ def test_the_choice_among_the_real_mechanisms(case: PublicParameters, names: set
     assert mechanism("auto").plan(case) == found.plan
 
 
+@pytest.mark.full
 def test_many_small_tables_are_measured_by_their_residuals() -> None:
     """All triples of 16 binary attributes: noise on each would measure single attributes 105 times."""
     triples, bits = 560, 16
