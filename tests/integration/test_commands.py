@@ -269,7 +269,7 @@ def test_sql_is_kept_with_the_receipt_and_compared_with_what_was_used(
     run("ann", "wait", round_id)
     run("ann", "bundle", round_id, "--out", place / "b.json")
     (kept,) = (place / "ann" / "sql").iterdir()
-    assert kept.read_text().splitlines() == [f"-- understood as: {understood}", text]
+    assert kept.read_text().splitlines() == [f"-- understood as: {understood}", "", text]
 
     def verified(*arguments: str) -> str:
         with pytest.raises(SystemExit):
@@ -277,7 +277,16 @@ def test_sql_is_kept_with_the_receipt_and_compared_with_what_was_used(
         return capsys.readouterr().out
 
     capsys.readouterr()
-    assert "the same as your own" in verified()
+    honest = verified()
+    assert "the same as your own; translated from your own questions, as the receipt commits to" in honest
+    assert "All 13 checks hold" in honest
+    (place / "own.sql").write_text(text)
+    assert "All 13 checks hold" in verified("--statements", str(place / "own.sql"))
+    # Other questions that come to the same statements: only the receipt tells.
+    (place / "own.sql").write_text(text.replace(" n ", " m "))
+    assert "the receipt is of other questions than yours" in verified("--statements", str(place / "own.sql"))
+    kept.write_text(kept.read_text().replace("AS n", "AS m", 1))
+    assert "the receipt is of other questions than yours" in verified()
     (place / "other.sql").write_text("SELECT size, COUNT(*) FROM shop GROUP BY size")
     assert "another than your statements" in verified("--statements", str(place / "other.sql"))
     kept.write_text("SELECT COUNT(*) FROM shop WHERE colour = 'red'")
