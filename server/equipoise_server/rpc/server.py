@@ -107,7 +107,6 @@ def make_server(
             admission,
         ),
         operator: OperatorMethods(
-            rounds.grant_requests,
             rounds,
             sessions,
             admission,

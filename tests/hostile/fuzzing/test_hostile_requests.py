@@ -108,7 +108,6 @@ class Served:
             bench.sessions, threads, asyncio.Event(), SessionStreamLimits(4, 1e6, 1e6, STALL_SECONDS)
         )
         operators = OperatorMethods(
-            rounds.grant_requests,
             rounds,
             bench.sessions,
             admission,
@@ -252,6 +251,7 @@ def templates(round_id: str) -> dict[str, Message]:
         f"{OPERATOR}/DeleteAnalyst": operator_pb2.DeleteAnalystRequest(name="none", request_id="a"),
         f"{OPERATOR}/ListAnalysts": operator_pb2.ListAnalystsRequest(page_size=1, page_token="ann"),
         f"{OPERATOR}/PlanRound": operator_pb2.PlanRoundRequest(terms=TERMS_MESSAGE),
+        f"{OPERATOR}/WatchRequest": operator_pb2.WatchRequestRequest(request_id="a"),
         f"{OPERATOR}/OpenRound": operator_pb2.OpenRoundRequest(terms=TERMS_MESSAGE, request_id="a"),
         f"{OPERATOR}/OpenSession": operator_pb2.OpenSessionRequest(terms=SESSION_MESSAGE, request_id="a"),
         f"{OPERATOR}/CloseSession": operator_pb2.CloseSessionRequest(session_id=round_id, request_id="a"),
