@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from equipoise.commands.columns import FACTS, ROUNDS, SHARES, SHARES_OF_SESSION, plan_facts
 from equipoise.console.asked import Asked
-from equipoise.console.desk import Desk, part_of
+from equipoise.console.desk import Desk, stretch_of
 from equipoise.console.jobs import Job
 from equipoise.console.rendering import table_of
 from equipoise.errors import InvalidArgument, WrongState
@@ -56,7 +56,7 @@ STEPS = {each.name: each for each in (SEAL, RUN, RELEASE, CLOSE)}
 
 def home(desk: Desk, asked: Asked) -> Response:
     """All rounds, newest first, and which of them wait for a step."""
-    part = part_of(desk.operator.rounds(), asked)
+    part = stretch_of(desk.operator.rounds, asked)
     return desk.show(
         "operator/home.html",
         section="Rounds",

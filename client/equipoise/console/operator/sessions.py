@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
 
 from starlette.responses import Response
 
 from equipoise.commands.columns import GRANTS, SESSIONS, plan_facts
 from equipoise.console.asked import Asked
-from equipoise.console.desk import Desk
+from equipoise.console.desk import Desk, stretch_of
 from equipoise.console.jobs import Job
 from equipoise.console.operator.rounds import addresses
 from equipoise.console.operator.terms import (
@@ -26,7 +25,7 @@ from equipoise.model.plan_choices import PlanChoice
 from equipoise.model.rounds import GRANT, Ending, SessionTerms, Terms
 from equipoise.queries.strict_json import parse_json
 
-SHOWN_SESSIONS = 200  # rounds that are looked through for sessions
+LOOKED_THROUGH = 100  # rounds, for those that are sessions
 MECHANISMS = (
     ("online_private", "online_private: analysts are protected from one another; answers come each turn"),
     ("online", "online: answers come at once; analysts are not protected from one another"),
@@ -65,17 +64,16 @@ REFUSALS = (InvalidArgument, BudgetExhausted, WrongState, NotFound)
 
 
 def home(desk: Desk, asked: Asked) -> Response:
-    """Sessions and grants among the newest rounds."""
-    first = (asked.page - 1) * SHOWN_SESSIONS
-    found = list(islice(desk.operator.rounds(), first, first + SHOWN_SESSIONS))
-    online = [each for each in found if each.round.terms.session is not None and each.round.mechanism != GRANT]
-    granted = [each for each in found if each.round.mechanism == GRANT]
+    """Sessions and grants among the newest rounds, and then among older ones."""
+    part = stretch_of(desk.operator.rounds, asked, rows=LOOKED_THROUGH)
+    online = [each for each in part.items if each.round.terms.session is not None and each.round.mechanism != GRANT]
+    granted = [each for each in part.items if each.round.mechanism == GRANT]
     return desk.show(
         "operator/sessions.html",
         section="Sessions",
         sessions=table_of(SESSIONS, online, addresses(desk, online)),
         grants=table_of(GRANTS, granted, addresses(desk, granted)),
-        looked_through=len(found),
+        part=part,
     )
 
 
