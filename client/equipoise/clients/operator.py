@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from equipoise.clients.analyst import fresh_request_id
-from equipoise.clients.dataset_operator import DatasetClient
 from equipoise.clients.following import LONG_SECONDS, OnProgress, followed
+from equipoise.clients.request_operator import RequestClient
 from equipoise.errors import InvalidArgument, NotFound, WrongState
 from equipoise.model.accounts import Budget, Danger
 from equipoise.model.grants import grant_terms
@@ -18,7 +18,7 @@ from equipoise.wire.rounds import plan_choice_from_message, round_detail_from_me
 from equipoise.wire.terms import terms_to_message
 
 
-class Operator(DatasetClient):
+class Operator(RequestClient):
     """An operator's client of a server. Thread-safe; every method may raise `equipoise.errors.EquipoiseError`.
 
     What changes something takes an optional `request_id`; the same one gets the first answer again.
