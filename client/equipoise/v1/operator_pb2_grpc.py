@@ -175,6 +175,16 @@ class OperatorServiceStub(object):
                 request_serializer=equipoise_dot_v1_dot_operator__pb2.CloseSessionRequest.SerializeToString,
                 response_deserializer=equipoise_dot_v1_dot_operator__pb2.CloseSessionResponse.FromString,
                 _registered_method=True)
+        self.ListGrantRequests = channel.unary_unary(
+                '/equipoise.v1.OperatorService/ListGrantRequests',
+                request_serializer=equipoise_dot_v1_dot_operator__pb2.ListGrantRequestsRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_operator__pb2.ListGrantRequestsResponse.FromString,
+                _registered_method=True)
+        self.DecideGrantRequest = channel.unary_unary(
+                '/equipoise.v1.OperatorService/DecideGrantRequest',
+                request_serializer=equipoise_dot_v1_dot_operator__pb2.DecideGrantRequestRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_operator__pb2.DecideGrantRequestResponse.FromString,
+                _registered_method=True)
 
 
 class OperatorServiceServicer(object):
@@ -384,6 +394,20 @@ class OperatorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListGrantRequests(self, request, context):
+        """Lists what analysts have asked for: grants, newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DecideGrantRequest(self, request, context):
+        """Says what became of an analyst's request: the grant that was given for it, or why there is none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OperatorServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -526,6 +550,16 @@ def add_OperatorServiceServicer_to_server(servicer, server):
                     servicer.CloseSession,
                     request_deserializer=equipoise_dot_v1_dot_operator__pb2.CloseSessionRequest.FromString,
                     response_serializer=equipoise_dot_v1_dot_operator__pb2.CloseSessionResponse.SerializeToString,
+            ),
+            'ListGrantRequests': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListGrantRequests,
+                    request_deserializer=equipoise_dot_v1_dot_operator__pb2.ListGrantRequestsRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_operator__pb2.ListGrantRequestsResponse.SerializeToString,
+            ),
+            'DecideGrantRequest': grpc.unary_unary_rpc_method_handler(
+                    servicer.DecideGrantRequest,
+                    request_deserializer=equipoise_dot_v1_dot_operator__pb2.DecideGrantRequestRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_operator__pb2.DecideGrantRequestResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1285,6 +1319,60 @@ class OperatorService(object):
             '/equipoise.v1.OperatorService/CloseSession',
             equipoise_dot_v1_dot_operator__pb2.CloseSessionRequest.SerializeToString,
             equipoise_dot_v1_dot_operator__pb2.CloseSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListGrantRequests(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/equipoise.v1.OperatorService/ListGrantRequests',
+            equipoise_dot_v1_dot_operator__pb2.ListGrantRequestsRequest.SerializeToString,
+            equipoise_dot_v1_dot_operator__pb2.ListGrantRequestsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DecideGrantRequest(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/equipoise.v1.OperatorService/DecideGrantRequest',
+            equipoise_dot_v1_dot_operator__pb2.DecideGrantRequestRequest.SerializeToString,
+            equipoise_dot_v1_dot_operator__pb2.DecideGrantRequestResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -104,6 +104,10 @@ class OperatorServiceStub:
     """Opens an online session, and charges both budgets."""
     CloseSession: _grpc.UnaryUnaryMultiCallable[_operator_pb2.CloseSessionRequest, _operator_pb2.CloseSessionResponse]
     """Closes an online session: no more statements are answered."""
+    ListGrantRequests: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ListGrantRequestsRequest, _operator_pb2.ListGrantRequestsResponse]
+    """Lists what analysts have asked for: grants, newest first."""
+    DecideGrantRequest: _grpc.UnaryUnaryMultiCallable[_operator_pb2.DecideGrantRequestRequest, _operator_pb2.DecideGrantRequestResponse]
+    """Says what became of an analyst's request: the grant that was given for it, or why there is none."""
 
 @_typing.type_check_only
 class OperatorServiceAsyncStub(OperatorServiceStub):
@@ -179,6 +183,10 @@ class OperatorServiceAsyncStub(OperatorServiceStub):
     """Opens an online session, and charges both budgets."""
     CloseSession: _aio.UnaryUnaryMultiCallable[_operator_pb2.CloseSessionRequest, _operator_pb2.CloseSessionResponse]  # type: ignore[assignment]
     """Closes an online session: no more statements are answered."""
+    ListGrantRequests: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListGrantRequestsRequest, _operator_pb2.ListGrantRequestsResponse]  # type: ignore[assignment]
+    """Lists what analysts have asked for: grants, newest first."""
+    DecideGrantRequest: _aio.UnaryUnaryMultiCallable[_operator_pb2.DecideGrantRequestRequest, _operator_pb2.DecideGrantRequestResponse]  # type: ignore[assignment]
+    """Says what became of an analyst's request: the grant that was given for it, or why there is none."""
 
 class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
     """Registers data, admits analysts, runs rounds."""
@@ -419,5 +427,21 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_operator_pb2.CloseSessionResponse, _abc.Awaitable[_operator_pb2.CloseSessionResponse]]:
         """Closes an online session: no more statements are answered."""
+
+    @_abc_1.abstractmethod
+    def ListGrantRequests(
+        self,
+        request: _operator_pb2.ListGrantRequestsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.ListGrantRequestsResponse, _abc.Awaitable[_operator_pb2.ListGrantRequestsResponse]]:
+        """Lists what analysts have asked for: grants, newest first."""
+
+    @_abc_1.abstractmethod
+    def DecideGrantRequest(
+        self,
+        request: _operator_pb2.DecideGrantRequestRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.DecideGrantRequestResponse, _abc.Awaitable[_operator_pb2.DecideGrantRequestResponse]]:
+        """Says what became of an analyst's request: the grant that was given for it, or why there is none."""
 
 def add_OperatorServiceServicer_to_server(servicer: OperatorServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

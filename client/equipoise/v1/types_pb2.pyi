@@ -1570,6 +1570,68 @@ class Grant(_message.Message):
 Global___Grant: _TypeAlias = Grant  # noqa: Y015
 
 @_typing.final
+class GrantRequest(_message.Message):
+    """A sentence by which an analyst asks for a grant, and what became of it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANALYST_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    DATASET_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    EPSILON_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    GRANT_ID_FIELD_NUMBER: _builtins.int
+    DECIDE_TIME_FIELD_NUMBER: _builtins.int
+    analyst: _builtins.str
+    """Who asks."""
+    number: _builtins.int
+    """Counts the analyst's requests from 1."""
+    dataset: _builtins.str
+    """The dataset that the analyst named. Whether there is one, a request does not say."""
+    reason: _builtins.str
+    """Why, in a sentence of the analyst's."""
+    epsilon: _builtins.float
+    """How large a data epsilon is wished for; 0: the operator judges."""
+    state: _builtins.str
+    """"waiting", "granted" or "declined"."""
+    answer: _builtins.str
+    """Why it was declined, in a sentence of the operator's; empty otherwise."""
+    grant_id: _builtins.str
+    """The grant that was given; empty otherwise."""
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was asked."""
+
+    @_builtins.property
+    def decide_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was granted or declined; unset before."""
+
+    def __init__(
+        self,
+        *,
+        analyst: _builtins.str = ...,
+        number: _builtins.int = ...,
+        dataset: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        epsilon: _builtins.float = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        state: _builtins.str = ...,
+        answer: _builtins.str = ...,
+        grant_id: _builtins.str = ...,
+        decide_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "decide_time", b"decide_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst", b"analyst", "answer", b"answer", "create_time", b"create_time", "dataset", b"dataset", "decide_time", b"decide_time", "epsilon", b"epsilon", "grant_id", b"grant_id", "number", b"number", "reason", b"reason", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GrantRequest: _TypeAlias = GrantRequest  # noqa: Y015
+
+@_typing.final
 class RoundDetail(_message.Message):
     """A round as operators and auditors see it."""
 

@@ -14,8 +14,10 @@ from equipoise_server.rounds.clock_watch import ClockWatch
 from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.dataset_views import DatasetViews
 from equipoise_server.rounds.datasets import Datasets
+from equipoise_server.rounds.grant_requests import GrantRequests
 from equipoise_server.rounds.lifecycle import Lifecycle
 from equipoise_server.rounds.opening import Opening
+from equipoise_server.rounds.own_world import OwnWorld
 from equipoise_server.rounds.round_views import RoundViews
 from equipoise_server.rounds.runner import Runner
 from equipoise_server.rounds.schedule import Schedule
@@ -44,6 +46,8 @@ class RoundServices:
     views: RoundViews
     submissions: Submissions
     analyst_views: AnalystViews
+    own_world: OwnWorld
+    grant_requests: GrantRequests
     seeds: Seeds
     budgets: Budgets
     schedule: Schedule
@@ -106,6 +110,8 @@ def round_services(
         views=RoundViews(store, runner),
         submissions=Submissions(operations, signer, deployment, watch),
         analyst_views=AnalystViews(store, clock, signer, deployment),
+        own_world=OwnWorld(store, clock),
+        grant_requests=GrantRequests(operations),
         seeds=seeds,
         budgets=Budgets(operations),
         schedule=Schedule(operations, lifecycle, seeds, sequencer, retention, audit_window, watch),

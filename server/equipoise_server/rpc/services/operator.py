@@ -19,7 +19,7 @@ from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.underway import PLANNING
 from equipoise_server.rpc.services.analyst_requests import added, login_allowed, renewed
-from equipoise_server.rpc.services.dataset_methods import DatasetMethods
+from equipoise_server.rpc.services.own_world import GrantRequestMethods
 from equipoise_server.rpc.services.watch import progress_of, watch
 from equipoise_server.rpc.shown_rounds import shown_choice, shown_to_operator
 from equipoise_server.rpc.threads import Threads
@@ -27,7 +27,7 @@ from equipoise_server.sessions.service import Sessions
 
 
 @dataclass(frozen=True)
-class OperatorMethods(DatasetMethods):
+class OperatorMethods(GrantRequestMethods):
     """The served methods of `OperatorService`, bound by `rpc.methods`.
 
     `login_issuer` is the identity provider's identifier, empty where nobody logs in. `log_keys` returns the log's
