@@ -9,6 +9,7 @@ from equipoise.v1 import analyst_pb2, operator_pb2
 from equipoise.wire.own_world import grant_request_to_message, own_dataset_to_message
 from equipoise_server.rounds.grant_requests import GrantRequests
 from equipoise_server.rounds.own_world import OwnWorld
+from equipoise_server.rpc.services.calendar import CalendarMethods
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ class OwnWorldMethods:
 
 
 @dataclass(frozen=True)
-class GrantRequestMethods:
-    """The part of the served methods of `OperatorService` that decide on requests for grants."""
+class GrantRequestMethods(CalendarMethods):
+    """The part of the served methods of `OperatorService` about requests for grants, and about schedules."""
 
     grant_requests: GrantRequests
 
