@@ -79,6 +79,7 @@ def test_a_grant_by_the_commands_alone(
     assert "there is no such round" in refused("operator", "operator", "grant", "end", "00" * 16)
 
 
+@pytest.mark.full
 def test_an_analyst_sees_its_own_world_and_asks_for_a_grant(
     place: Path, run: Run, refused: Callable[..., str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -127,6 +128,7 @@ def test_an_analyst_sees_its_own_world_and_asks_for_a_grant(
     assert all(each in shown for each in ("Nothing is measured", '{"marginal": ["colour", "size"]}', "yearly"))
 
 
+@pytest.mark.full
 def test_a_grant_is_asked_in_sql(place: Path, run: Run, refused: Callable[..., str]) -> None:
     register(run, place)
     grant_id = run("operator", *GRANT, "ann", *BUDGET)["round"]["id"]

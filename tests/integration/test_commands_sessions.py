@@ -31,6 +31,7 @@ SESSION = [
 ]
 
 
+@pytest.mark.full
 def test_a_session_by_the_commands_alone(
     place: Path,
     run: Run,

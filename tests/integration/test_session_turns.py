@@ -25,6 +25,7 @@ from equipoise_server.workers.session_process import SessionProcess
 DATA = "data/shop"
 
 
+@pytest.mark.full
 def test_turns_alone_say_when_anything_is_answered(on_sqlite: Bench) -> None:
     bench, begin = on_sqlite, on_sqlite.clock.now
     close_time = begin + timedelta(seconds=64)
@@ -128,6 +129,7 @@ def ask_later(bench: Bench, stream: Attachment, sequence: int, statement: Statem
     return asked.result(PATIENCE)
 
 
+@pytest.mark.full
 def test_the_last_turn_is_answered_before_a_session_is_sealed_by_itself(on_sqlite: Bench) -> None:
     bench = on_sqlite
     session_id = bench.sessions.open(BY_TURNS, "open").id

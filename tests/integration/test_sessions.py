@@ -228,6 +228,7 @@ def bench_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     bench.stop()
 
 
+@pytest.mark.full
 def test_a_session_goes_on_after_any_death_with_the_same_answers(bench: Bench) -> None:
     session_id = bench.sessions.open(replace(ONLINE, session=SessionTerms(length=6)), "open").id
     charged = bench.charged()

@@ -14,7 +14,7 @@ from equipoise.commands.dataset_columns import GRANT_REQUESTS
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
 from equipoise.commands.printing import print_json, print_list, print_rows
 from equipoise.commands.rounds import act
-from equipoise.commands.terms_options import Beta, DataDelta, Dataset, YearlyDelta, YearlyEpsilon
+from equipoise.commands.terms_options import Beta, DataDelta, Dataset
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.calendar import Period, opening_time
@@ -60,8 +60,11 @@ def add(
             show_default=False,
         ),
     ] = None,
-    yearly_epsilon: YearlyEpsilon | None = None,
-    yearly_delta: YearlyDelta | None = None,
+    yearly_epsilon: Annotated[
+        float | None,
+        typer.Option(help="With --renew: the largest epsilon of all that are given in one calendar year (UTC)."),
+    ] = None,
+    yearly_delta: Annotated[float | None, typer.Option(help="The delta of the yearly epsilon.")] = None,
     accept: Accept = None,
     request_id: RequestId = None,
     profile: Profile = DEFAULT_PROFILE,
@@ -83,6 +86,8 @@ def add(
         until = opening_time(datetime.now(UTC).replace(microsecond=0), renew, 1)
 
     def give(operator: Operator) -> RoundDetail:
+        if request is not None:
+            _check_waiting(operator, analyst, request, dataset)
         given = operator.give_grant(
             dataset,
             analyst,
@@ -100,6 +105,15 @@ def add(
         return given
 
     act(profile, as_json, give)
+
+
+def _check_waiting(operator: Operator, analyst: str, number: int, dataset: str) -> None:
+    """Raise `InvalidArgument` before a grant is given for a request that it cannot answer."""
+    waiting = {each.number: each.dataset for each in operator.grant_requests() if each.analyst == analyst}
+    if number not in waiting:
+        raise InvalidArgument("request", f"{number} of {analyst} does not wait")
+    if waiting[number] != dataset:
+        raise InvalidArgument("request", f"{number} of {analyst} is another: {waiting[number]!r} was asked for")
 
 
 @grant_app.command("requests")

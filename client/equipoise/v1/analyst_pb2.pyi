@@ -902,6 +902,7 @@ class SubmitHeader(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     COMMITMENT_SALT_FIELD_NUMBER: _builtins.int
     WORKLOAD_BYTES_FIELD_NUMBER: _builtins.int
+    QUESTIONS_COMMITMENT_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     """The round."""
     request_id: _builtins.str
@@ -910,6 +911,10 @@ class SubmitHeader(_message.Message):
     """32 random bytes of the caller's, under which the workload is committed to. Not used by DryRunWorkload."""
     workload_bytes: _builtins.int
     """How many bytes all pieces have together: an upload that ends before, or after, is refused."""
+    questions_commitment: _builtins.bytes
+    """What commits, under the same salt, to the questions that the workload was translated from: 32 bytes, which go
+    into the receipt; empty for none. Not used by DryRunWorkload.
+    """
     def __init__(
         self,
         *,
@@ -917,10 +922,11 @@ class SubmitHeader(_message.Message):
         request_id: _builtins.str = ...,
         commitment_salt: _builtins.bytes = ...,
         workload_bytes: _builtins.int = ...,
+        questions_commitment: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["commitment_salt", b"commitment_salt", "request_id", b"request_id", "round_id", b"round_id", "workload_bytes", b"workload_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commitment_salt", b"commitment_salt", "questions_commitment", b"questions_commitment", "request_id", b"request_id", "round_id", b"round_id", "workload_bytes", b"workload_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -954,6 +954,9 @@ class PlanRoundRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     TERMS_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Under which WatchRequest tells how far the plan is; empty: nobody asks."""
     @_builtins.property
     def terms(self) -> _types_pb2.RoundTerms:
         """What is wanted of the round, or of the session."""
@@ -962,14 +965,61 @@ class PlanRoundRequest(_message.Message):
         self,
         *,
         terms: _types_pb2.RoundTerms | None = ...,
+        request_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["terms", b"terms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["terms", b"terms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "terms", b"terms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PlanRoundRequest: _TypeAlias = PlanRoundRequest  # noqa: Y015
+
+@_typing.final
+class WatchRequestRequest(_message.Message):
+    """What is sent to WatchRequest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """That of the request which is followed."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WatchRequestRequest: _TypeAlias = WatchRequestRequest  # noqa: Y015
+
+@_typing.final
+class WatchRequestResponse(_message.Message):
+    """What comes back from WatchRequest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROGRESS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def progress(self) -> _types_pb2.Progress:
+        """How far it is."""
+
+    def __init__(
+        self,
+        *,
+        progress: _types_pb2.Progress | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["progress", b"progress"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["progress", b"progress"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WatchRequestResponse: _TypeAlias = WatchRequestResponse  # noqa: Y015
 
 @_typing.final
 class PlanRoundResponse(_message.Message):

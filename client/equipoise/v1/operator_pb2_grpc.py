@@ -105,6 +105,11 @@ class OperatorServiceStub(object):
                 request_serializer=equipoise_dot_v1_dot_operator__pb2.PlanRoundRequest.SerializeToString,
                 response_deserializer=equipoise_dot_v1_dot_operator__pb2.PlanRoundResponse.FromString,
                 _registered_method=True)
+        self.WatchRequest = channel.unary_stream(
+                '/equipoise.v1.OperatorService/WatchRequest',
+                request_serializer=equipoise_dot_v1_dot_operator__pb2.WatchRequestRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_operator__pb2.WatchRequestResponse.FromString,
+                _registered_method=True)
         self.OpenRound = channel.unary_unary(
                 '/equipoise.v1.OperatorService/OpenRound',
                 request_serializer=equipoise_dot_v1_dot_operator__pb2.OpenRoundRequest.SerializeToString,
@@ -299,6 +304,15 @@ class OperatorServiceServicer(object):
     def PlanRound(self, request, context):
         """Shows what a round, or a session, would do, cost and count on its accounts, and whether these admit it now;
         nothing is opened or reserved. A plan that an account refuses is answered, with the refusal in its charges.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchRequest(self, request, context):
+        """Streams how far one of the caller's own requests has come that the server is working on: the registration of a table
+        or of a version, a plan, the opening of a round or a session. Ends when the server has answered it, or is not
+        working on it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -502,6 +516,11 @@ def add_OperatorServiceServicer_to_server(servicer, server):
                     servicer.PlanRound,
                     request_deserializer=equipoise_dot_v1_dot_operator__pb2.PlanRoundRequest.FromString,
                     response_serializer=equipoise_dot_v1_dot_operator__pb2.PlanRoundResponse.SerializeToString,
+            ),
+            'WatchRequest': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchRequest,
+                    request_deserializer=equipoise_dot_v1_dot_operator__pb2.WatchRequestRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_operator__pb2.WatchRequestResponse.SerializeToString,
             ),
             'OpenRound': grpc.unary_unary_rpc_method_handler(
                     servicer.OpenRound,
@@ -973,6 +992,33 @@ class OperatorService(object):
             '/equipoise.v1.OperatorService/PlanRound',
             equipoise_dot_v1_dot_operator__pb2.PlanRoundRequest.SerializeToString,
             equipoise_dot_v1_dot_operator__pb2.PlanRoundResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchRequest(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/equipoise.v1.OperatorService/WatchRequest',
+            equipoise_dot_v1_dot_operator__pb2.WatchRequestRequest.SerializeToString,
+            equipoise_dot_v1_dot_operator__pb2.WatchRequestResponse.FromString,
             options,
             channel_credentials,
             insecure,

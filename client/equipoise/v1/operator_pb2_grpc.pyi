@@ -73,6 +73,11 @@ class OperatorServiceStub:
     """Shows what a round, or a session, would do, cost and count on its accounts, and whether these admit it now;
     nothing is opened or reserved. A plan that an account refuses is answered, with the refusal in its charges.
     """
+    WatchRequest: _grpc.UnaryStreamMultiCallable[_operator_pb2.WatchRequestRequest, _operator_pb2.WatchRequestResponse]
+    """Streams how far one of the caller's own requests has come that the server is working on: the registration of a table
+    or of a version, a plan, the opening of a round or a session. Ends when the server has answered it, or is not
+    working on it.
+    """
     OpenRound: _grpc.UnaryUnaryMultiCallable[_operator_pb2.OpenRoundRequest, _operator_pb2.OpenRoundResponse]
     """Opens a round: workloads are accepted from now on."""
     ListRounds: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ListRoundsRequest, _operator_pb2.ListRoundsResponse]
@@ -152,6 +157,11 @@ class OperatorServiceAsyncStub(OperatorServiceStub):
     PlanRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.PlanRoundRequest, _operator_pb2.PlanRoundResponse]  # type: ignore[assignment]
     """Shows what a round, or a session, would do, cost and count on its accounts, and whether these admit it now;
     nothing is opened or reserved. A plan that an account refuses is answered, with the refusal in its charges.
+    """
+    WatchRequest: _aio.UnaryStreamMultiCallable[_operator_pb2.WatchRequestRequest, _operator_pb2.WatchRequestResponse]  # type: ignore[assignment]
+    """Streams how far one of the caller's own requests has come that the server is working on: the registration of a table
+    or of a version, a plan, the opening of a round or a session. Ends when the server has answered it, or is not
+    working on it.
     """
     OpenRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.OpenRoundRequest, _operator_pb2.OpenRoundResponse]  # type: ignore[assignment]
     """Opens a round: workloads are accepted from now on."""
@@ -313,6 +323,17 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_operator_pb2.PlanRoundResponse, _abc.Awaitable[_operator_pb2.PlanRoundResponse]]:
         """Shows what a round, or a session, would do, cost and count on its accounts, and whether these admit it now;
         nothing is opened or reserved. A plan that an account refuses is answered, with the refusal in its charges.
+        """
+
+    @_abc_1.abstractmethod
+    def WatchRequest(
+        self,
+        request: _operator_pb2.WatchRequestRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_operator_pb2.WatchRequestResponse], _abc.AsyncIterator[_operator_pb2.WatchRequestResponse]]:
+        """Streams how far one of the caller's own requests has come that the server is working on: the registration of a table
+        or of a version, a plan, the opening of a round or a session. Ends when the server has answered it, or is not
+        working on it.
         """
 
     @_abc_1.abstractmethod

@@ -318,6 +318,30 @@ class Attribute(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class Code(_message.Message):
+        """A value of the table that stands for a category with another label."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        VALUE_FIELD_NUMBER: _builtins.int
+        CATEGORY_FIELD_NUMBER: _builtins.int
+        value: _builtins.str
+        """The value as text."""
+        category: _builtins.str
+        """The category's label."""
+        def __init__(
+            self,
+            *,
+            value: _builtins.str = ...,
+            category: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["category", b"category", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     NAME_FIELD_NUMBER: _builtins.int
     CATEGORIES_FIELD_NUMBER: _builtins.int
     EDGES_FIELD_NUMBER: _builtins.int
@@ -327,6 +351,7 @@ class Attribute(_message.Message):
     ORDERED_FIELD_NUMBER: _builtins.int
     DATES_FIELD_NUMBER: _builtins.int
     NONE_FIELD_NUMBER: _builtins.int
+    CODES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The column's name in the table."""
     missing: _builtins.str
@@ -353,6 +378,12 @@ class Attribute(_message.Message):
     def edges(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """For a binned attribute: the ascending edges; bin i is [edges[i], edges[i + 1]). Empty otherwise."""
 
+    @_builtins.property
+    def codes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attribute.Code]:
+        """Which values stand for which categories, beside the labels themselves; ascending by value, each value once. Several may
+        stand for one category. Only without edges.
+        """
+
     def __init__(
         self,
         *,
@@ -365,10 +396,11 @@ class Attribute(_message.Message):
         ordered: _builtins.bool | None = ...,
         dates: _builtins.bool = ...,
         none: _builtins.str = ...,
+        codes: _abc.Iterable[Global___Attribute.Code] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_ordered", b"_ordered", "ordered", b"ordered"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ordered", b"_ordered", "categories", b"categories", "clamp", b"clamp", "dates", b"dates", "edges", b"edges", "missing", b"missing", "name", b"name", "none", b"none", "ordered", b"ordered", "unknown", b"unknown"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ordered", b"_ordered", "categories", b"categories", "clamp", b"clamp", "codes", b"codes", "dates", b"dates", "edges", b"edges", "missing", b"missing", "name", b"name", "none", b"none", "ordered", b"ordered", "unknown", b"unknown"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ordered: _TypeAlias = _typing.Literal["ordered"]  # noqa: Y015
     _WhichOneofArgType__ordered: _TypeAlias = _typing.Literal["_ordered", b"_ordered"]  # noqa: Y015
@@ -1223,8 +1255,8 @@ Global___AccountCharge: _TypeAlias = AccountCharge  # noqa: Y015
 
 @_typing.final
 class Progress(_message.Message):
-    """How far a run has come, or, while a session is open, how many statements have their answers. Shown to operators
-    only.
+    """How far a run or a request has come, or, while a session is open, how many statements have their answers. Shown to
+    operators only.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

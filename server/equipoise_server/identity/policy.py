@@ -85,6 +85,7 @@ POLICY: Mapping[str, MethodPolicy] = {
     "/equipoise.v1.OperatorService/AllowLogin": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "login_allowed"),
     "/equipoise.v1.OperatorService/DeleteAnalyst": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "analyst_deleted"),
     "/equipoise.v1.OperatorService/PlanRound": MethodPolicy(_OPERATOR, _ALL, _CHANGE),
+    "/equipoise.v1.OperatorService/WatchRequest": MethodPolicy(_OPERATOR, _ALL, _STREAM),
     "/equipoise.v1.OperatorService/OpenRound": MethodPolicy(_OPERATOR, _ALL, _CHANGE, "round_opened"),
     "/equipoise.v1.OperatorService/ListRounds": MethodPolicy(_OPERATOR, _ALL, _READ),
     "/equipoise.v1.OperatorService/GetRound": MethodPolicy(_OPERATOR, _ALL, _READ),

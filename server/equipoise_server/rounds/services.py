@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from equipoise_server.rounds.schedule import Schedule
 from equipoise_server.rounds.seeds import Seeds
 from equipoise_server.rounds.store.results import Runs
 from equipoise_server.rounds.submissions import Submissions
+from equipoise_server.rounds.underway import Underway
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import Store
 from equipoise_server.transparency.seed_encryption import SeedSource, system_seeds
@@ -50,6 +51,7 @@ class RoundServices:
     seeds: Seeds
     budgets: Budgets
     schedule: Schedule
+    underway: Underway = field(default_factory=Underway)
 
 
 def round_services(

@@ -27,7 +27,6 @@ from equipoise_server.rpc.services.session_stream import SessionStreams
 from equipoise_server.rpc.services.synopsis_stream import Synopses
 from equipoise_server.rpc.services.uploads import Uploads
 from equipoise_server.rpc.threads import SharedThreads, Threads
-from equipoise_server.sessions.calendar import Calendar
 from equipoise_server.sessions.service import Sessions
 from equipoise_server.transparency.identity_records import authority_is_recorded, recorded_registry
 from equipoise_server.transparency.views import LogViews
@@ -108,8 +107,6 @@ def make_server(
             admission,
         ),
         operator: OperatorMethods(
-            Calendar(rounds.operations, rounds.opening, sessions),
-            rounds.grant_requests,
             rounds,
             sessions,
             admission,

@@ -213,6 +213,7 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Played:
     return played
 
 
+@pytest.mark.full
 def test_a_kill_at_every_point_changes_nothing(calm: Played, tmp_path: Path, store_url: str) -> None:
     points = [point.value for point in CrashPoint if point not in (*OFFLINE, *EXCHANGING, *ROTATING)]
     with dying_server(tmp_path, store_url, points, SEED) as server:
@@ -233,6 +234,7 @@ def test_a_kill_at_every_point_changes_nothing(calm: Played, tmp_path: Path, sto
     assert verify(tmp_path / "state")["accounts"] == len(calm.accounts)
 
 
+@pytest.mark.full
 def test_a_write_off_killed_at_every_point_and_run_again_counts_nothing_twice(
     tmp_path: Path, store_url: str
 ) -> None:

@@ -47,7 +47,6 @@ from equipoise_server.rpc.services.session_stream import SessionStreamLimits, Se
 from equipoise_server.rpc.services.synopsis_stream import Synopses
 from equipoise_server.rpc.services.uploads import Uploads
 from equipoise_server.rpc.threads import SharedThreads, Threads
-from equipoise_server.sessions.calendar import Calendar
 from equipoise_server.transparency.identity_records import authority_is_recorded, recorded_registry
 from equipoise_server.transparency.views import LogViews
 
@@ -110,8 +109,6 @@ class Served:
             bench.sessions, threads, asyncio.Event(), SessionStreamLimits(4, 1e6, 1e6, STALL_SECONDS)
         )
         operators = OperatorMethods(
-            Calendar(rounds.operations, rounds.opening, bench.sessions),
-            rounds.grant_requests,
             rounds,
             bench.sessions,
             admission,
@@ -255,6 +252,7 @@ def templates(round_id: str) -> dict[str, Message]:
         f"{OPERATOR}/DeleteAnalyst": operator_pb2.DeleteAnalystRequest(name="none", request_id="a"),
         f"{OPERATOR}/ListAnalysts": operator_pb2.ListAnalystsRequest(page_size=1, page_token="ann"),
         f"{OPERATOR}/PlanRound": operator_pb2.PlanRoundRequest(terms=TERMS_MESSAGE),
+        f"{OPERATOR}/WatchRequest": operator_pb2.WatchRequestRequest(request_id="a"),
         f"{OPERATOR}/OpenRound": operator_pb2.OpenRoundRequest(terms=TERMS_MESSAGE, request_id="a"),
         f"{OPERATOR}/OpenSession": operator_pb2.OpenSessionRequest(terms=SESSION_MESSAGE, request_id="a"),
         f"{OPERATOR}/CloseSession": operator_pb2.CloseSessionRequest(session_id=round_id, request_id="a"),

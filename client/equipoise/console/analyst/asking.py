@@ -71,9 +71,10 @@ def ask(desk: Desk, asked: Asked) -> Response:
             raise InvalidArgument("do", "must be compose, check or send")
         if shown.terms.session is not None:
             return _ask_one_by_one(desk, shown, wanted, asked)
-        client.submit(round_id, wanted.statements, asked.needed("request_id"))
+        given = wanted.statements if wanted.questions is None else wanted.questions
+        client.submit(round_id, given, asked.needed("request_id"))
         if wanted.questions is not None:
-            keep_sql(desk.profile, round_id, f"{wanted.questions.as_comments}{sql}")
+            keep_sql(desk.profile, round_id, wanted.questions.as_comments, sql)
     except (InvalidArgument, BudgetExhausted, WrongState) as refusal:
         return round_page(desk, shown, {**typed, "refusal": refusal}, 400)
     return desk.go(f"/rounds/{round_id}")

@@ -100,6 +100,7 @@ class AnalystMethods(OwnWorldMethods):
                 header.request_id,
                 workload,
                 header.commitment_salt,
+                header.questions_commitment or None,
             )
         return analyst_pb2.SubmitWorkloadResponse(receipt=receipt_to_message(record))
 

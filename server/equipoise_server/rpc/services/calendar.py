@@ -10,14 +10,21 @@ from equipoise.wire.accounts import budget_from_message
 from equipoise.wire.calendar import period_from_text, schedule_to_message
 from equipoise.wire.scalars import time_from_message
 from equipoise.wire.terms import terms_from_message
+from equipoise_server.rpc.services.own_world import GrantRequestMethods
 from equipoise_server.sessions.calendar import Calendar
+from equipoise_server.sessions.service import Sessions
 
 
 @dataclass(frozen=True)
-class CalendarMethods:
+class CalendarMethods(GrantRequestMethods):
     """The part of the served methods of `OperatorService` that are about schedules of rounds."""
 
-    calendar: Calendar
+    sessions: Sessions
+
+    @property
+    def calendar(self) -> Calendar:
+        """The schedules, which only upkeep keeps."""
+        return Calendar(self.rounds.operations, self.rounds.opening, self.sessions)
 
     def schedule_rounds(
         self, caller: Caller, request: operator_pb2.ScheduleRoundsRequest

@@ -9,7 +9,7 @@ from equipoise.v1 import analyst_pb2, operator_pb2
 from equipoise.wire.own_world import grant_request_to_message, own_dataset_to_message
 from equipoise_server.rounds.grant_requests import GrantRequests
 from equipoise_server.rounds.own_world import OwnWorld
-from equipoise_server.rpc.services.calendar import CalendarMethods
+from equipoise_server.rpc.services.dataset_methods import DatasetMethods
 
 
 @dataclass(frozen=True)
@@ -56,16 +56,14 @@ class OwnWorldMethods:
 
 
 @dataclass(frozen=True)
-class GrantRequestMethods(CalendarMethods):
-    """The part of the served methods of `OperatorService` about requests for grants, and about schedules."""
-
-    grant_requests: GrantRequests
+class GrantRequestMethods(DatasetMethods):
+    """The part of the served methods of `OperatorService` that decide on requests for grants."""
 
     def list_grant_requests(
         self, _: Caller, request: operator_pb2.ListGrantRequestsRequest
     ) -> operator_pb2.ListGrantRequestsResponse:
         """Lists what analysts have asked for, newest first."""
-        found, token = self.grant_requests.all(request.decided, request.page_size, request.page_token)
+        found, token = self.rounds.grant_requests.all(request.decided, request.page_size, request.page_token)
         return operator_pb2.ListGrantRequestsResponse(
             requests=[grant_request_to_message(each) for each in found], next_page_token=token
         )
@@ -74,7 +72,7 @@ class GrantRequestMethods(CalendarMethods):
         self, caller: Caller, request: operator_pb2.DecideGrantRequestRequest
     ) -> operator_pb2.DecideGrantRequestResponse:
         """Says what became of an analyst's request."""
-        decided = self.grant_requests.decide(
+        decided = self.rounds.grant_requests.decide(
             request.analyst, request.number, request.grant_id, request.answer, request.request_id, caller.name
         )
         return operator_pb2.DecideGrantRequestResponse(request=grant_request_to_message(decided))
