@@ -12,11 +12,15 @@ from equipoise.clients.operator import Operator
 from equipoise.commands.columns import pair, shown_time
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, with_fields
 from equipoise.commands.printing import Columns, print_json, print_list, print_rows
-from equipoise.commands.terms_options import RoundOptions, YearlyDelta, YearlyEpsilon
+from equipoise.commands.terms_options import RoundOptions
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.calendar import Period, RoundSchedule
 
+YearlyEpsilon = Annotated[
+    float, typer.Option(help="The largest epsilon that all opened in one calendar year (UTC) may cost the people.")
+]
+YearlyDelta = Annotated[float, typer.Option(help="The delta of the yearly epsilon.")]
 SCHEDULES: Columns[RoundSchedule] = {
     "schedule": lambda each: each.id,
     "dataset": lambda each: each.terms.dataset,

@@ -29,10 +29,6 @@ Unit = Annotated[
     ),
 ]
 Beta = Annotated[float, typer.Option(help="The probability that any truth lies outside its interval.")]
-YearlyEpsilon = Annotated[
-    float, typer.Option(help="The largest epsilon that all opened in one calendar year (UTC) may cost the people.")
-]
-YearlyDelta = Annotated[float, typer.Option(help="The delta of the yearly epsilon.")]
 ReleaseGrid = Annotated[
     int, typer.Option(help="Results open at multiples of this many seconds since 1970; 0: the server's setting.")
 ]
