@@ -55,7 +55,8 @@ def test_a_whole_life(browser: Any, place: Path, run: Run) -> None:
             operator.click(step)
             if step == "Run":
                 operator.click("Back to the round", "link")
-        for path in ("/", "/datasets", "/datasets/shop", "/sessions", "/health", "/analysts", "/nowhere"):
+        forms = ("/sessions/new", "/grants/new?dataset=shop")
+        for path in ("/", "/datasets", "/datasets/shop", "/sessions", *forms, "/health", "/analysts", "/nowhere"):
             operator.go(path)
             # A page that is missing is an error to the browser, too.
             operator.troubles = [each for each in operator.troubles if "404" not in each]

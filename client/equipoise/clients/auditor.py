@@ -24,13 +24,19 @@ class Auditor(ServerClient):
         super().__init__(connection)
         self._service = auditor_pb2_grpc.AuditorServiceStub(connection.channel)
 
-    def rounds(self) -> Iterator[RoundDetail]:
-        """Yields all rounds, newest first."""
-        for page in self._connection.pages(
+    def rounds(self, after: str = "", page: int = MAX_PAGE) -> Iterator[RoundDetail]:
+        """Yields all rounds, newest first.
+
+        Args:
+            after: only those that were opened before this round; empty: all.
+            page: how many are asked for at a time.
+        """
+        for found in self._connection.pages(
             self._service.ListAuditRounds,
-            lambda token: auditor_pb2.ListAuditRoundsRequest(page_size=MAX_PAGE, page_token=token),
+            lambda token: auditor_pb2.ListAuditRoundsRequest(page_size=page, page_token=token),
+            after,
         ):
-            yield from map(round_detail_from_message, page.details)
+            yield from map(round_detail_from_message, found.details)
 
     def journal(self) -> Iterator[JournalEntry]:
         """Yields the budget journal from its first entry on."""

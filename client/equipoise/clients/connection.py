@@ -103,13 +103,15 @@ class Connection:
         return self._retry(lambda: method(iter(requests()), timeout=self._deadline))
 
     def pages(
-        self, method: grpc.UnaryUnaryMultiCallable[Request, Page], request: Callable[[str], Request]
+        self,
+        method: grpc.UnaryUnaryMultiCallable[Request, Page],
+        request: Callable[[str], Request],
+        token: str = "",
     ) -> Iterator[Page]:
         """Yields the responses of a List method: `request` is made for the token at which the page before ended.
 
-        Raises as `call`.
+        `token`: that of the first page; empty: the list is read from its beginning. Raises as `call`.
         """
-        token = ""
         while True:
             page = self.call(method, request(token))
             yield page

@@ -38,12 +38,16 @@ class Operator(RequestClient):
     def open(
         self, terms: Terms, request_id: str | None = None, on_progress: OnProgress | None = None
     ) -> RoundDetail:
-        """Opens a round: analysts with a share can submit. Raises `BudgetExhausted` naming the account.
+        """Opens a round: analysts with a share can submit.
 
         Args:
             terms: of the round.
             request_id: makes the call safe to repeat; None: a fresh one.
             on_progress: called, from another thread, with how far the server is.
+
+        Raises:
+            InvalidArgument: `terms.session` is set.
+            BudgetExhausted: an account, which is named, has too little left.
         """
         if terms.session is not None:
             raise InvalidArgument("terms.session", "is of a session, which open_session opens")
@@ -138,12 +142,19 @@ class Operator(RequestClient):
         )
         return round_detail_from_message(self._connection.call(self._service.CloseSession, request).detail)
 
-    def rounds(self) -> Iterator[RoundDetail]:
-        """Yields all rounds and sessions, newest first."""
-        for page in self._connection.pages(
-            self._service.ListRounds, lambda token: operator_pb2.ListRoundsRequest(page_token=token)
+    def rounds(self, after: str = "", page: int = 0) -> Iterator[RoundDetail]:
+        """Yields all rounds and sessions, newest first.
+
+        Args:
+            after: only those that were opened before this round; empty: all.
+            page: how many are asked for at a time; 0: 100.
+        """
+        for found in self._connection.pages(
+            self._service.ListRounds,
+            lambda token: operator_pb2.ListRoundsRequest(page_size=page, page_token=token),
+            after,
         ):
-            yield from map(round_detail_from_message, page.details)
+            yield from map(round_detail_from_message, found.details)
 
     def round(self, round_id: str) -> RoundDetail:
         """Returns one round or session. Raises `NotFound`."""

@@ -49,12 +49,19 @@ class ResultsClient(ServerClient):
         response = self._connection.call(self._service.GetAuthority, analyst_pb2.GetAuthorityRequest())
         return response.authority, response.link, tuple(response.certificates)
 
-    def rounds(self) -> Iterator[Round]:
-        """Yields the rounds in which the caller has a share, newest first."""
-        for page in self._connection.pages(
-            self._service.ListAnalystRounds, lambda token: analyst_pb2.ListAnalystRoundsRequest(page_token=token)
+    def rounds(self, after: str = "", page: int = 0) -> Iterator[Round]:
+        """Yields the rounds in which the caller has a share, newest first.
+
+        Args:
+            after: only those that were opened before this round; empty: all.
+            page: how many are asked for at a time; 0: 100.
+        """
+        for found in self._connection.pages(
+            self._service.ListAnalystRounds,
+            lambda token: analyst_pb2.ListAnalystRoundsRequest(page_size=page, page_token=token),
+            after,
         ):
-            yield from map(round_from_message, page.rounds)
+            yield from map(round_from_message, found.rounds)
 
     def round(self, round_id: str) -> Round:
         """Returns one round or session. Raises `NotFound` where the caller has no share in it."""

@@ -40,12 +40,19 @@ class SessionsClient(OwnWorldClient):
         super().__init__(connection)
         self._keepsakes = keepsakes
 
-    def sessions(self) -> Iterator[Round]:
-        """Yields the online sessions in which the caller has a share, newest first."""
-        for page in self._connection.pages(
-            self._service.ListSessions, lambda token: analyst_pb2.ListSessionsRequest(page_token=token)
+    def sessions(self, after: str = "", page: int = 0) -> Iterator[Round]:
+        """Yields the online sessions in which the caller has a share, newest first.
+
+        Args:
+            after: only those that were opened before this session; empty: all.
+            page: how many are asked for at a time; 0: 100.
+        """
+        for found in self._connection.pages(
+            self._service.ListSessions,
+            lambda token: analyst_pb2.ListSessionsRequest(page_size=page, page_token=token),
+            after,
         ):
-            yield from map(round_from_message, page.sessions)
+            yield from map(round_from_message, found.sessions)
 
     def grants(self) -> list[Round]:
         """Returns the caller's grants that are open, newest first."""

@@ -20,13 +20,15 @@ from equipoise.clients.operator import Operator
 from equipoise.console.access import Access
 from equipoise.console.asked import Asked
 from equipoise.console.jobs import Job, Jobs
-from equipoise.console.rendering import Part, rendered
+from equipoise.console.rendering import Part, Stretch, rendered
 from equipoise.errors import EquipoiseError, InvalidArgument, NotFound, PermissionDenied, Unavailable
 from equipoise.model.identities import Caller, Role
+from equipoise.model.rounds import Round, RoundDetail
 from equipoise.profile.profile import Profile
 from equipoise.profile.receipt_store import ReceiptStore
 
 T = TypeVar("T")
+Opened = TypeVar("Opened", Round, RoundDetail)
 ROWS = 50  # of a list on one page
 
 # Where the links at the top lead, by role.
@@ -181,6 +183,27 @@ def part_of(things: Iterable[T], asked: Asked) -> Part[T]:
     first = (asked.page - 1) * ROWS
     items = list(islice(things, first, first + ROWS + 1))
     return Part(items[:ROWS], asked.page, more=len(items) > ROWS, first=first)
+
+
+def stretch_of(
+    read: Callable[[str, int], Iterable[Opened]], asked: Asked, name: str = "after", rows: int = ROWS
+) -> Stretch[Opened]:
+    """Returns the stretch that is asked for of a list of rounds, of which the server then reads no more than that.
+
+    Args:
+        read: the rounds that were opened before one of them, so many at a time.
+        asked: the request.
+        name: of the part of the query that says after which round the stretch begins.
+        rows: how many there are in it.
+    """
+    after = asked.query.get(name, "")
+    items = list(islice(read(after, rows + 1), rows + 1))
+    older = f"?{name}={_id_of(items[rows - 1])}" if len(items) > rows else ""
+    return Stretch(items[:rows], older, not after)
+
+
+def _id_of(item: Round | RoundDetail) -> str:
+    return item.round.id if isinstance(item, RoundDetail) else item.id
 
 
 @contextmanager

@@ -72,6 +72,19 @@ class Part(Generic[T]):
         return "?" + "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in parts.items())
 
 
+@dataclass(frozen=True)
+class Stretch(Generic[T]):
+    """A stretch of a list that begins with the newest.
+
+    `older`: the query that leads on from its last item, empty at the end of the list; `newest`: whether it begins
+    with the newest.
+    """
+
+    items: Sequence[T]
+    older: str
+    newest: bool
+
+
 def _shown(value: object) -> object:
     """What an expression of a template comes to: texts as they can be shown, whoever wrote them."""
     if isinstance(value, Markup) or not isinstance(value, str):

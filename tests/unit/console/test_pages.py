@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -15,11 +16,12 @@ from equipoise.console import app
 from equipoise.console.access import Access
 from equipoise.console.asked import Asked
 from equipoise.console.charts import interval_bars
-from equipoise.console.desk import Desk, part_of
+from equipoise.console.desk import Desk, part_of, stretch_of
 from equipoise.console.jobs import Finding, Job
-from equipoise.console.rendering import environment, plain_table, rendered
+from equipoise.console.rendering import Stretch, environment, plain_table, rendered
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.model.identities import Caller, Role
+from equipoise.model.rounds import Round
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202e{{ 7*7 }}\x1b[31m"
 TEMPLATES = Path(app.__file__).parent / "templates"
@@ -124,6 +126,30 @@ def test_a_list_is_read_only_as_far_as_it_is_shown() -> None:
     part = part_of(endless, Asked({}, {"page": "3"}))
     assert (list(part.items), part.more) == (list(range(100, 150)), True)
     assert next(endless) == 151
+
+
+def opened(number: int) -> Round:
+    return cast(Round, SimpleNamespace(id=f"{number:032x}"))
+
+
+def test_a_stretch_of_rounds_is_read_from_where_the_last_one_ended() -> None:
+    asked: list[tuple[str, int]] = []
+
+    def read(after: str, page: int) -> list[Round]:
+        asked.append((after, page))
+        return [opened(number) for number in range(120) if f"{number:032x}" > after or not after]
+
+    query: dict[str, str] = {}
+    stretches: list[Stretch[Round]] = []
+    while not stretches or stretches[-1].older:
+        stretches.append(stretch_of(read, Asked({}, query)))
+        query = dict([stretches[-1].older.removeprefix("?").split("=")] if stretches[-1].older else ())
+    assert [len(each.items) for each in stretches] == [50, 50, 20]
+    assert [each.newest for each in stretches] == [True, False, False]
+    assert [each.id for stretch in stretches for each in stretch.items] == [
+        opened(place).id for place in range(120)
+    ]
+    assert asked == [("", 51), (f"{49:032x}", 51), (f"{99:032x}", 51)]
 
 
 def test_bars_span_round_scales_with_zero_on_them() -> None:

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from equipoise.commands.columns import shown_time
 from equipoise.commands.printing import Columns
 from equipoise.console.asked import Asked
-from equipoise.console.desk import Desk, part_of
+from equipoise.console.desk import Desk, stretch_of
 from equipoise.console.jobs import Finding, Job
 from equipoise.console.rendering import table_of
 from equipoise.model.rounds import Round
@@ -21,7 +21,7 @@ from equipoise.verification.own_round import download_own_round
 def receipts(desk: Desk, asked: Asked) -> Response:
     """The receipts that the profile keeps, of the caller's rounds and sessions, newest first."""
     client, kept = desk.analyst, ReceiptStore(desk.profile)
-    part = part_of([*client.rounds(), *client.sessions()], asked)
+    part, asking = stretch_of(client.rounds, asked), stretch_of(client.sessions, asked, "sessions")
     columns: Columns[Round] = {
         "round": lambda each: each.id,
         "dataset": lambda each: each.terms.dataset,
@@ -33,7 +33,11 @@ def receipts(desk: Desk, asked: Asked) -> Response:
         "analyst/receipts.html",
         section="Receipts",
         part=part,
-        receipts=table_of(columns, part.items, [f"{desk.base}/rounds/{each.id}" for each in part.items]),
+        asking=asking,
+        receipts=[
+            table_of(columns, each.items, [f"{desk.base}/rounds/{one.id}" for one in each.items])
+            for each in (part, asking)
+        ],
         checkpoint=None if checkpoint is None else claimed(checkpoint),
     )
 

@@ -10,7 +10,7 @@ from equipoise.accounting import in_rho
 from equipoise.commands.columns import FACTS, OWN_GRANTS, OWN_ROUNDS, OWN_SESSIONS
 from equipoise.console.asked import Asked
 from equipoise.console.attributes import ATTRIBUTES
-from equipoise.console.desk import Desk, part_of
+from equipoise.console.desk import Desk, stretch_of
 from equipoise.console.jobs import Job
 from equipoise.console.rendering import table_of
 from equipoise.errors import WrongState
@@ -25,14 +25,14 @@ from equipoise.queries.universe_size import size_in_words
 def home(desk: Desk, asked: Asked) -> Response:
     """All of the caller's rounds, sessions and grants."""
     client = desk.analyst
-    part = part_of(client.rounds(), asked)
-    sessions = list(client.sessions())
-    online = [each for each in sessions if each.grant is None]
-    granted = [(each, each.grant) for each in sessions if each.grant is not None]
+    part, asking = stretch_of(client.rounds, asked), stretch_of(client.sessions, asked, "sessions")
+    online = [each for each in asking.items if each.grant is None]
+    granted = [(each, each.grant) for each in asking.items if each.grant is not None]
     return desk.show(
         "analyst/home.html",
         section="My rounds",
         part=part,
+        asking=asking,
         rounds=table_of(OWN_ROUNDS, part.items, [_address(desk, each) for each in part.items]),
         sessions=table_of(OWN_SESSIONS, online, [_address(desk, each) for each in online]),
         grants=table_of(OWN_GRANTS, granted, [_address(desk, each) for each, _ in granted]),

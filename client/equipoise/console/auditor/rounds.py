@@ -11,7 +11,7 @@ from equipoise.commands.columns import FACTS, ROUNDS, SHARES, SHARES_OF_SESSION,
 from equipoise.commands.dataset_columns import JOURNAL
 from equipoise.commands.printing import Columns
 from equipoise.console.asked import Asked
-from equipoise.console.desk import Desk, part_of
+from equipoise.console.desk import Desk, stretch_of
 from equipoise.console.rendering import table_of
 from equipoise.errors import NotFound, VerificationFailed
 from equipoise.model.rounds import RoundDetail, RoundState
@@ -26,7 +26,7 @@ STEPS: Columns[Step] = {
 
 def home(desk: Desk, asked: Asked) -> Response:
     """All rounds, newest first."""
-    part = part_of(desk.auditor.rounds(), asked)
+    part = stretch_of(desk.auditor.rounds, asked)
     return desk.show(
         "auditor/home.html",
         section="Rounds",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 
 from starlette.responses import Response
 
@@ -12,11 +14,13 @@ from equipoise.console.asked import Asked
 from equipoise.console.attributes import ATTRIBUTES
 from equipoise.console.charts import budget_bar
 from equipoise.console.desk import Desk, scratch
+from equipoise.console.operator.terms import DANGERS, read_accepted, read_budget
 from equipoise.console.rendering import table_of
 from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
-from equipoise.model.accounts import Budget
+from equipoise.model.accounts import Danger
 from equipoise.model.datasets import NEW_PEOPLE, same_people_as
 from equipoise.model.persons import PersonMode, Persons
+from equipoise.queries.schema import Schema
 from equipoise.queries.schema_file import read_schema_file
 
 SHOWN_CHARGES = 200
@@ -37,14 +41,37 @@ def home(desk: Desk, _: Asked) -> Response:
 
 def show(desk: Desk, asked: Asked) -> Response:
     """One table."""
-    operator, name = desk.operator, asked.path["name"]
+    return dataset_page(desk, asked.path["name"])
+
+
+def dataset_page(
+    desk: Desk,
+    name: str,
+    status: int = 200,
+    refusal: Exception | None = None,
+    typed: Mapping[str, str] = MappingProxyType({}),
+) -> Response:
+    """Returns the page of a table.
+
+    Args:
+        desk: the operator's.
+        name: of the table.
+        status: of HTTP.
+        refusal: why what was typed on it was refused.
+        typed: what was typed.
+    """
+    operator = desk.operator
     history = operator.dataset_history(name)
     charges = list(islice(operator.dataset_charges(name), SHOWN_CHARGES))
     standing, dataset = history.standing, history.standing.dataset
     ended = dataset.delete_time or dataset.retire_time
     return desk.show(
         "operator/dataset.html",
+        status,
         section="Datasets",
+        refusal=refusal,
+        typed={**dict.fromkeys(("source", "schema", "account", "epsilon", "delta"), ""), **typed},
+        names=[each.name for each in (standing.data, *standing.analysts)],
         dataset=dataset,
         state=standing.state,
         since=shown_time(ended),
@@ -70,37 +97,50 @@ def register(desk: Desk, asked: Asked) -> Response:
         person = asked.text("person").strip()
         mode = PersonMode.EVENTS if person else PersonMode.ROWS
         schema = asked.files.get("schema_file") or asked.needed("schema").encode()
-        with scratch("schema.json") as path:
-            path.write_bytes(schema)
-            read = read_schema_file(path)
+        read = read_schema(schema)
         name = asked.needed("name")
         desk.operator.register_dataset(
             name,
             asked.needed("source"),
             read,
-            Budget(asked.number("data_epsilon"), asked.number("data_delta")) if new else None,
-            Budget(asked.number("analyst_epsilon"), asked.number("analyst_delta")) if new else None,
+            read_budget(asked, "data") if new else None,
+            read_budget(asked, "analyst") if new else None,
             asked.needed("request_id"),
             people=NEW_PEOPLE if new else same_people_as(people.removeprefix("same:")),
             person=person,
             persons=Persons(mode, asked.whole("records", 1)),
+            accepted=read_accepted(asked),
         )
     except (InvalidArgument, AlreadyExists, WrongState) as refusal:
-        return _form(desk, typed, 400, refusal)
+        return _form(desk, typed, 400, refusal, asked.texts("accept"))
     return desk.go(f"/datasets/{name}")
 
 
-def retire(desk: Desk, asked: Asked) -> Response:
-    """Retires a table, for good."""
-    name = asked.path["name"]
-    if asked.text("confirm") != name:
-        raise InvalidArgument("confirm", f"must be {name!r}, the name of what is retired for good")
-    desk.operator.retire_dataset(name, asked.needed("request_id"))
-    return desk.go(f"/datasets/{name}")
+def read_schema(content: bytes) -> Schema:
+    """Returns the schema of a file that was sent. Raises `InvalidArgument`.
+
+    Args:
+        content: of the file.
+    """
+    with scratch("schema.json") as path:
+        path.write_bytes(content)
+        return read_schema_file(path)
 
 
-def _form(desk: Desk, typed: dict[str, str], status: int = 200, refusal: Exception | None = None) -> Response:
-    names = [each.dataset.name for each in desk.operator.datasets()]
+def _form(
+    desk: Desk,
+    typed: dict[str, str],
+    status: int = 200,
+    refusal: Exception | None = None,
+    accepted: Sequence[str] = (),
+) -> Response:
     return desk.show(
-        "operator/new_dataset.html", status, section="Datasets", typed=typed, names=names, refusal=refusal
+        "operator/new_dataset.html",
+        status,
+        section="Datasets",
+        typed=typed,
+        names=[each.dataset.name for each in desk.operator.datasets()],
+        dangers=[each for each in DANGERS if each[0] in (Danger.EPSILON, Danger.DELTA)],
+        accepted=accepted,
+        refusal=refusal,
     )

@@ -17,14 +17,14 @@ from equipoise.console.operator.rounds import next_step
 
 SOON = timedelta(days=30)
 NEARLY_USED = 90.0  # percent of a budget
-LOOKED_AT = 200  # of the newest rounds, and of the analysts
+LOOKED_AT = 100  # of the newest rounds, and of the analysts
 
 
 def show(desk: Desk, _: Asked) -> Response:
     """One line for each thing that was looked at."""
     operator = desk.operator
     began = time.monotonic()
-    details = list(islice(operator.rounds(), LOOKED_AT))
+    details = list(islice(operator.rounds(page=LOOKED_AT), LOOKED_AT))
     seconds = time.monotonic() - began
     now = datetime.now(UTC)
     found = [Finding("", "The server answers", "passed", f"{desk.connection.target}, within {seconds:.2f} s")]

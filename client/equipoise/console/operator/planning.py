@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 
 from starlette.responses import Response
 
 from equipoise.commands.planners import COLUMNS, explained, row_of
-from equipoise.commands.terms_options import parse_options, parse_shares
 from equipoise.console.asked import Asked
 from equipoise.console.charts import planner_chart
 from equipoise.console.desk import Desk
+from equipoise.console.operator.terms import DANGERS, active_datasets, read_budget, read_terms
 from equipoise.console.rendering import plain_table
 from equipoise.errors import BudgetExhausted, InvalidArgument, NotFound, WrongState
-from equipoise.model.accounts import Budget, Danger
 from equipoise.model.plan_choices import PlanChoice
 from equipoise.model.rounds import AUTO, AUTO_BY_PROMISE, Terms
 
@@ -35,12 +33,6 @@ MECHANISMS = (
             "standing",
         )
     ),
-)
-DANGERS = (
-    (Danger.EPSILON, "an epsilon above 10"),
-    (Danger.DELTA, "a delta of 1 in as many as are protected, or more"),
-    (Danger.NOISE, "answers that err by less than one person's records"),
-    (Danger.PROMISE, "no interval that is narrower than everything"),
 )
 BLANK: Mapping[str, str] = {
     "dataset": "",
@@ -65,51 +57,15 @@ def blank(desk: Desk, asked: Asked) -> Response:
 def plan(desk: Desk, asked: Asked) -> Response:
     """Compares the mechanisms, or opens the round that was planned."""
     typed = {name: asked.text(name).strip() for name in BLANK}
+    accepted = asked.texts("accept")
     try:
-        terms = _terms(asked)
+        terms = read_terms(asked, read_budget(asked, "analyst"))
         if asked.text("do") == "open":
             opened = desk.operator.open(terms, asked.needed("request_id"))
             return desk.go(f"/rounds/{opened.round.id}")
-        planned = desk.operator.plan(terms)
-        return _page(desk, typed, planned=planned, terms=terms, accepted=asked.texts("accept"))
+        return _page(desk, typed, planned=desk.operator.plan(terms), terms=terms, accepted=accepted)
     except (InvalidArgument, BudgetExhausted, WrongState, NotFound) as refusal:
-        return _page(desk, typed, 400, refusal=refusal, accepted=asked.texts("accept"))
-
-
-def _terms(asked: Asked) -> Terms:
-    close = asked.text("close").strip()
-    return Terms(
-        dataset=asked.needed("dataset"),
-        shares=parse_shares(asked.text("shares").split()),
-        data_budget=Budget(asked.number("data_epsilon"), asked.number("data_delta")),
-        analyst_budget=Budget(asked.number("analyst_epsilon"), asked.number("analyst_delta")),
-        unit=asked.needed("unit"),
-        beta=asked.number("beta"),
-        mechanism=asked.needed("mechanism"),
-        options=parse_options(asked.text("options").strip()),
-        close_time=_time(close) if close else None,
-        accepted=read_accepted(asked),
-    )
-
-
-def read_accepted(asked: Asked) -> tuple[Danger, ...]:
-    """Returns the dangers that the operator has said to know and want. Raises `InvalidArgument`.
-
-    Args:
-        asked: the form, with the field `accept`.
-    """
-    try:
-        return tuple(Danger(each) for each in asked.texts("accept"))
-    except ValueError:
-        raise InvalidArgument("accept", f"must be of {', '.join(Danger)}") from None
-
-
-def _time(text: str) -> datetime:
-    """A time in UTC, as browsers write it."""
-    try:
-        return datetime.strptime(text, "%Y-%m-%dT%H:%M").replace(tzinfo=UTC)
-    except ValueError:
-        raise InvalidArgument("close", f"must be a time such as 2030-01-31T18:00, not {text!r}") from None
+        return _page(desk, typed, 400, refusal=refusal, accepted=accepted)
 
 
 def _page(
@@ -136,7 +92,7 @@ def _page(
         status,
         section="Rounds",
         typed=typed,
-        datasets=[each.dataset.name for each in desk.operator.datasets() if each.state.value == "active"],
+        datasets=active_datasets(desk),
         mechanisms=MECHANISMS,
         dangers=DANGERS,
         accepted=accepted,

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from starlette.responses import Response
 
-from equipoise.commands.columns import FACTS, GRANTS, ROUNDS, SESSIONS, SHARES, SHARES_OF_SESSION, plan_facts
+from equipoise.commands.columns import FACTS, ROUNDS, SHARES, SHARES_OF_SESSION, plan_facts
 from equipoise.console.asked import Asked
-from equipoise.console.desk import Desk, part_of
+from equipoise.console.desk import Desk, stretch_of
 from equipoise.console.jobs import Job
 from equipoise.console.rendering import table_of
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.model.rounds import GRANT, RoundDetail, RoundState
-
-SHOWN_SESSIONS = 200  # rounds that are looked through for sessions
 
 
 @dataclass(frozen=True)
@@ -59,28 +56,13 @@ STEPS = {each.name: each for each in (SEAL, RUN, RELEASE, CLOSE)}
 
 def home(desk: Desk, asked: Asked) -> Response:
     """All rounds, newest first, and which of them wait for a step."""
-    part = part_of(desk.operator.rounds(), asked)
+    part = stretch_of(desk.operator.rounds, asked)
     return desk.show(
         "operator/home.html",
         section="Rounds",
         part=part,
         rounds=table_of(ROUNDS, part.items, addresses(desk, part.items)),
         waiting=[(each.round, step) for each in part.items if (step := next_step(each)) is not None],
-    )
-
-
-def sessions(desk: Desk, asked: Asked) -> Response:
-    """Sessions and grants among the newest rounds."""
-    first = (asked.page - 1) * SHOWN_SESSIONS
-    found = list(islice(desk.operator.rounds(), first, first + SHOWN_SESSIONS))
-    online = [each for each in found if each.round.terms.session is not None and each.round.mechanism != GRANT]
-    granted = [each for each in found if each.round.mechanism == GRANT]
-    return desk.show(
-        "operator/sessions.html",
-        section="Sessions",
-        sessions=table_of(SESSIONS, online, addresses(desk, online)),
-        grants=table_of(GRANTS, granted, addresses(desk, granted)),
-        looked_through=len(found),
     )
 
 
@@ -93,7 +75,7 @@ def show(desk: Desk, asked: Asked) -> Response:
         "operator/round.html",
         section="Rounds" if terms.session is None else "Sessions",
         detail=detail,
-        kind="round" if terms.session is None else "session",
+        kind=_kind(detail),
         step=next_step(detail),
         by_itself=terms.close_time is not None and not detail.round.state.ended,
         facts=[(title, str(value)) for title, value in facts if value is not None],
@@ -139,12 +121,14 @@ def abort(desk: Desk, asked: Asked) -> Response:
 def next_step(detail: RoundDetail) -> Step | None:
     """Returns what an operator has to do for a round to go on; None where nothing, or where it goes on by itself.
 
+    A grant waits for nobody: it can be ended at any time.
+
     Args:
         detail: the round.
     """
     shown, progress = detail.round, detail.progress
     failed = progress.phase.startswith("failed")
-    if shown.terms.close_time is not None and not failed:
+    if shown.mechanism == GRANT or (shown.terms.close_time is not None and not failed):
         return None
     match shown.state:
         case RoundState.OPEN:
@@ -157,6 +141,13 @@ def next_step(detail: RoundDetail) -> Step | None:
             return RUN
         case _:
             return None
+
+
+def _kind(detail: RoundDetail) -> str:
+    """What people call it."""
+    if detail.round.mechanism == GRANT:
+        return "grant"
+    return "round" if detail.round.terms.session is None else "session"
 
 
 def addresses(desk: Desk, details: Sequence[RoundDetail]) -> list[str]:
