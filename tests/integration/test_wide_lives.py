@@ -148,13 +148,16 @@ def test_a_table_lives_and_ends_and_what_happens_to_it_is_said_and_costs_nothing
         assert deployment.spent(name) == before
         place.write(whole)
 
+    def with_values(name: str, values: list[object]) -> Columns:
+        return {**whole, name: values}
+
     happens("there is no such")
     happens("has no column named 'a7'", {each: own for each, own in whole.items() if each != "a7"})
     happens("has no records", columns(seed, 0))
     unfit = "a4" if kind == "database" else "attribute a4: 500 unknown categories"
-    happens(unfit, whole | {"a4": [float(ord(str(label))) for label in whole["a4"]]})
+    happens(unfit, with_values("a4", [float(ord(str(label))) for label in whole["a4"]]))
     unfit = "a0" if kind == "database" else "attribute a0: 500 not numbers"
-    happens(unfit, whole | {"a0": [f"some {number}" for number in whole["a0"]]})
+    happens(unfit, with_values("a0", [f"some {number}" for number in whole["a0"]]))
     operator.run_to_completion(round_id)
     operator.release(round_id)
     assert deployment.spent(name) != before
