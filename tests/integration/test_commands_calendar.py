@@ -29,5 +29,9 @@ def test_schedules_by_the_commands(place: Path, run: Run, refused: Callable[...,
         given["round"]["terms"]["close_time"],
     )
     assert "needs --yearly-epsilon" in refused(*GIVE, "--renew", "monthly")
+    assert "yearly_budget" in refused(
+        *GIVE, "--renew", "daily", "--yearly-epsilon", "0.2", "--yearly-delta", "1e-6"
+    )
+    assert len(run("operator", "operator", "grant", "list")["grants"]) == 1
     stopped = run("operator", "operator", "round", "unschedule", renewing["id"])
     assert stopped["next_time"] is None

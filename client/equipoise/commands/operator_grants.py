@@ -15,7 +15,7 @@ from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, Request
 from equipoise.commands.printing import print_json, print_list, print_rows
 from equipoise.commands.rounds import act
 from equipoise.commands.terms_options import Beta, DataDelta, Dataset
-from equipoise.errors import InvalidArgument
+from equipoise.errors import EquipoiseError, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.calendar import Period, opening_time
 from equipoise.model.grants import grant_terms
@@ -88,20 +88,21 @@ def add(
     def give(operator: Operator) -> RoundDetail:
         if request is not None:
             _check_waiting(operator, analyst, request, dataset)
-        given = operator.give_grant(
-            dataset,
-            analyst,
-            budget,
-            until=until,
-            beta=beta,
-            accepted=tuple(accept or ()),
-            request_id=request_id,
-        )
+        accepted = tuple(accept or ())
+        following = None
+        if renew is not None and until is not None and yearly is not None:
+            terms = grant_terms(dataset, analyst, budget, None, beta, accepted)
+            following = operator.schedule(terms, renew, until, yearly)
+        try:
+            given = operator.give_grant(
+                dataset, analyst, budget, until=until, beta=beta, accepted=accepted, request_id=request_id
+            )
+        except EquipoiseError:
+            if following is not None:
+                operator.stop_schedule(following.id)
+            raise
         if request is not None:
             operator.decide_grant_request(analyst, request, grant_id=given.round.id)
-        if renew is not None and until is not None and yearly is not None:
-            terms = grant_terms(dataset, analyst, budget, None, beta, tuple(accept or ()))
-            operator.schedule(terms, renew, until, yearly)
         return given
 
     act(profile, as_json, give)
