@@ -77,7 +77,12 @@ def _whole_and_rest(
 
 
 def in_units(coefficients: NDArray[np.int64], weighted: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return int64[k] coefficients whose combination is in units of 2^-16, as weighted queries, bool[k], are."""
+    """Return int64[k] coefficients whose combination is in units of 2^-16, as weighted queries are.
+
+    Args:
+        coefficients: one for each query, int64[k].
+        weighted: which queries add up weights, bool[k].
+    """
     return np.where(weighted, coefficients, coefficients << WEIGHT_BITS)
 
 
