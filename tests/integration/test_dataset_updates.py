@@ -15,6 +15,7 @@ from harness.rounds_bench import CAP, RECORDS, SCHEMA, TERMS, Bench, write_table
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.model.persons import PersonMode, Persons
 from equipoise.model.rounds import Share, Terms
+from equipoise_server.mechanisms.interface import OnStep
 from equipoise_server.mechanisms.planner import Comparison
 from equipoise_server.rounds.dataset_endings import delete_dataset, retire_dataset
 from equipoise_server.rounds.dataset_versions import update_dataset
@@ -56,8 +57,8 @@ def delete(bench: Bench) -> None:
 def test_a_round_that_was_planned_for_what_is_not_there_any_more_is_not_opened(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, act: Callable[[Bench], None], problem: str
 ) -> None:
-    def planned_too_late(terms: Terms, dataset: DatasetRecord) -> Comparison:
-        planned = compare_plans(terms, dataset)
+    def planned_too_late(terms: Terms, dataset: DatasetRecord, step: OnStep) -> Comparison:
+        planned = compare_plans(terms, dataset, step)
         monkeypatch.undo()
         act(bench)
         return planned

@@ -52,13 +52,18 @@ def make_request(caller: str, request_id: str, method: str, *parts: bytes | str)
     Raises:
         InvalidArgument: the `request_id` is empty or too long.
     """
-    if not request_id or len(request_id) > MAX_ID:
-        raise InvalidArgument("request_id", f"must have 1 to {MAX_ID} characters")
+    check_request_id(request_id)
     content = hashlib.sha256(b"equipoise request v1\n")
     for part in (method, *parts):
         encoded = part.encode() if isinstance(part, str) else part
         content.update(len(encoded).to_bytes(8, "big") + encoded)
     return Request(caller, request_id, method, content.digest())
+
+
+def check_request_id(request_id: str) -> None:
+    """Raise `InvalidArgument` unless it has 1 to 128 characters."""
+    if not request_id or len(request_id) > MAX_ID:
+        raise InvalidArgument("request_id", f"must have 1 to {MAX_ID} characters")
 
 
 def stored_response(connection: Connection, request: Request) -> str | None:

@@ -128,6 +128,8 @@ class Viewers:
         self._call(viewer, first, f"{stage}, no such session", "AskQueries", asking(NOWHERE))
         self._call(viewer, first, stage, "ListOwnDatasets", [analyst_pb2.ListOwnDatasetsRequest()])
         self._call(viewer, first, stage, "ListSpending", [analyst_pb2.ListSpendingRequest(round_id=first.round_id)])
+        wish = analyst_pb2.RequestGrantRequest(dataset="shop", reason="to look on", request_id=f"wish, {stage}")
+        self._call(viewer, first, stage, "RequestGrant", [wish])
         self._call(viewer, first, stage, "ListOwnGrantRequests", [analyst_pb2.ListOwnGrantRequestsRequest()])
 
     def _call(self, viewer: str, each: Watched, about: str, method: str, requests: Sequence[Message]) -> None:

@@ -23,6 +23,7 @@ from equipoise_server.rpc.services.calendar import CalendarMethods
 from equipoise_server.rpc.services.watch import progress_of, watch
 from equipoise_server.rpc.shown_rounds import shown_choice, shown_to_operator
 from equipoise_server.rpc.threads import Threads
+from equipoise_server.storage.idempotency import check_request_id
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,7 @@ class OperatorMethods(CalendarMethods):
         self, caller: Caller, request: operator_pb2.WatchRequestRequest
     ) -> AsyncIterator[operator_pb2.WatchRequestResponse]:
         """Streams how far one of the caller's requests has come, until it is answered."""
+        check_request_id(request.request_id)
         look = progress_of(lambda: self.rounds.underway.look(caller.name, request.request_id))
         async for progress in watch(look, self.stopping):
             yield operator_pb2.WatchRequestResponse(progress=progress)
