@@ -127,7 +127,7 @@ def test_a_measurement_of_an_older_version_is_refused_before_any_charge(bench: B
     check(bench)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(4)
 @pytest.mark.both_stores
 def test_a_retired_dataset_takes_nothing_new_and_stays_verifiable(bench: Bench) -> None:
     released = bench.released(NOISE)

@@ -62,7 +62,7 @@ def test_a_promise_that_is_not_on_record_is_found_by_analyst_and_auditor(
     ],
 )
 @pytest.mark.parametrize("session", [False, True])
-@pytest.mark.thin(4)
+@pytest.mark.thin(8)
 def test_a_receipt_that_is_not_the_custodian_s_word_is_refused_at_once(
     tmp_path: Path, lie: str, words: str, session: bool
 ) -> None:
@@ -206,6 +206,7 @@ def test_a_stored_checkpoint_that_another_key_has_signed_is_found_by_the_check(t
     assert f"the log's checkpoint of size {size} is damaged" in checked.text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("lie", "words"),
     [

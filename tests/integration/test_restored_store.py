@@ -70,6 +70,7 @@ def test_what_was_spent_since_the_backup_is_written_off(bench: Bench) -> None:
     bench.released()
 
 
+@pytest.mark.full
 def test_an_audit_finds_nothing_wrong_with_a_repair(tmp_path: Path, store_url: str) -> None:
     """A round was open when the copy was made, one was sealed, one ran, and all three went on afterwards."""
     bench = Bench(tmp_path, store_url, distinct_seeds=True)

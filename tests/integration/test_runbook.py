@@ -197,6 +197,7 @@ def test_expiring_and_stolen_keys(place: Place) -> None:
         assert (who["name"], who["role"]) == ("second-operator", "operator")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("empty_store", ["sqlite"], indirect=True)
 def test_the_authority_is_exchanged(place: Place) -> None:
     rotate, check = block("The authority").splitlines()

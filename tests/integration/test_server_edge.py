@@ -159,6 +159,7 @@ def test_calls_that_bring_no_message_count_against_their_caller_and_end(tmp_path
         assert raw_refusal(channel, method, [b""]) is None
 
 
+@pytest.mark.full
 def test_connections_without_a_certificate_keep_nobody_out_for_longer_than_a_handshake_may_take(
     tmp_path: Path,
 ) -> None:

@@ -15,6 +15,7 @@ from harness.server_rounds import registration, terms
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc, operator_pb2, operator_pb2_grpc, types_pb2
 
 
+@pytest.mark.full
 def test_a_second_server_refuses_the_same_directory_and_the_same_port(tmp_path: Path) -> None:
     with running(make_state(tmp_path / "one")) as server:
         same = command(tmp_path, "equipoise_server.cli", "serve", "--state", server.state)

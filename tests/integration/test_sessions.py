@@ -336,6 +336,7 @@ def test_an_attachment_and_its_statements_read_the_share_of_one_analyst_alone(on
         assert len(of_shares) - len(own) == (number == 0)
 
 
+@pytest.mark.full
 def test_a_stopped_worker_holds_its_session_only_for_a_public_time(on_sqlite: Bench) -> None:
     bench = on_sqlite
     bench.worker_idle_seconds = 2

@@ -186,7 +186,7 @@ def test_results_have_intervals_that_hold(released: Released, mechanism: str) ->
     assert int(truths[0]) == int(np.isin(records[:, 5], [0, 1]).sum())
 
 
-@pytest.mark.thin(3)
+@pytest.mark.full
 @pytest.mark.parametrize("mechanism", cases("standing", "pooled", "equilibrium"))
 def test_the_synthetic_table_is_the_one_that_is_committed_to_and_resembles_the_table(
     released: Released, mechanism: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

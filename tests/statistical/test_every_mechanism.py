@@ -64,7 +64,7 @@ def largest_errors(
     return largest, broken
 
 
-@pytest.mark.thin(10)
+@pytest.mark.full
 @every_mechanism
 def test_what_is_promised_holds_in_all_but_beta_of_the_rounds(name: str) -> None:
     case = CASES["a table"]
@@ -133,7 +133,7 @@ def test_a_changed_statement_shows_nothing_where_nothing_is_charged(name: str, a
             assert first.synopsis.cells.tolist() == second.synopsis.cells.tolist()
 
 
-@pytest.mark.thin(2)
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["laplace", "gaussian", "histogram"])
 def test_answers_without_noise_are_refuted_at_the_fast_size(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for law in (DiscreteLaplace, DiscreteGaussian):

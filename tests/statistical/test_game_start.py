@@ -28,6 +28,7 @@ def law_of(game: GameParameters, masks: list[int], data: NDArray[np.int64], star
     return released_law(replace(game_of(game, masks_workload(masks, 3), data), start=start), 3)
 
 
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("game", [MIXED, SAMPLED])
 def test_data_neighbours_leak_at_most_the_charge(game: GameParameters, start: tuple[int, ...]) -> None:
@@ -44,6 +45,7 @@ def test_data_neighbours_leak_at_most_the_charge(game: GameParameters, start: tu
     assert worst > 0
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("game", [MIXED, SAMPLED])
 def test_workload_neighbours_leak_at_most_the_charge(game: GameParameters, start: tuple[int, ...]) -> None:

@@ -133,6 +133,7 @@ def test_a_record_shows_what_is_charged_and_no_more(mechanism: IndependentNoise)
     assert max(use_of(pair, cost) for pair in seen) > 0.9
 
 
+@pytest.mark.thin(2)
 @both
 def test_an_analyst_shows_another_nothing(mechanism: IndependentNoise) -> None:
     assert no_analyst_shows_another_anything(mechanism)
@@ -227,7 +228,7 @@ MUTANTS: list[tuple[Callable[[IndependentNoise], bool], Switch]] = [
 ]
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(12)
 @both
 @pytest.mark.parametrize(("check", "switch"), MUTANTS, ids=[switch.__name__ for _, switch in MUTANTS])
 def test_the_mutant_is_caught(

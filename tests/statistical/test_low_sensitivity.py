@@ -84,7 +84,7 @@ def uncovered(declared: Fraction) -> float:
     return worst
 
 
-@pytest.mark.thin(2)
+@pytest.mark.full
 @pytest.mark.usefixtures("coarse")
 @pytest.mark.parametrize("asked", [(MIDDLE, SPREAD), (CAPPED, MIDDLE)])
 def test_a_replaced_record_shows_no_more_than_is_charged(asked: tuple[CompiledStatistic, ...]) -> None:
@@ -103,6 +103,7 @@ def test_the_charge_is_less_than_twice_what_shows() -> None:
     assert largest_delta(laws[0], laws[1], 0.55 * data_epsilon(parameters, 2, 1e-3)) > 1e-3
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("coarse")
 def test_a_replaced_statement_shows_no_more_than_is_charged_and_shows() -> None:
     # Tests without noise, so that one statement is answered afresh and the other is not.

@@ -125,6 +125,7 @@ def tables_measured_as_predicates() -> float:
     return worst_rho(finer, table_workload([], 3)) / charged(only)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("fault", [uncharged_selections, one_round_charged, tables_measured_as_predicates])
 def test_a_fault_in_the_charge_is_caught(fault: Callable[[], float]) -> None:
     assert fault() > 1

@@ -76,6 +76,7 @@ def shorter(patches: pytest.MonkeyPatch, part: float) -> None:
     patches.setattr(answering, "reaches", lambda log, bits: reaches(log, bits) * part)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("beta", [0.05, 0.2])
 def test_intervals_of_cells_that_are_a_third_shorter_are_caught(
     beta: float, monkeypatch: pytest.MonkeyPatch

@@ -166,6 +166,7 @@ WORKLOADS: dict[str, tuple[bytes, tuple[str, str]]] = {
 }
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("method", ["DryRunWorkload", "SubmitWorkload"])
 def test_malformed_workloads_are_refused_and_nothing_is_kept(here: Place, method: str) -> None:
     with here.channel(here.mal) as channel:

@@ -130,6 +130,7 @@ def request_to(method: str, opening: bytes) -> bytes:
     return operator_pb2.PlanRoundRequest(terms=request.terms).SerializeToString()
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("method", ["PlanRound", "OpenRound"])
 def test_malformed_terms_open_nothing(here: Place, method: str) -> None:
     with here.channel(here.operator) as channel:

@@ -307,6 +307,7 @@ NO_SESSIONS: dict[str, tuple[Terms, str]] = {
 }
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", NO_SESSIONS)
 def test_malformed_sessions_are_not_opened(here: Place, name: str) -> None:
     asked_for, reason = NO_SESSIONS[name]

@@ -120,6 +120,7 @@ async def read_on(stream: Any, received: int) -> tuple[int, Refusal]:
     raise AssertionError("the stream was not cut off")
 
 
+@pytest.mark.full
 async def test_unread_streams_slow_nobody_else_are_cut_off_and_can_be_resumed(place: Place, unread: int) -> None:
     monitor, request = place.monitor, analyst_pb2.StreamResultsRequest(round_id=place.round_id)
     async with AsyncExitStack() as stack:
@@ -210,6 +211,7 @@ async def test_a_submit_that_is_cut_off_is_none(place: Place) -> None:
         assert Refusal.of(refused).reason == "NOT_FOUND"
 
 
+@pytest.mark.full
 async def test_cancelled_streams_leave_nothing_behind(place: Place, cancelled: int) -> None:
     monitor = place.monitor
 

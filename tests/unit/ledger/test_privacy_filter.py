@@ -58,7 +58,7 @@ NAMES = ("data/t", "analyst/t/analyst/ann")
 PATHS, SIMULATED = 30_000, 20
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(12)
 @pytest.mark.parametrize("rounds", [5, 10, 20, pytest.param(100, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(("epsilon", "excess"), [(1.0, 1.2), (3.0, 1.35), (10.0, 1.4)])
 def test_growing_rounds_and_a_last_one_break_the_best_order_afterwards_and_no_account(

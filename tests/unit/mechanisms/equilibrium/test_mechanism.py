@@ -83,6 +83,7 @@ def test_the_game_learns_and_keeps_its_promises(play: str) -> None:
         assert len(outcome.answers[name].values) == share.queries
 
 
+@pytest.mark.full
 def test_a_dead_game_fails() -> None:
     case = instance(data_rate=0)
     assert not is_accurate(case, run(case))
