@@ -103,6 +103,7 @@ lock: $(VENV)/lock.stamp  ## write requirements/ anew from the ranges in pyproje
 sbom: $(VENV)/sbom.stamp  ## write dist/equipoise.cdx.json: what is installed for a server, with versions and hashes
 	mkdir -p dist
 	$(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --output-file dist/equipoise.cdx.json requirements/base.txt
+	$(BIN)/python tests/smoke/sbom.py dist/equipoise.cdx.json
 
 docs: $(VENV)/docs.stamp  ## write the documentation's site to dist/docs; a warning or a dead link is an error
 	rm -rf dist/docs
@@ -111,7 +112,7 @@ docs: $(VENV)/docs.stamp  ## write the documentation's site to dist/docs; a warn
 hooks: $(VENV)/hooks.stamp $(VENV)/lint.stamp $(VENV)/test.stamp  ## let git check style, types and import rules before every commit
 	$(BIN)/pre-commit install
 
-wheel: $(VENV)/test.stamp  ## build the wheel, install it in a bare environment, try it there
+wheel: $(VENV)/test.stamp $(VENV)/lock.stamp  ## build the wheel, install it in a bare environment by pip and by uv, try it there
 	PYTHON=$(BIN)/python tests/smoke/wheel.sh
 
 bench: $(VENV)/base.stamp  ## ratios against straightforward references; never part of the tests

@@ -13,10 +13,8 @@ import argparse
 import os
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-import httpx2
 import numpy as np
 from harness.console_pages import Browser
 from harness.server_process import HURRIED, make_state, running
@@ -99,31 +97,24 @@ def measure(operator: Path, analyst: Path, big: str, rounds: int, server: int) -
     ):
         for path in paths:
             title = f"{role} {path.replace(oldest, '/, its oldest')}"
-            show(title, lambda own, path=path: own.get(path), profile, server)
+            show(title, path, profile, server)
     here = f"/rounds/{big}/results"
-    show("analyst results, first page", lambda own: own.get(here), analyst, server)
-    show("analyst results, last page", lambda own: own.get(f"{here}?page=1311"), analyst, server)
-    show("analyst results, counts", lambda own: own.get(f"{here}?counts=yes"), analyst, server)
-    show("analyst results.csv", lambda own: own.get(f"{here}/results.csv"), analyst, server)
-    again = lambda own: own.get(here)  # noqa: E731 - beside its kind above
-    show("analyst results, after the first page", again, analyst, server, before=again)
+    show("analyst results, first page", here, analyst, server)
+    show("analyst results, last page", f"{here}?page=1311", analyst, server)
+    show("analyst results, counts", f"{here}?counts=yes", analyst, server)
+    show("analyst results.csv", f"{here}/results.csv", analyst, server)
+    show("analyst results, after another page", here, analyst, server, before=f"{here}?page=2")
 
 
-def show(
-    title: str,
-    ask: Callable[[Browser], httpx2.Response],
-    profile: Path,
-    server: int,
-    before: Callable[[Browser], httpx2.Response] | None = None,
-) -> None:
-    """Prints the fastest of a few: seconds of the clock and of the processor."""
+def show(title: str, path: str, profile: Path, server: int, before: str = "") -> None:
+    """Prints the fastest of a few: seconds of the clock and of the processor. `before`: what is asked before."""
     found = []
     for _ in range(BEST_OF):
         with Browser.of(profile) as own:
-            if before is not None:
-                before(own)
+            if before:
+                own.get(before)
             clock, spent, served = time.perf_counter(), time.process_time(), processor_seconds(server)
-            answer = ask(own)
+            answer = own.get(path)
             served = processor_seconds(server) - served
             found.append((time.process_time() - spent + served, time.perf_counter() - clock))
             assert answer.status_code == 200, answer.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 import re
@@ -12,6 +13,7 @@ from typing import Any
 import typer.main
 from sphinx.application import Sphinx
 
+import equipoise
 import equipoise.cli
 import equipoise_server.cli
 
@@ -21,7 +23,14 @@ ROOT = Path(__file__).parents[1]
 logging.getLogger("alembic").setLevel(logging.WARNING)
 
 project = "Equipoise"
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+# Docstrings put names of code between single backticks.
+default_role = "code"
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+napoleon_use_ivar = True
+# Types of the standard library and of what is not public have no page here.
+nitpick_ignore_regex = [("py:.*", ".*")]
 html_theme = "furo"
 html_title = "Equipoise"
 html_copy_source = False
@@ -37,6 +46,8 @@ ELSEWHERE = {
     "contributing": "CONTRIBUTING.md",
 }
 NAMES = {file: name for name, file in ELSEWHERE.items()}
+# Bases whose members need no description here.
+_NOT_OURS = "str, int, float, tuple, dict, object, BaseException, Exception, Enum, StrEnum"
 _LINK = re.compile(r"\[(?P<text>[^\]]+)\]\((?P<target>[\w./-]+)(?P<place>#[^)\s]*)?\)")
 
 
@@ -45,8 +56,8 @@ def site_source(_: Sphinx, name: str, source: list[str]) -> None:
     file = ROOT / ELSEWHERE.get(name, f"docs/{name}.md")
     if name in ELSEWHERE:
         source[0] = file.read_text(encoding="utf-8")
-    if name == "commands":
-        source[0] = "".join(commands_page())
+    if name in WRITTEN:
+        source[0] = "".join(WRITTEN[name]())
         return
     up = "../" * name.count("/")
 
@@ -83,6 +94,30 @@ def _described(name: str, command: Any, level: int) -> Iterator[str]:
         said = said or f"`{parameter.name}`"
         told = " ".join((getattr(parameter, "help", "") or "").split())
         yield f"| {said} | {told.replace('|', chr(92) + '|').replace('<', '&lt;').replace('[', chr(92) + '[')} |\n"
+
+
+def python_page() -> Iterator[str]:
+    """Yield the page of all public names, from their own descriptions."""
+    yield "# Python\n\nWhat `from equipoise import ...` offers. Everything else may change without notice.\n"
+    for title, of_kind in (("Classes", inspect.isclass), ("Functions", inspect.isfunction), ("Types", _is_other)):
+        yield f"\n## {title}\n\n"
+        for name in filter(lambda each: of_kind(getattr(equipoise, each)), equipoise.__all__):
+            yield f"### {name}\n\n```{{eval-rst}}\n"
+            if inspect.isclass(getattr(equipoise, name)):
+                yield f".. autoclass:: equipoise.{name}\n   :members:\n   :inherited-members: {_NOT_OURS}\n"
+            elif inspect.isfunction(getattr(equipoise, name)):
+                yield f".. autofunction:: equipoise.{name}\n"
+            else:
+                yield f".. autodata:: equipoise.{name}\n   :no-value:\n"
+            yield "```\n\n"
+
+
+def _is_other(found: object) -> bool:
+    return not inspect.isclass(found) and not inspect.isfunction(found)
+
+
+# Pages that are written here, from what the programs say of themselves.
+WRITTEN = {"commands": commands_page, "python": python_page}
 
 
 def setup(app: Sphinx) -> None:

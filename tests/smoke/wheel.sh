@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Builds the wheel, installs it where the sources are not, and tries both commands: what users get, not what we see.
+# A client is installed by pip from its ranges; a server by uv from the lock file, by hash.
 set -euo pipefail
 PYTHON="${PYTHON:-python3}"
+uv="$(cd "$(dirname "$(command -v "$PYTHON")")" && pwd)/uv"
 sources="$(cd "$(dirname "$0")/../.." && pwd)"
 place="$(mktemp -d)"
 trap 'rm -rf "$place"' EXIT
@@ -27,8 +29,12 @@ assert importlib.util.find_spec("scipy") is None, "the client installs no server
 assert not [name for name in sys.modules if name.startswith("equipoise_server")]
 PYTHON
 
-server/bin/python -m pip --disable-pip-version-check --quiet install "$wheel[server]"
+export VIRTUAL_ENV="$place/server"
+"$uv" pip install --quiet --require-hashes --no-deps --requirement "$sources/requirements/base.txt"
+"$uv" pip install --quiet --no-deps "$wheel"
+"$uv" pip check --quiet
+unset VIRTUAL_ENV
 server/bin/equipoise-server --help >/dev/null
 server/bin/equipoise-server init --state "$place/state" >/dev/null
 server/bin/equipoise-server check --state "$place/state" >/dev/null
-echo "The wheel works in a bare environment, client alone and with the server."
+echo "The wheel works in a bare environment: a client by pip, a server by uv with hashes."

@@ -104,7 +104,7 @@ class CompiledWorkload:
         return Marginals(self.schema_sizes, self.marginals)
 
     def counts(self, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Applies every query to an int64[|X|] histogram: int64[k], sums over the records.
+        """Applies every query to an `int64[|X|]` histogram: int64[k], sums over the records.
 
         Raises `ValueError` if the histogram has another length, or absolute values that sum to more than 2^53.
         """
@@ -115,7 +115,7 @@ class CompiledWorkload:
         return whole_sums(lambda cells: sum_over_universe(self, cells), own, self.weighted)
 
     def expectations(self, distribution: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Applies every query to a float64[|X|] distribution: float64[k], to the rounding of its sums.
+        """Applies every query to a `float64[|X|]` distribution: float64[k], to the rounding of its sums.
 
         A function of private outputs or public things only: floating sums differ a little between machines.
         """
@@ -145,7 +145,7 @@ class CompiledWorkload:
         return np.where(self.weighted, result // WHOLE, result)
 
     def transpose(self, coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Returns the combination of all queries with int64[k] coefficients, over the universe: int64[|X|].
+        """Returns the combination of all queries with int64[k] coefficients, over the universe: `int64[|X|]`.
 
         Exact; raises `ValueError` if the coefficients sum to more than 2^45 in absolute value, or a query is
         weighted.
@@ -159,7 +159,7 @@ class CompiledWorkload:
         return universe
 
     def combination(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        """`transpose` of float64[k] coefficients: float64[|X|], to the rounding of its sums, as `expectations`."""
+        """`transpose` of float64[k] coefficients: `float64[|X|]`, to the rounding of its sums."""
         universe = np.zeros(self.size, dtype=np.float64)
         combine_over_universe(self, np.where(self.weighted, coefficients / WHOLE, coefficients), universe)
         return universe

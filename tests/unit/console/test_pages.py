@@ -18,7 +18,7 @@ from equipoise.console.asked import Asked
 from equipoise.console.charts import interval_bars
 from equipoise.console.desk import Desk, part_of, stretch_of
 from equipoise.console.jobs import Finding, Job
-from equipoise.console.rendering import environment, plain_table, rendered
+from equipoise.console.rendering import Stretch, environment, plain_table, rendered
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.model.identities import Caller, Role
 from equipoise.model.rounds import Round
@@ -140,7 +140,7 @@ def test_a_stretch_of_rounds_is_read_from_where_the_last_one_ended() -> None:
         return [opened(number) for number in range(120) if f"{number:032x}" > after or not after]
 
     query: dict[str, str] = {}
-    stretches = []
+    stretches: list[Stretch[Round]] = []
     while not stretches or stretches[-1].older:
         stretches.append(stretch_of(read, Asked({}, query)))
         query = dict([stretches[-1].older.removeprefix("?").split("=")] if stretches[-1].older else ())
