@@ -31,6 +31,7 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal
 from equipoise_lab.simulation.task import Task
+from equipoise_server.datasets.coded_counts import CodedCounts
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.datasets.source import source_at
@@ -39,6 +40,8 @@ from equipoise_server.mechanisms.registry import MECHANISMS
 OTHERS = ("workclass", "relationship", "capital-gain", "capital-loss", "hours-per-week")
 RECORDS = (2_000, 50_000, 2_000_000)
 SIZES, SMALL_SIZES = (9, 8, 6, 5, 4, 3, 2), (6, 4, 4, 4, 3)
+WIDE_SIZES, WIDE_RECORDS = (40, 25, 16, 12, 10, 8, 6, 5, 4, 3, 2, 2, 2), (50_000, 1_000_000)
+WIDE_TABLES = ((2, 78), (3, 64), (3, 10))  # attributes of a table, tables that one analyst asks for
 PRIORS = {"equilibrium": ("own",), "multiplicative_weights": ("own", "none")}
 COLUMNS = ("table", "records", "asked", "mechanism", "expected", "mean", "mean / expected")
 
@@ -81,6 +84,13 @@ def rounds(table: Path, schema_file: Path) -> Iterator[tuple[str, int, str, Task
             for width in (2, 3):
                 asked = [Marginal(names) for names in itertools.combinations(schema.names, width)]
                 yield name, records, f"tables of {width}", dealt(schema, data, asked, 5)
+    for name, schema, data in wide_tables():
+        choose = np.random.default_rng(5)
+        for width, count in WIDE_TABLES:
+            sets = list(itertools.combinations(schema.names, width))
+            drawn = choose.choice(len(sets), count, replace=False) if count < len(sets) else range(len(sets))
+            statements = [Marginal(sets[place]) for place in drawn]
+            yield name, data.records, f"{count} wide tables of {width}", dealt(schema, data, statements, 1)
 
 
 def errors(task: Task, names: list[str]) -> Iterator[tuple[str, float, float]]:
@@ -105,24 +115,39 @@ def tables(table: Path, schema_file: Path) -> Iterator[tuple[str, Schema, Counts
     made = (("profiles", profiles, SIZES), ("a tree", a_tree, SIZES), ("independent", independent, SIZES))
     small = (("small profiles", profiles, SMALL_SIZES), ("small random cells", random_cells, SMALL_SIZES))
     for name, draw, sizes in (*made, *small):
-        schema = Schema(tuple(Attribute(f"m{i}", tuple(map(str, range(size)))) for i, size in enumerate(sizes)))
-        cells = np.ravel_multi_index(tuple(draw(np.random.default_rng(77), sizes)), sizes)
+        schema = schema_of(sizes)
+        cells = np.ravel_multi_index(tuple(draw(np.random.default_rng(77), sizes, DRAWN)), sizes)
         counts = np.bincount(cells, minlength=schema.universe_size).astype(np.int64)
         yield name, schema, DenseCounts(counts, schema.sizes)
+
+
+def wide_tables() -> Iterator[tuple[str, Schema, Counts]]:
+    """Yield the tables whose possible records, some 2^36, cannot be listed."""
+    schema = schema_of(WIDE_SIZES)
+    for name, draw in (("profiles", profiles), ("a tree", a_tree), ("independent", independent)):
+        for records in WIDE_RECORDS:
+            codes = np.array(draw(np.random.default_rng(77), WIDE_SIZES, records)).astype(np.uint8)
+            counts = CodedCounts.of(schema.sizes, codes, np.ones(records, dtype=np.int64))
+            yield f"{name}, {len(WIDE_SIZES)} attributes", schema, counts
+
+
+def schema_of(sizes: tuple[int, ...]) -> Schema:
+    """Return attributes of so many categories."""
+    return Schema(tuple(Attribute(f"m{i}", tuple(map(str, range(size)))) for i, size in enumerate(sizes)))
 
 
 DRAWN = 400_000  # records of a made-up table, before it is drawn from again
 
 
-def profiles(choose: np.random.Generator, sizes: tuple[int, ...]) -> list[NDArray[np.int64]]:
+def profiles(choose: np.random.Generator, sizes: tuple[int, ...], records: int) -> list[NDArray[np.int64]]:
     """Twelve profiles, in each of which the attributes are independent."""
-    own = choose.choice(12, DRAWN, p=choose.dirichlet(np.full(12, 1.0)))
+    own = choose.choice(12, records, p=choose.dirichlet(np.full(12, 1.0)))
     return [_drawn(choose, choose.dirichlet(np.full(size, 0.6), 12)[own]) for size in sizes]
 
 
-def a_tree(choose: np.random.Generator, sizes: tuple[int, ...]) -> list[NDArray[np.int64]]:
+def a_tree(choose: np.random.Generator, sizes: tuple[int, ...], records: int) -> list[NDArray[np.int64]]:
     """Each attribute depends on the one before."""
-    before = np.zeros(DRAWN, dtype=np.int64)
+    before = np.zeros(records, dtype=np.int64)
     found = []
     for place, size in enumerate(sizes):
         categories = sizes[place - 1] if place else 1
@@ -131,15 +156,15 @@ def a_tree(choose: np.random.Generator, sizes: tuple[int, ...]) -> list[NDArray[
     return found
 
 
-def independent(choose: np.random.Generator, sizes: tuple[int, ...]) -> list[NDArray[np.int64]]:
+def independent(choose: np.random.Generator, sizes: tuple[int, ...], records: int) -> list[NDArray[np.int64]]:
     """No attribute depends on another."""
-    return [choose.choice(size, DRAWN, p=choose.dirichlet(np.full(size, 1.0))) for size in sizes]
+    return [choose.choice(size, records, p=choose.dirichlet(np.full(size, 1.0))) for size in sizes]
 
 
-def random_cells(choose: np.random.Generator, sizes: tuple[int, ...]) -> list[NDArray[np.int64]]:
+def random_cells(choose: np.random.Generator, sizes: tuple[int, ...], records: int) -> list[NDArray[np.int64]]:
     """Every possible record has a chance of its own, so that no table tells of another."""
     chances = choose.dirichlet(np.full(math.prod(sizes), 0.3))
-    cells = choose.choice(len(chances), DRAWN, p=chances)
+    cells = choose.choice(len(chances), records, p=chances)
     return [axis.astype(np.int64) for axis in np.unravel_index(cells, sizes)]
 
 

@@ -94,7 +94,7 @@ def through_a_server(questions: Questions, mechanism: str) -> None:
             )
             round_id = operator.open(terms).round.id
             with Client.from_profile(profile) as client:
-                timed("submitted", lambda: client.submit(round_id, questions.statements))
+                timed("submitted", lambda: client.submit(round_id, questions))
                 operator.seal(round_id)
                 timed("answered", lambda: operator.run_to_completion(round_id, lambda _: None))
                 operator.release(round_id)

@@ -4,9 +4,9 @@ Every folder is of one kind: `unit`, `integration`, `statistical` or `hostile`, 
 `--tier quick` runs a part in minutes: every test on SQLite, unless it is marked `full`; of one marked `thin(n)` one
 in n of its cases on each store; of the examples that Hypothesis tries an eighth; of the runs of an audit two
 fifths; on PostgreSQL what is marked `both_stores`. `--tier rest` runs what quick leaves out, with two fifths of the
-examples what Hypothesis tries, and with all runs what is audited; but it leaves what is marked `nightly` to
-`--tier nightly`. Without a tier all of this runs, with all examples. `make test-unit` leaves out what is marked
-`slow`, too.
+examples what Hypothesis tries, and with all runs what is audited. But it leaves what is marked `nightly` to
+`--tier nightly`, and of a test that is marked `sparse(n)` all but one in n of these cases. Without a tier all of
+this runs, with all examples. `make test-unit` leaves out what is marked `slow`, too.
 """
 
 from __future__ import annotations
@@ -94,6 +94,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "full: costs too much for the quick tier, in which others keep its promise")
     config.addinivalue_line("markers", "nightly: costs too much for every change, and runs only among all tests")
     config.addinivalue_line("markers", "thin(n): of its cases the quick tier runs one in n")
+    config.addinivalue_line(
+        "markers", "sparse(n): of the cases that the quick tier leaves out, all but one in n are nightly"
+    )
     config.addinivalue_line("markers", "slow: seconds of computing, which `make test-unit` leaves out")
     config.addinivalue_line("markers", "both_stores: in the quick tier on PostgreSQL, too")
 
@@ -110,6 +113,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark every test with its kind, and leave those that are not of the tier."""
     cases: Counter[tuple[str, bool]] = Counter()
+    left: Counter[str] = Counter()
     quick: list[pytest.Item] = []
     rest: list[pytest.Item] = []
     nightly: list[pytest.Item] = []
@@ -121,7 +125,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # Hypothesis marks its tests as well, but later than this is called.
         audited = "audit_size" in getattr(item, "fixturenames", ())
         sampled = audited or is_hypothesis_test(getattr(item, "obj", None))
-        if item.get_closest_marker("nightly"):
+        if item.get_closest_marker("nightly") or (not in_quick and is_too_many(item, left)):
             nightly.append(item)
         elif not in_quick or sampled:
             rest.append(item)
@@ -153,6 +157,16 @@ def in_quick_tier(item: pytest.Item, cases: Counter[tuple[str, bool]]) -> bool:
     test = item.nodeid.partition("[")[0], needs_postgresql
     cases[test] += 1
     return (cases[test] - 1) % int(thin.args[0]) == 0
+
+
+def is_too_many(item: pytest.Item, left: Counter[str]) -> bool:
+    """Whether it is a case for the nightly tier alone. `left` counts, by test, the cases that quick leaves out."""
+    sparse = item.get_closest_marker("sparse")
+    if sparse is None:
+        return False
+    test = item.nodeid.partition("[")[0]
+    left[test] += 1
+    return (left[test] - 1) % int(sparse.args[0]) != 0
 
 
 @pytest.fixture(scope="session")

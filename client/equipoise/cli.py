@@ -85,9 +85,21 @@ app = lazy_app(
             "equipoise.commands.asking:ask",
             "Ask statements of a grant or in a session, one after the other; each answer is printed as it arrives.",
         ),
+        "datasets": LazyCommand(
+            "equipoise.commands.own_world:datasets",
+            "List the datasets that you may ask about: those of your rounds, sessions and grants.",
+        ),
         "budget": LazyCommand(
-            "equipoise.commands.asking:budget",
+            "equipoise.commands.own_world:budget",
             "Show your open grants: what each allows, what you have spent of it, and what is left, in zCDP.",
+        ),
+        "request": LazyCommand(
+            "equipoise.commands.own_world:request",
+            "Ask your operators for a grant. No other analyst learns of it; `equipoise requests` shows what comes.",
+        ),
+        "requests": LazyCommand(
+            "equipoise.commands.own_world:requests",
+            "List your requests for grants, newest first, with what became of them.",
         ),
         "bundle": LazyCommand(
             "equipoise.commands.verification:bundle",

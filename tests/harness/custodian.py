@@ -321,7 +321,7 @@ class Custodian(AdmittingCustodian):
 
     def receipt(self, round_id: str, analyst: str, commitment: bytes) -> bytes:
         time, promise = to_microseconds(self.time), self.promise(round_id)
-        payload = ReceiptPayload("test", round_id, analyst, commitment, 4, 12, time, promise)
+        payload = ReceiptPayload("test", round_id, analyst, commitment, 4, 12, time, promise, None)
         return envelopes.sign(RECEIPT_TYPE, payload.to_bytes(), self.keys)
 
     def session_receipt(self, payload: SessionReceiptPayload) -> bytes:

@@ -1,4 +1,4 @@
-"""A server of the analysts' service that does what a test tells it, on an insecure port of its own."""
+"""A server of one service that does what a test tells it, on an insecure port of its own."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def refuse(context: Any, error: EquipoiseError) -> NoReturn:
 
 
 @contextmanager
-def connected(answers: Mapping[str, Answer]) -> Iterator[Connection]:
+def connected(answers: Mapping[str, Answer], service: ServiceDescriptor = SERVICE) -> Iterator[Connection]:
     """A connection to a server whose methods are `answers(request or requests, context)`."""
     server = grpc.server(ThreadPoolExecutor(4))
     handlers = {}
     for name, answer in answers.items():
-        method = SERVICE.methods_by_name[name]
+        method = service.methods_by_name[name]
         makers = {
             (False, False): grpc.unary_unary_rpc_method_handler,
             (False, True): grpc.unary_stream_rpc_method_handler,
@@ -47,7 +47,7 @@ def connected(answers: Mapping[str, Answer]) -> Iterator[Connection]:
             request_deserializer=GetMessageClass(method.input_type).FromString,
             response_serializer=GetMessageClass(method.output_type).SerializeToString,
         )
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE.full_name, handlers),))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.full_name, handlers),))
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     connection = Connection(grpc.insecure_channel(f"127.0.0.1:{port}"), f"127.0.0.1:{port}", deadline_seconds=10)

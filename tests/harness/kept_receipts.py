@@ -13,7 +13,7 @@ from harness.shown_rounds import PROMISE
 from harness.small_custodian import DEPLOYMENT, ROUND, SALT, STATEMENTS, Custodian
 
 WORKLOAD = workload_to_bytes(STATEMENTS)
-PAYLOAD = ReceiptPayload(DEPLOYMENT, ROUND, "ann", workload_commitment(SALT, WORKLOAD), 3, 10, 1_000, PROMISE)
+PAYLOAD = ReceiptPayload(DEPLOYMENT, ROUND, "ann", workload_commitment(SALT, WORKLOAD), 3, 10, 1_000, PROMISE, None)
 LOG = Custodian()
 
 

@@ -16,7 +16,10 @@ def attributes(draw: st.DrawFn, name: str) -> Attribute:
     missing, unknown = ("missing" * ("missing" in extra), "unknown" * ("unknown" in extra))
     if draw(st.booleans()):
         labels = draw(st.lists(names, min_size=1, max_size=5, unique=True))
-        return Attribute(name, (*labels, *(r for r in extra if r not in labels)), (), missing, unknown)
+        named = draw(st.dictionaries(names.map("code {}".format), st.sampled_from(labels), max_size=3))
+        codes = tuple(sorted(named.items()))
+        listed = (*labels, *(r for r in extra if r not in labels))
+        return Attribute(name, listed, (), missing, unknown, codes=codes)
     dates = draw(st.booleans())
     numbers = st.integers(-(10**10), 10**11) if dates else st.floats(-1e9, 1e9)
     values = draw(st.lists(numbers, min_size=2, max_size=5, unique=True))

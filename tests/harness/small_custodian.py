@@ -37,6 +37,7 @@ from equipoise.records.record import (
     Kind,
     Record,
     make_record,
+    questions_commitment,
     stream_digest,
     synopsis_digest,
     workload_commitment,
@@ -135,7 +136,8 @@ class Told:
     "sealed", "running". `values`, `methods`, `lows`, `highs`: what is told of some queries instead. `place`: of the
     analyst's items in a record. `slots`: of the statements, where the round is a session; then `live` are values
     that were told of some queries instead of those that are delivered, and `turn_seconds` and `length` its terms.
-    `promised`: what receipts promise instead of what is on record.
+    `promised`: what receipts promise instead of what is on record. `questions`: what was understood of those that
+    the statements were translated from; None for none.
     """
 
     analyst: str = "ann"
@@ -154,6 +156,7 @@ class Told:
     turn_seconds: int = 0
     length: int = 9
     promised: Fields = field(default_factory=dict)
+    questions: bytes | None = None
 
     def receipts(self, log: Custodian) -> list[bytes]:
         """The envelopes that came with the answers of a session, in their order."""
@@ -203,7 +206,9 @@ class Told:
         counts = (compiled.statement_count, compiled.query_count)
         commitment = workload_commitment(SALT, workload)
         names = (DEPLOYMENT, ROUND, self.analyst)
-        return workload, log.receipt(ReceiptPayload(*names, commitment, *counts, TIME + 1, self.promise()))
+        understood = None if self.questions is None else questions_commitment(SALT, self.questions)
+        payload = ReceiptPayload(*names, commitment, *counts, TIME + 1, self.promise(), understood)
+        return workload, log.receipt(payload)
 
     def promise(self) -> Promise:
         """What receipts promise: the terms on record, but for what is `promised` instead."""

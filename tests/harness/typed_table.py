@@ -22,18 +22,19 @@ def binned(name: str, edges: tuple[float, ...], dates: bool = False) -> Attribut
     return Attribute(name, labels, edges, missing="none", unknown="other", dates=dates)
 
 
-def listed(name: str, *labels: str) -> Attribute:
-    return Attribute(name, (*labels, "none", "other"), missing="none", unknown="other")
+def listed(name: str, *labels: str, **codes: str) -> Attribute:
+    coded = tuple(sorted((code.strip("_"), label) for code, label in codes.items()))
+    return Attribute(name, (*labels, "none", "other"), missing="none", unknown="other", codes=coded)
 
 
 SCHEMA = Schema(
     (
-        listed("carrier", "AA", "'; DROP TABLE t; --", "é", "True"),
+        listed("carrier", "AA", "'; DROP TABLE t; --", "é", "True", aa="AA"),
         binned("delay", NUMBERS),
         binned("price", NUMBERS),
         binned("seats", (0.0, 1.0, 2.0, 300.0)),
         listed("late", "True", "False"),
-        listed("gate", "1", "12", "01"),
+        listed("gate", "first or last", "12", "01", _1="first or last", _13="first or last"),
         binned("day", DAYS, dates=True),
         binned("left_at", DAYS, dates=True),
     )

@@ -25,6 +25,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Released:
     return release(tmp_path_factory.mktemp("released"), ROUNDS)
 
 
+@pytest.mark.full
 def test_a_fingerprint_of_another_seed_is_found(released: Released, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a custodian could use one seed twice, and say that they are two."""
     monkeypatch.setattr("equipoise_server.replay.replay.fingerprint", lambda seed: sha256(seed).digest())
@@ -132,6 +133,7 @@ CHANGES: dict[str, tuple[Change, str, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_is_changed_in_the_store_is_found_and_named(released: Released, change: str, tmp_path: Path) -> None:
     changing, check, named = CHANGES[change]

@@ -49,7 +49,7 @@ def is_whole(bench: Bench) -> bool:
         return False
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("read_before", [False, True])
 @pytest.mark.parametrize(
     "change",
@@ -99,6 +99,7 @@ def evidence_of(bench: Bench, round_id: str, analyst: str) -> bytes:
     return b"".join(workload_pieces(bench.rounds.analyst_views, analyst, round_id))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     ("sealed", "change"),
     [
@@ -121,6 +122,7 @@ def test_an_altered_workload_is_not_given_as_evidence(bench: Bench, sealed: bool
     assert evidence_of(bench, round_id, "cyd") == b""
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize(
     "change",
     [
@@ -159,7 +161,7 @@ def test_a_plan_that_is_altered_after_its_sealing_is_not_run(bench: Bench) -> No
     bench.rounds.lifecycle.abort(round_id, "the store is damaged", "abort")  # it can still be ended
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(10)
 @pytest.mark.parametrize(
     "change",
     [
@@ -204,7 +206,7 @@ def test_another_storage_key_is_refused_at_start_and_before_any_charge(
     assert bench.charged() == charged
 
 
-@pytest.mark.thin(4)
+@pytest.mark.full
 @pytest.mark.parametrize("first", range(4))
 def test_damaged_pages_end_in_one_line(tmp_path: Path, first: int) -> None:
     """Of the pages, every fourth one."""

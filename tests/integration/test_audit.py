@@ -143,6 +143,7 @@ def files_that_cannot_grow() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+@pytest.mark.full
 def test_a_deployment_is_audited_offline(place: Place) -> None:
     archive, report = place.directory / "archive", place.directory / "report.md"
     place.audit("download", "--out", archive)

@@ -74,6 +74,7 @@ print(*fitting, flush=True)
 """
 
 
+@pytest.mark.full
 def test_processes_racing_for_the_last_budget_get_exactly_what_fits(store_url: str, tmp_path: Path) -> None:
     rounds = [f"r{number}" for number in range(CLIENTS)]
     store = ledger_store(store_url, rounds)

@@ -226,6 +226,7 @@ def test_people_see_what_auto_chose(run: Run, place: Path, capsys: pytest.Captur
             assert line.startswith(" > ") is (each["mechanism"] == chosen["mechanism"])
 
 
+@pytest.mark.full
 def test_sql_from_submission_to_answers(run: Run, refused: Callable[..., str], place: Path) -> None:
     register(run, place)
     round_id = open_round(run)
@@ -255,6 +256,7 @@ def test_sql_from_submission_to_answers(run: Run, refused: Callable[..., str], p
     assert "not the questions that were submitted" in refused("ann", "sql", round_id, other)
 
 
+@pytest.mark.full
 def test_sql_is_kept_with_the_receipt_and_compared_with_what_was_used(
     run: Run, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -267,7 +269,7 @@ def test_sql_is_kept_with_the_receipt_and_compared_with_what_was_used(
     run("ann", "wait", round_id)
     run("ann", "bundle", round_id, "--out", place / "b.json")
     (kept,) = (place / "ann" / "sql").iterdir()
-    assert kept.read_text().splitlines() == [f"-- understood as: {understood}", text]
+    assert kept.read_text().splitlines() == [f"-- understood as: {understood}", "", text]
 
     def verified(*arguments: str) -> str:
         with pytest.raises(SystemExit):
@@ -275,7 +277,16 @@ def test_sql_is_kept_with_the_receipt_and_compared_with_what_was_used(
         return capsys.readouterr().out
 
     capsys.readouterr()
-    assert "the same as your own" in verified()
+    honest = verified()
+    assert "the same as your own; translated from your own questions, as the receipt commits to" in honest
+    assert "All 13 checks hold" in honest
+    (place / "own.sql").write_text(text)
+    assert "All 13 checks hold" in verified("--statements", str(place / "own.sql"))
+    # Other questions that come to the same statements: only the receipt tells.
+    (place / "own.sql").write_text(text.replace(" n ", " m "))
+    assert "the receipt is of other questions than yours" in verified("--statements", str(place / "own.sql"))
+    kept.write_text(kept.read_text().replace("AS n", "AS m", 1))
+    assert "the receipt is of other questions than yours" in verified()
     (place / "other.sql").write_text("SELECT size, COUNT(*) FROM shop GROUP BY size")
     assert "another than your statements" in verified("--statements", str(place / "other.sql"))
     kept.write_text("SELECT COUNT(*) FROM shop WHERE colour = 'red'")

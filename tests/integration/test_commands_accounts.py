@@ -22,6 +22,7 @@ from equipoise.profile.profile import Profile
 MECHANISMS = Path(__file__).parents[2] / "docs" / "mechanisms" / "equilibrium.md"
 
 
+@pytest.mark.full
 def test_enrolling_renewing_and_leaving(run: Run, refused: Callable[..., str], place: Path) -> None:
     analyst = ("operator", "operator", "analyst")
     made = run("ann", "enroll")
@@ -134,6 +135,7 @@ def test_a_cap_that_is_too_small_is_named(
     assert len(run("operator", "operator", "budget", "show", "shop")["accounts"]) == 1
 
 
+@pytest.mark.full
 def test_a_plan_that_every_account_admits_says_so(
     run: Run, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -146,6 +148,7 @@ def test_a_plan_that_every_account_admits_says_so(
     assert "analyst/shop/query/ann: only the worst round counts; alone (" in shown
 
 
+@pytest.mark.full
 def test_a_certificate_of_another_authority_is_refused(refused: Callable[..., str], place: Path) -> None:
     other = make_state(place / "other") / "profiles" / "operator"
     path = other / "profile.toml"
@@ -160,6 +163,7 @@ def test_a_certificate_of_another_authority_is_refused(refused: Callable[..., st
     assert "key.pem: is not a private key" in refused("stranger", "whoami")
 
 
+@pytest.mark.full
 def test_accounts_count_as_they_were_registered(run: Run, refused: Callable[..., str], place: Path) -> None:
     given = ("--source", "shop.csv", "--schema", place / "schema.json")
     caps = ("--data-epsilon", 20, "--data-delta", "1e-4", "--analyst-epsilon", 20, *LARGE_CAPS_TYPED)

@@ -42,7 +42,7 @@ def test_a_grant_by_the_commands_alone(
     spent = [each["cost"] for each in first]
     assert spent[0] == 625_000_000
     assert max(spent[1:]) <= 312_500_000
-    assert run("ann", "budget")["grants"][0]["grant"]["spent"] == sum(spent) < dry["at_most"]
+    assert spent == [each["cost"] for each in dry["statements"]]
     again = lines(capsys, place / "ann", "ask", grant_id, place / "statements.json", "--error", "40")
     assert [each["answers"] for each in again] == [each["answers"] for each in first]
     assert [each["cost"] for each in again] == [0, 0, 0]
@@ -79,6 +79,56 @@ def test_a_grant_by_the_commands_alone(
     assert "there is no such round" in refused("operator", "operator", "grant", "end", "00" * 16)
 
 
+@pytest.mark.full
+def test_an_analyst_sees_its_own_world_and_asks_for_a_grant(
+    place: Path, run: Run, refused: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    register(run, place)
+    assert run("ann", "datasets")["datasets"] == []
+    wished = run("ann", "request", "shop", "For the yearly report.", "--epsilon", "0.5")
+    assert (wished["number"], wished["state"], wished["epsilon"]) == (1, "waiting", 0.5)
+    run("ann", "request", "elsewhere", "Out of interest.")
+    assert run("bob", "requests")["requests"] == []
+    listed = run("operator", "operator", "grant", "requests")["requests"]
+    assert [(each["analyst"], each["number"], each["dataset"]) for each in listed] == [
+        ("ann", 2, "elsewhere"),
+        ("ann", 1, "shop"),
+    ]
+    assert "'elsewhere' was asked for" in refused("operator", *GRANT, "ann", *BUDGET, "--request", "2")
+    run("operator", "operator", "grant", "decline", "ann", "2", "There is no such dataset.")
+    grant_id = run("operator", *GRANT, "ann", *BUDGET, "--request", "1")["round"]["id"]
+    assert run("operator", "operator", "grant", "requests")["requests"] == []
+    assert len(run("operator", "operator", "grant", "requests", "--all")["requests"]) == 2
+    declined, granted = run("ann", "requests")["requests"]
+    assert (declined["state"], declined["answer"]) == ("declined", "There is no such dataset.")
+    assert (granted["state"], granted["grant_id"]) == ("granted", grant_id)
+    assert "was granted before" in refused("operator", "operator", "grant", "decline", "ann", "1", "No.")
+
+    (own,) = run("ann", "datasets")["datasets"]
+    assert (own["dataset"]["name"], own["dataset"]["records"], own["dataset"]["account"]) == ("shop", 400, "")
+    assert grant_id in own["open_grants"]
+    assert (own["open_rounds"], own["open_sessions"], own["measured"]) == ([], [], [])
+    assert run("bob", "datasets")["datasets"] == []
+    asked = lines(capsys, place / "ann", "ask", grant_id, place / "statements.json", "--error", "40")
+    spent = run("ann", "budget", grant_id)["statements"]
+    assert [each["cost"] for each in spent] == [each["cost"] for each in asked]
+    assert [each["rho"] for each in spent] == [625_000_000, 312_500_000, 312_500_000]
+    assert "there is no such round" in refused("bob", "budget", grant_id)
+    dry = ("ann", "ask", grant_id, place / "statements.json", "--dry-run")
+    known = run(*dry, "--error", "40")
+    own_grant = run("ann", "budget", grant_id)["grants"][0]["grant"]
+    assert (known["at_most"], known["left"]) == (0, own_grant["total"] - own_grant["spent"])
+    finer = run(*dry, "--rho", "0.01", "--weights", "2,1,1")
+    assert [each["rho"] for each in finer["statements"]] == [5 * 10**9, 25 * 10**8, 25 * 10**8]
+    assert "as many as there are" in refused(*dry, "--rho", "0.01", "--weights", "2,1")
+    for said in (["datasets", "shop"], ["budget", grant_id], ["requests"]):
+        with pytest.raises(SystemExit):
+            main([*said, "--profile", str(place / "ann")])
+    shown = capsys.readouterr().out
+    assert all(each in shown for each in ("Nothing is measured", '{"marginal": ["colour", "size"]}', "yearly"))
+
+
+@pytest.mark.full
 def test_a_grant_is_asked_in_sql(place: Path, run: Run, refused: Callable[..., str]) -> None:
     register(run, place)
     grant_id = run("operator", *GRANT, "ann", *BUDGET)["round"]["id"]

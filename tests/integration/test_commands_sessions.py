@@ -31,6 +31,7 @@ SESSION = [
 ]
 
 
+@pytest.mark.full
 def test_a_session_by_the_commands_alone(
     place: Path,
     run: Run,
@@ -102,7 +103,9 @@ def test_a_session_by_the_commands_alone(
 
 
 @pytest.mark.full
-def test_sql_is_asked_in_a_session_after_what_was_asked_there(place: Path, run: Run) -> None:
+def test_sql_is_asked_in_a_session_after_what_was_asked_there(
+    place: Path, run: Run, refused: Callable[..., str]
+) -> None:
     register(run, place)
     budget = (
         "--analyst-epsilon",
@@ -131,6 +134,8 @@ def test_sql_is_asked_in_a_session_after_what_was_asked_there(place: Path, run: 
     (alike,) = trial.frames("any", trial.sql("any", counts), fractions=True)
     assert alike.to_arrow().schema == frame.to_arrow().schema
     assert all(0 <= value <= 1 for value in np.asarray(frame["n"]))
+    run("operator", "operator", "session", "close", session_id)
+    assert "takes no more statements" in refused("ann", "sql", session_id, share)
 
 
 class Terminal(io.StringIO):

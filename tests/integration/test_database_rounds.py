@@ -44,6 +44,7 @@ def run(url: str, statement: str) -> None:
         connection.execute(text(statement))
 
 
+@pytest.mark.full
 def test_a_round_on_a_database_gives_the_answers_of_one_on_its_rows_in_a_file(
     on_sqlite: Bench, database: str
 ) -> None:
@@ -93,6 +94,7 @@ def test_a_table_that_has_changed_is_noticed_before_anything_is_charged(
     assert on_sqlite.wait(later).complete
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     ("change", "problem"),
     [

@@ -52,6 +52,7 @@ def check(bench: Bench) -> None:
     assert problems(audited(bench)) == []
 
 
+@pytest.mark.full
 def test_versions_share_the_account_and_each_round_is_computed_on_its_own(bench: Bench) -> None:
     roomy = replace(NOISE, shares=(Share("ann", 4, 30), Share("bob", 4, 30)))
     due = [bench.due(bench.rounds.opening.plan(roomy))]
@@ -126,6 +127,7 @@ def test_a_measurement_of_an_older_version_is_refused_before_any_charge(bench: B
     check(bench)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.both_stores
 def test_a_retired_dataset_takes_nothing_new_and_stays_verifiable(bench: Bench) -> None:
     released = bench.released(NOISE)
@@ -138,6 +140,7 @@ def test_a_retired_dataset_takes_nothing_new_and_stays_verifiable(bench: Bench) 
     check(bench)
 
 
+@pytest.mark.full
 def test_a_deleted_dataset_is_forgotten_and_its_budget_is_not(bench: Bench) -> None:
     released = bench.released(NOISE)
     unfinished = bench.sealed(NOISE)
@@ -169,6 +172,7 @@ def test_a_deleted_dataset_is_forgotten_and_its_budget_is_not(bench: Bench) -> N
     bench.restart()
 
 
+@pytest.mark.full
 def test_operators_see_what_each_round_took(bench: Bench) -> None:
     bench.released(NOISE)
     newer(bench)

@@ -48,6 +48,7 @@ def delete(bench: Bench) -> None:
     delete_dataset(bench.rounds.operations, bench.rounds.context.watch, "shop", "delete")
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     ("act", "problem"),
     [(update, "got its version 2 meanwhile"), (retire, "is retired"), (delete, "was deleted")],

@@ -80,8 +80,8 @@ def test_who_is_deleted_while_a_round_is_planned_is_not_in_it(
     opening = bench.rounds.opening
     compared = type(opening)._compared
 
-    def plan_then_delete(own: Any, terms: Any) -> Any:
-        found = compared(own, terms)
+    def plan_then_delete(own: Any, terms: Any, progress: Any) -> Any:
+        found = compared(own, terms, progress)
         delete_analyst(bench.rounds.operations, "ann", "d1")
         return found
 

@@ -108,6 +108,7 @@ def failing(bundle: Bundle, papers: VerifierInputs) -> Check | None:
     return None
 
 
+@pytest.mark.full
 def test_every_analyst_can_verify_whatever_became_of_the_round(tmp_path: Path) -> None:
     with a_place(tmp_path) as place:
         released = place.released("equilibrium", options={"game_share": 0.5, "play": "mixed"})

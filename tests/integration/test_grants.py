@@ -61,6 +61,7 @@ def paid(stream: Attachment, sequence: int, statement: Statement, rho: int) -> S
     return stream.ask(sequence, statement_to_bytes(statement, rho)).result(PATIENCE)
 
 
+@pytest.mark.full
 def test_a_grant_is_paid_by_statement_and_gives_back_what_is_left(bench: Bench) -> None:
     opened = bench.sessions.open(TERMS, "give", "olga")
     total = opened.plan.data_cost.rho
@@ -134,6 +135,7 @@ def test_a_grant_goes_on_after_a_restart_and_bills_nothing_twice(bench: Bench) -
     assert shown.spent == 2 * SMALL
 
 
+@pytest.mark.full
 def test_nothing_spent_is_given_back_whole(on_sqlite: Bench) -> None:
     bench = on_sqlite
     opened = bench.sessions.open(TERMS, "give", "olga")
@@ -184,6 +186,7 @@ def test_the_room_for_grants_is_known_when_one_is_given(on_sqlite: Bench, monkey
         bench.sessions.open(small, "give one more")
 
 
+@pytest.mark.full
 def test_a_cost_that_was_changed_in_the_store_is_found(on_sqlite: Bench) -> None:
     bench = on_sqlite
     opened = bench.sessions.open(TERMS, "give")
@@ -204,6 +207,7 @@ def test_a_cost_that_was_changed_in_the_store_is_found(on_sqlite: Bench) -> None
     assert bench.rounds.views.get(opened.id).state is RoundState.RUNNING
 
 
+@pytest.mark.full
 def test_a_grant_is_replayed_and_verified_offline(tmp_path: Path) -> None:
     with state_directory(tmp_path) as (bench, key):
         opened = bench.sessions.open(TERMS, "give", "olga")

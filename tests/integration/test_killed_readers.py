@@ -94,7 +94,7 @@ def end_connection(_: Bench, __: str, url: str) -> None:
     change_directly(url, ended)
 
 
-@pytest.mark.thin(2)
+@pytest.mark.full
 @pytest.mark.both_stores
 @pytest.mark.parametrize(
     ("end", "problem"),

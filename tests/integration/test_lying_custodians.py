@@ -132,7 +132,7 @@ def test_a_reading_of_a_seed_without_a_record_is_found_by_the_audit(tmp_path: Pa
 
 @pytest.mark.parametrize("lie", ["a_nonce_left_out", "a_nonce_changed"])
 @pytest.mark.parametrize("session", [False, True])
-@pytest.mark.thin(4)
+@pytest.mark.full
 def test_a_nonce_that_is_left_out_or_changed_is_found_by_the_audit(tmp_path: Path, lie: str, session: bool) -> None:
     with lying_server(tmp_path, lie) as place:
         if session:

@@ -140,6 +140,7 @@ def test_a_command_that_is_killed_at_its_question_has_registered_nothing(place: 
     assert place.registered() == {"shop": "shop"}
 
 
+@pytest.mark.full
 def test_a_dataset_s_life_from_the_command_line(place: Place) -> None:
     """Versions, what is left, retirement, and a deletion that has to be confirmed."""
     version = place.run("operator", "dataset", "update", "shop", "--source", "newer.csv")

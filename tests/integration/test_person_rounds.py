@@ -105,7 +105,7 @@ def replayed(bench: Bench, round_id: str, number: int = 0) -> str:
     return found.failed
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(8)
 @every_mode
 def test_a_whole_round_for_persons_in_every_mode(bench: Bench, persons: Persons) -> None:
     assert register(bench, persons) == CUSTOMERS * persons.records
@@ -181,6 +181,7 @@ def test_who_is_a_person_is_on_record_and_cannot_be_changed_in_the_store(bench: 
     assert problems(audited(bench)) == []
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     ("given", "problem"),
     [

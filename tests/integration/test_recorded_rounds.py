@@ -133,6 +133,7 @@ def test_a_released_round_can_be_followed_from_its_end_to_its_table(bench: Bench
     assert sealing["publish_time"] == reservation["seal_time"] == to_microseconds(bench.clock())
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [
@@ -198,11 +199,16 @@ def recorded_but_log(bench: Bench) -> dict[str, Any]:
     return fields_of(content or b"", "abort")
 
 
+QUESTIONS = bytes(range(32))
+
+
 def test_receipts_are_signed_and_the_same_bytes_for_the_same_request(bench: Bench) -> None:
     round_id, asked = bench.opened(), workload_to_bytes(ANN)
     with pytest.raises(InvalidArgument, match=r"^commitment_salt: "):
         bench.rounds.submissions.submit("ann", round_id, "1", asked, SALT[:-1])
-    receipt = bench.rounds.submissions.submit("ann", round_id, "1", asked, SALT)
+    with pytest.raises(InvalidArgument, match=r"^questions_commitment: must have 32 bytes"):
+        bench.rounds.submissions.submit("ann", round_id, "1", asked, SALT, QUESTIONS[:-1])
+    receipt = bench.rounds.submissions.submit("ann", round_id, "1", asked, SALT, QUESTIONS)
     signer = Signer(bench.directory, "equipoise/bench")
     with bench.store.read() as connection:
         trusted = signer.verifier_keys(connection)
@@ -213,13 +219,15 @@ def test_receipts_are_signed_and_the_same_bytes_for_the_same_request(bench: Benc
         promise = recorded_promise(connection, round_id)
         opened = record_root(connection, Kind.ROUND_OPENED, round_id=round_id)
     assert promise.opened_root == opened
-    assert told == ReceiptPayload("bench", round_id, "ann", commitment, 3, receipt.queries, time, promise)
+    assert told == ReceiptPayload(
+        "bench", round_id, "ann", commitment, 3, receipt.queries, time, promise, QUESTIONS
+    )
     bench.clock.move(10)
     # Who asks again after a crash has drawn another salt, and is told the one that counts.
-    assert bench.rounds.submissions.submit("ann", round_id, "1", asked, bytes(32)) == receipt
+    assert bench.rounds.submissions.submit("ann", round_id, "1", asked, bytes(32), bytes(32)) == receipt
     envelope = bench.rounds.submissions.withdraw("ann", round_id, "2")
     gone = ReceiptPayload.from_bytes(open_envelope(envelope, RECEIPT_TYPE, trusted))
-    assert gone == ReceiptPayload("bench", round_id, "ann", None, 0, 0, time + 10_000_000, promise)
+    assert gone == ReceiptPayload("bench", round_id, "ann", None, 0, 0, time + 10_000_000, promise, None)
     bench.clock.move(10)
     assert bench.rounds.submissions.withdraw("ann", round_id, "2") == envelope
     with pytest.raises(VerificationFailed):

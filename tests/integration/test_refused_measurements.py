@@ -54,6 +54,7 @@ def test_a_family_that_is_too_large_costs_nothing(bench: Bench) -> None:
     assert bench.rounds.budgets.accounts("wide") == before
 
 
+@pytest.mark.full
 def test_measurements_that_cannot_be_answered_from_are_refused_before_anything_is_charged(bench: Bench) -> None:
     opening = bench.rounds.opening
     with pytest.raises(InvalidArgument, match=r"^options.standing: version 1 of .shop. has no released measure"):
@@ -116,6 +117,7 @@ def test_a_prior_that_is_not_there_is_refused_before_anything_is_charged(bench: 
     assert bench.charged() == before
 
 
+@pytest.mark.full
 def test_a_prior_of_other_people_or_of_an_older_version_is_refused_before_anything_is_charged(bench: Bench) -> None:
     named = {"prior": "standing", "standing": measured(bench)}
     table = (bench.directory / "data" / "shop.csv").read_text()

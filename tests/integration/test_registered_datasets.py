@@ -34,6 +34,7 @@ def test_only_registered_analysts_and_datasets(bench: Bench) -> None:
         bench.rounds.opening.plan(replace(TERMS, unit="table"))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("source", ["", "../equipoise.db", "/etc/passwd", "missing.csv", "."])
 def test_sources_stay_inside_the_data_directory(bench: Bench, source: str) -> None:
     with pytest.raises(InvalidArgument, match=r"^source: "):
@@ -43,6 +44,7 @@ def test_sources_stay_inside_the_data_directory(bench: Bench, source: str) -> No
 KNOWN = "people: must be 'same-as:shop', as this is the table of the dataset 'shop' already"
 
 
+@pytest.mark.full
 def test_a_table_gets_new_budgets_only_where_that_is_said(bench: Bench) -> None:
     register, data = bench.rounds.datasets.register, bench.directory / "data"
     (data / "copy.csv").write_bytes((data / "shop.csv").read_bytes())
@@ -110,6 +112,7 @@ def test_datasets_are_registered_once_with_sensible_caps(bench: Bench) -> None:
     assert ([each.dataset.name for each in standings], token) == (["shop"], "")
 
 
+@pytest.mark.full
 def test_a_table_that_changed_is_noticed_before_anything_is_charged(bench: Bench) -> None:
     table = bench.directory / "data" / "shop.csv"
     round_id, whole = bench.sealed(), table.read_bytes()

@@ -191,6 +191,7 @@ def test_an_audit_finds_sessions_in_order_and_names_those_that_protect_nobody(he
     assert named == {held.released.rounds["online"], held.bundles["aborted"]["ann"].evidence.round_id}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "queries"), [*SESSIONS.items()])
 def test_an_honest_session_agrees_when_it_is_replayed(sessions: Released, name: str, queries: int) -> None:
     found = sessions.replay(name)

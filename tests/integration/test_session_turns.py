@@ -25,6 +25,7 @@ from equipoise_server.workers.session_process import SessionProcess
 DATA = "data/shop"
 
 
+@pytest.mark.full
 def test_turns_alone_say_when_anything_is_answered(on_sqlite: Bench) -> None:
     bench, begin = on_sqlite, on_sqlite.clock.now
     close_time = begin + timedelta(seconds=64)
@@ -128,6 +129,7 @@ def ask_later(bench: Bench, stream: Attachment, sequence: int, statement: Statem
     return asked.result(PATIENCE)
 
 
+@pytest.mark.full
 def test_the_last_turn_is_answered_before_a_session_is_sealed_by_itself(on_sqlite: Bench) -> None:
     bench = on_sqlite
     session_id = bench.sessions.open(BY_TURNS, "open").id
@@ -138,14 +140,14 @@ def test_the_last_turn_is_answered_before_a_session_is_sealed_by_itself(on_sqlit
     last = ann.ask(1, statement_to_bytes(ASKED["ann"][2]))
     too_late = ann.ask(2, statement_to_bytes(COLOUR == "green"))
     bench.clock.move(10)
-    with pytest.raises(WrongState, match="no longer answers"):
+    with pytest.raises(WrongState, match="takes no more statements"):
         ann.ask(3, statement_to_bytes(COLOUR == "green"))
     until(lambda: len(answered(bench)) == 2)
     bench.rounds.schedule.keep()
     assert bench.state(session_id) is RoundState.OPEN
     bench.clock.move(10)
     assert last.result(PATIENCE).slot == 10
-    with pytest.raises(WrongState, match="no longer answers"):
+    with pytest.raises(WrongState, match="takes no more statements"):
         too_late.result(PATIENCE)
     again = {name: attached(bench, name, session_id) for name in ("ann", "bob")}
     told = {name: stream.stored(0, 10) for name, stream in again.items()}

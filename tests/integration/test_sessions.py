@@ -71,7 +71,7 @@ def test_a_session_is_charged_when_it_opens_and_released_as_it_was_answered(benc
     closed = bench.sessions.close(session_id, "close", "olga")
     assert closed.state is RoundState.SEALED
     assert again.ended.result(PATIENCE) is None
-    with pytest.raises(WrongState, match="no longer answers"):
+    with pytest.raises(WrongState, match="takes no more statements"):
         again.ask(4, statement_to_bytes(COLOUR == "red"))
     late = attached(bench, "ann", session_id)
     assert (late.answered, late.open) == (3, False)
@@ -228,6 +228,7 @@ def bench_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     bench.stop()
 
 
+@pytest.mark.full
 def test_a_session_goes_on_after_any_death_with_the_same_answers(bench: Bench) -> None:
     session_id = bench.sessions.open(replace(ONLINE, session=SessionTerms(length=6)), "open").id
     charged = bench.charged()

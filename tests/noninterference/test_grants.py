@@ -18,9 +18,10 @@ from harness.noninterference.worlds import DAY, World, fresh, nothing_of_analyst
 from equipoise.model.accounts import Budget
 from equipoise.model.grants import grant_terms
 from equipoise.queries.statements import Statement
-from equipoise.v1 import operator_pb2
+from equipoise.v1 import analyst_pb2, operator_pb2
 from equipoise.wire.statements import statement_to_bytes
 from equipoise.wire.terms import terms_to_message
+from equipoise_server.rounds.grant_requests import MAX_WAITING
 
 CHEAP, ALL_OF_IT = 10**8, 10**13
 
@@ -44,17 +45,27 @@ def given(made: World, analyst: str) -> Watched:
     return Watched(f"{analyst}'s grant", shown.id, shown.seed_commitment, perfect=True)
 
 
+def wish(reason: str) -> analyst_pb2.RequestGrantRequest:
+    """A request for a grant."""
+    return analyst_pb2.RequestGrantRequest(dataset="shop", reason=reason, request_id=reason)
+
+
 def lived(place: Path, said: Sequence[bytes]) -> tuple[View, list[bytes]]:
-    """What the viewers see of one world, and the accounts."""
+    """What the viewers see of one world, and the accounts. Where ann asks of her grant, she asks for more, too."""
     with world(place, DAY, []) as made:
         grants = {name: given(made, name) for name in ("ann", *OWN)}
         made.viewers.rounds = list(grants.values())
         for name, statements in OWN.items():
             if said:
                 ask(made.ann, "AskQueries", asking(grants["ann"].round_id, said))
+                for number in range(MAX_WAITING + 1):
+                    ask(made.ann, "RequestGrant", [wish(f"{name}, {number}")])
+            made.viewers.keep(ask(made.viewers.channels[name], "RequestGrant", [wish("mine")], name), grants[name])
+            spending = [analyst_pb2.ListSpendingRequest(round_id=grants[name].round_id)]
             own = [*priced(statements), *priced(statements[:1], ALL_OF_IT)]
             requests = asking(grants[name].round_id, own)
             made.viewers.keep(ask(made.viewers.channels[name], "AskQueries", requests, name), grants[name])
+            made.viewers.keep(ask(made.viewers.channels[name], "ListSpending", spending, name), grants[name])
         made.viewers.look("asked")
         nothing_of_analysts_is_logged(made)
         return made.viewers.view, made.accounts()

@@ -80,6 +80,7 @@ def test_mutated_queries_are_refused_or_right(seed: int, queries: int) -> None:
     assert answered > 0
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_queries_beyond_the_subset_are_refused_or_right(seed: int) -> None:
     draw = random.Random(1_000 + seed)

@@ -97,7 +97,7 @@ def test_no_way_of_choosing_statements_by_earlier_answers_shows_more_than_is_cha
     assert 0.25 * epsilon < worst <= epsilon
 
 
-@pytest.mark.thin(2)
+@pytest.mark.full
 @pytest.mark.parametrize("side", [0, 1])
 def test_sessions_whose_statements_are_chosen_by_earlier_answers_have_the_enumerated_law(side: int) -> None:
     assert has_the_law(CHASING, side)
@@ -107,6 +107,7 @@ def _one_noise(derive: Callable[..., object]) -> Callable[..., object]:
     return lambda vector, purpose, place: derive(vector, purpose, 0)
 
 
+@pytest.mark.full
 def test_noise_that_is_used_again_for_a_later_statement_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = SequentialSparseVector._stream
     monkeypatch.setattr(SequentialSparseVector, "_stream", _one_noise(stream))

@@ -69,6 +69,7 @@ def test_analyst_neighbours_leak_at_most_the_charge_in_mixed_play() -> None:
     assert worst >= 0.01
 
 
+@pytest.mark.full
 def test_analyst_neighbours_leak_at_most_the_charge_in_sampled_play() -> None:
     mixture, used = analyst_mixture(SAMPLED, SIZE), 0.0
     for data, _, asked, changed in instances(12, seed=22):

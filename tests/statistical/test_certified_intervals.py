@@ -69,7 +69,8 @@ def seen(played: Play, rounds: int) -> Seen:
     return found
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(36)
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize("name", PLAYS)
 def test_truths_lie_in_their_intervals_and_no_interval_is_refuted(name: str, audit_size: AuditSize) -> None:
     found = seen(PLAYS[name](BETA), audit_size.rounds)
@@ -109,6 +110,7 @@ def covered(name: str, beta: float = BETA) -> list[Told]:
 
 
 @pytest.mark.full
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("beta", [0.05, 0.2])
 @pytest.mark.parametrize("name", PLAYS)
 def test_the_share_of_rounds_with_a_truth_outside_is_at_most_beta(name: str, beta: float) -> None:
@@ -116,6 +118,7 @@ def test_the_share_of_rounds_with_a_truth_outside_is_at_most_beta(name: str, bet
 
 
 @pytest.mark.full
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("beta", [0.05, 0.2])
 @pytest.mark.parametrize("name", TIGHT)
 def test_intervals_a_third_shorter_fail(name: str, beta: float) -> None:

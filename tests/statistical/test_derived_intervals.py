@@ -67,6 +67,7 @@ def told(results: Results) -> list[Bounded]:
     ]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", ["gaussian", "laplace", "projection"])
 def test_all_derived_truths_lie_in_their_intervals_at_once(name: str) -> None:
     origins, bins, delays = table()

@@ -126,7 +126,7 @@ ANALYST_CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.thin(3)
+@pytest.mark.full
 @pytest.mark.parametrize("name", DATA_CASES)
 def test_a_moved_record_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
     case = DATA_CASES[name]

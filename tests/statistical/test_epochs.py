@@ -40,7 +40,7 @@ from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
 
-@pytest.mark.thin(4)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("case", "fraction"),
     [(WHOLE, 0.4), (TESTS, 0.9), (ANSWERS, 0.9), (TABLES, 0.9)],
@@ -58,6 +58,7 @@ def test_a_record_costs_at_most_its_charge(case: DataCase, fraction: float) -> N
             assert hockey_stick(near, far, epsilon + more) <= delta_of_rho(rho, more) + delta + 1e-7
 
 
+@pytest.mark.full
 def test_answers_below_0_and_above_all_records_are_outcomes_of_their_own() -> None:
     for law in itertools.chain.from_iterable(ANSWERS.laws()):
         told = {shown[0] for shown in law}
@@ -95,6 +96,7 @@ def test_half_the_sensitivity_is_caught() -> None:
         assert replace(TESTS, masks=TESTS.masks[1:]).used(2.0) > 1
 
 
+@pytest.mark.full
 def test_the_norm_of_a_column_for_a_marginal_is_caught() -> None:
     with patch.object(LinearQuestion, "l1_sensitivity", property(lambda _: 1)):
         assert TABLES.used(2.0, played=replace(TABLES.parameters, guard=1)) > 1  # laws are kept by what is played
@@ -112,6 +114,7 @@ def test_a_charge_for_the_target_instead_of_the_cap_is_caught() -> None:
     assert realised.used(8.0, played=late) > 1
 
 
+@pytest.mark.full
 def test_learning_from_true_answers_is_caught() -> None:
     """The record of the second hypothesis tells on which side of the first one the truth is."""
     told = parameters(

@@ -67,6 +67,7 @@ def test_a_moved_record_shows_no_more_than_measurement_tests_and_answers_are_cha
         assert 0.1 * charged <= shown <= charged
 
 
+@pytest.mark.full
 def test_a_prior_that_is_not_charged_is_caught() -> None:
     """What the measurement answers is all that is seen, and most of its charge shows."""
     laws, prior = (law((2, 0, 1, 0), (MEASURED,)), law((1, 0, 2, 0), (MEASURED,))), PRIOR.events()[0]

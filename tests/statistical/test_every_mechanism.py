@@ -64,7 +64,7 @@ def largest_errors(
     return largest, broken
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(10)
 @every_mechanism
 def test_what_is_promised_holds_in_all_but_beta_of_the_rounds(name: str) -> None:
     case = CASES["a table"]
@@ -104,7 +104,7 @@ def findings(name: str, side: str, runs: int) -> list[Finding]:
     ]
 
 
-@pytest.mark.thin(12)
+@pytest.mark.full
 @pytest.mark.parametrize("name", AUDITED)
 def test_a_moved_record_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
     assert not any(each.refuted for each in findings(name, "data", audit_size.runs // 5))
@@ -115,6 +115,7 @@ def test_a_changed_statement_shows_no_more_than_is_charged(audit_size: AuditSize
     assert not any(each.refuted for each in findings("pooled", "analysts", audit_size.runs // 10))
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", [name for name in AUDITED if name != "pooled"])
 def test_a_changed_statement_shows_nothing_where_nothing_is_charged(name: str, audit_size: AuditSize) -> None:
     """From the same seed all others get the same bytes. No sample of outcomes could show as much."""
@@ -132,6 +133,7 @@ def test_a_changed_statement_shows_nothing_where_nothing_is_charged(name: str, a
             assert first.synopsis.cells.tolist() == second.synopsis.cells.tolist()
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", ["laplace", "gaussian", "histogram"])
 def test_answers_without_noise_are_refuted_at_the_fast_size(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for law in (DiscreteLaplace, DiscreteGaussian):

@@ -42,6 +42,7 @@ SAMPLED = parameters("sampled", 3, 1, 2, 1.5, 2.0, 1.5, 3)
 BATCHED = replace(MIXED, rounds=3, batch=2, query_step=MIXED.query_step // 2)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("game", [MIXED, BATCHED, SAMPLED])
 def test_data_neighbours_leak_at_most_the_charge(game: GameParameters) -> None:
     rho = data_rho(game, size_of(3, 3, 3))
@@ -61,6 +62,7 @@ def test_data_neighbours_leak_at_most_the_charge(game: GameParameters) -> None:
     assert worst >= (0.02 if game.play == "mixed" else 0.002)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("game", [MIXED, replace(MIXED, density=2.5), BATCHED])
 def test_analyst_neighbours_leak_at_most_the_charge_in_mixed_play(game: GameParameters) -> None:
     rho = analyst_rho(game, size_of(3, 3, 3))
@@ -75,6 +77,7 @@ def test_analyst_neighbours_leak_at_most_the_charge_in_mixed_play(game: GamePara
     assert worst >= 0.02
 
 
+@pytest.mark.full
 def test_analyst_neighbours_leak_at_most_the_charge_in_sampled_play() -> None:
     mixture = analyst_mixture(SAMPLED, size_of(3, 3, 3))
     used = 0.0
@@ -99,6 +102,7 @@ def test_padding_keeps_the_units_public() -> None:
             assert both_ways(law, near, order) <= order * rho + ROUNDING
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("padding", [0, 1])
 def test_a_table_replaced_by_a_predicate_leaks_at_most_the_charge(padding: int) -> None:
     """A marginal is one unit, however many cells it has: in both plays, with and without empty places."""

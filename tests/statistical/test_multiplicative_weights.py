@@ -101,6 +101,7 @@ def charged(parameters: WeightsParameters) -> float:
     return charge_of(parts).rho / 1e12
 
 
+@pytest.mark.full
 def test_a_record_shows_what_is_charged_and_no_more() -> None:
     assert 0.3 <= worst_rho(TWO_ROUNDS) / charged(TWO_ROUNDS) <= 1
 

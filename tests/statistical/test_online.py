@@ -27,7 +27,7 @@ MIN_USED = 0.4  # of a charge, in any of the cases; more than 0.9 in the worst o
 LEVEL = 1e-6 / (len(AUDITED) + 1)
 
 
-@pytest.mark.thin(9)
+@pytest.mark.full
 @pytest.mark.parametrize("name", CASES)
 def test_a_moved_record_shows_no_more_than_is_charged(name: str) -> None:
     """By the law of all that is told: as a divergence at every order, and as a hockey stick at every delta."""
@@ -57,7 +57,7 @@ def samplers(each: Case, plan: MechanismPlan) -> tuple[Sampler, Sampler]:
     return sampler(0), sampler(1)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.full
 @pytest.mark.parametrize("name", AUDITED)
 def test_the_audit_certifies_no_more_than_is_true(name: str, audit_size: AuditSize) -> None:
     each = CASES[name]
@@ -80,6 +80,7 @@ def test_answers_without_noise_are_refuted_at_the_fast_size(monkeypatch: pytest.
     assert certificate.epsilon > epsilon_for(plan.data_cost, DELTA)
 
 
+@pytest.mark.full
 def test_the_law_is_that_of_the_shipped_run(audit_size: AuditSize) -> None:
     """Played sessions have the enumerated law, but for what chance allows with a probability of 1e-6."""
     each, runs = CASES["a table"], audit_size.runs
@@ -102,7 +103,7 @@ def test_the_law_is_that_of_the_shipped_run(audit_size: AuditSize) -> None:
     assert GaussianNoise.method in {way[0] for way in seen}
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(9)
 @pytest.mark.parametrize(("name", "check", "switch"), MUTANTS, ids=[name for name, _, _ in MUTANTS])
 def test_the_mutant_is_caught(name: str, check: Check, switch: Switch, monkeypatch: pytest.MonkeyPatch) -> None:
     assert check(), name

@@ -202,6 +202,7 @@ def test_a_moved_record_shows_no_more_than_is_charged(instance: Instance) -> Non
         assert pair.delta(rho + 2 * math.sqrt(rho * math.log(1 / delta))) <= delta
 
 
+@pytest.mark.full
 def test_a_prior_that_is_not_charged_is_caught() -> None:
     events = MEASUREMENT.events()
     assert MEASUREMENT.used(rho_of([event for event in events if event.name == "prior"])) <= 1

@@ -68,6 +68,7 @@ def moves(persons: Persons) -> NDArray[np.int64]:
     return np.asarray((own[:, None] - own[None, :]).reshape(-1, 3, 3))
 
 
+@pytest.mark.thin(3)
 @every_mode
 def test_a_person_has_all_of_its_records_and_they_reach_as_far_as_is_charged(persons: Persons) -> None:
     own = tables_of_a_person(persons)
@@ -131,6 +132,7 @@ def _renyi_of_moved(law: DiscreteGaussian, move: int, order: float) -> float:
 RESIDUALS: dict[Residual, int] = {((0, 1),): 5 << 10, ((1, 1),): 40 << 10, ((0, 1), (1, 1)): 300 << 10}
 
 
+@pytest.mark.thin(2)
 @every_mode
 @pytest.mark.parametrize("ordered", [(False, False), (True, False), (True, True)])
 def test_residuals_cost_persons_what_they_are_charged(persons: Persons, ordered: tuple[bool, bool]) -> None:
@@ -178,6 +180,7 @@ def test_a_sparse_vector_costs_persons_what_it_is_charged(records: int) -> None:
     assert worst > float(epsilon * places)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("play", ["mixed", "sampled"])
 @pytest.mark.parametrize("records", [2, 3])
 def test_the_game_costs_persons_what_it_is_charged(play: str, records: int) -> None:

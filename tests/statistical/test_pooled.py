@@ -80,6 +80,7 @@ def test_the_votes_cost_one_analyst_what_is_charged_and_not_much_less(unit: str,
     assert delta_between(one.demand_law(), other.demand_law(), part) > analyst.delta
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("unit", ["query", "analyst"])
 def test_everything_that_others_see_of_an_analyst_keeps_to_its_charge(unit: str) -> None:
     """The whole run, once for every outcome of the votes' noise: synopsis, a's answers and intervals."""
@@ -235,7 +236,7 @@ MUTANTS = {
 }
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_the_mutant_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant = MUTANTS[name]
@@ -290,6 +291,7 @@ def test_an_audit_of_whole_runs_refutes_nothing_for_the_data(audit_size: AuditSi
     assert 1 < certificate.epsilon <= epsilon_for(one.plan.data_cost, DATA.delta)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("unit", ["query", "analyst"])
 def test_rounds_fail_no_more_often_than_beta(unit: str) -> None:
     """Beta 0.1, 200 rounds; and intervals of a third the size would fail more often, so this test can tell."""

@@ -124,12 +124,14 @@ def test_the_guarantees_are_those_of_gaussian() -> None:
     assert "those of `gaussian` for the same shares" in written
 
 
+@pytest.mark.full
 def test_a_record_shows_what_is_charged_and_no_more() -> None:
     assert a_record_shows_no_more_than_is_charged()
     # Of the charge for both analysts' counts, the table of one is two thirds.
     assert use_of(Pair.of(*table_laws()[1:3]), Projection().plan(SETTING).data_cost) > 0.5
 
 
+@pytest.mark.full
 def test_an_analyst_shows_another_nothing() -> None:
     mechanism, histogram = Projection(), np.array([1, 2])
     plan = mechanism.plan(SETTING)

@@ -101,7 +101,7 @@ def test_the_data_pay_what_is_charged_and_no_more() -> None:
     assert Projection().plan(setting_of(ASKED)).data_cost == gaussian.data_cost
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_intervals_hold_and_are_no_wider_than_they_must_be() -> None:
     assert intervals_hold()
     assert not intervals_hold(0.3)
@@ -119,6 +119,7 @@ def test_an_answer_depends_on_nothing_that_others_ask() -> None:
     assert flat(alone) == flat(beside) == flat(other)
 
 
+@pytest.mark.full
 def test_a_fit_errs_less_than_noise_on_the_counts() -> None:
     setting = setting_of({"pairs": ASKED["pairs"]})
     table = wide_table(RECORDS)

@@ -39,6 +39,7 @@ def without_target_noise(
     return places.grant(positive, 0 * target, slots)
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("target", [0, 1, 2])
 @pytest.mark.parametrize("epsilon", [Fraction(3, 2), Fraction(2)])
 def test_the_count_test_leaks_at_most_epsilon(target: int, epsilon: Fraction) -> None:
@@ -85,6 +86,7 @@ def test_the_cap_costs_at_most_its_delta_and_is_not_free(beyond: int) -> None:
     assert LOST < leaked <= accounting.repair_places_delta(epsilon, beyond, 2.0)
 
 
+@pytest.mark.full
 def test_the_tail_of_the_cap_is_the_sum_of_the_law() -> None:
     epsilon = Fraction(3, 2)
     law = DiscreteLaplace(epsilon).law()

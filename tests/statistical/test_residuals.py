@@ -108,6 +108,7 @@ def every_pair_keeps_to_the_charge() -> bool:
     return all(part_used(case) <= 1 + TINY for case in CASES)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_no_pair_of_records_costs_more_than_is_charged_and_the_worst_costs_all_of_it(case: Case) -> None:
     assert 1 - 1e-6 < part_used(case) <= 1 + TINY
@@ -157,6 +158,7 @@ MUTANTS: list[tuple[str, Callable[[], bool], Switch]] = [
 ]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("check", "switch"), [each[1:] for each in MUTANTS], ids=[each[0] for each in MUTANTS])
 def test_faults_are_caught(check: Callable[[], bool], switch: Switch, monkeypatch: pytest.MonkeyPatch) -> None:
     assert check()

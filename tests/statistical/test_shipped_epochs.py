@@ -49,7 +49,7 @@ def seeds(label: str) -> Callable[[int], bytes]:
     return lambda run: KeyedStream.derive(b"\x05" * 32, label, str(run)).words(4).tobytes()
 
 
-@pytest.mark.thin(2)
+@pytest.mark.full
 @pytest.mark.parametrize("relation", ["data", "analysts"])
 def test_the_shipped_draws_have_the_enumerated_law(relation: str) -> None:
     """False alarms: at most 1e-6 (Hoeffding, divided over both and their outcomes)."""

@@ -113,6 +113,7 @@ def test_the_draw_is_the_naive_exponential_mechanism() -> None:
     assert all(law[key] == pytest.approx(weight / total, rel=1e-9) for key, weight in expected.items())
 
 
+@pytest.mark.full
 def test_a_record_shows_what_is_charged_and_no_more() -> None:
     written = " ".join(str(SmallDatabase.__doc__).split())
     assert "each analyst's database is epsilon-DP and costs `epsilon^2 / 8` in zCDP" in written

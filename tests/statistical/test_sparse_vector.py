@@ -37,7 +37,7 @@ def worst_loss(vector: SparseVector) -> float:
     return worst
 
 
-@pytest.mark.thin(3)
+@pytest.mark.full
 @pytest.mark.parametrize(("epsilon", "cut_off"), [(Fraction(1), 1), (Fraction(1, 2), 2), (Fraction(2), 1)])
 def test_each_positive_costs_at_most_epsilon(epsilon: Fraction, cut_off: int) -> None:
     worst = worst_loss(SparseVector(epsilon, 2, 5, cut_off))

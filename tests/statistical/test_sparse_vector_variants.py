@@ -125,6 +125,7 @@ def audit(
     return certify(lambda run: sampler(0, run), lambda run: sampler(1, run), runs, 0.0, LEVEL)
 
 
+@pytest.mark.full
 def test_the_guarantee_is_what_is_enumerated() -> None:
     written = " ".join(str(NumericSparseVector.__doc__).split())
     assert "`cut_off (epsilon + answer_epsilon)`-DP" in written

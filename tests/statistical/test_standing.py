@@ -66,6 +66,7 @@ def too_many(beta: float) -> int:
     return int(binom.isf(ALARM, PLAYED, beta)) + 1
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("beta", [0.05, 0.2])
 def test_cells_lie_in_their_intervals(beta: float) -> None:
     assert failures(beta) < too_many(beta)
@@ -83,6 +84,7 @@ def test_intervals_of_cells_that_are_a_third_shorter_are_caught(
     assert failures(beta) >= too_many(beta)
 
 
+@pytest.mark.full
 def test_who_asks_for_what_she_has_seen_to_be_high_gets_intervals_that_hold() -> None:
     assert failures(0.2, tempted) < too_many(0.2)
 

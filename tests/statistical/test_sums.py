@@ -83,11 +83,13 @@ def a_record_shows_no_more_than_is_charged(mechanism: IndependentNoise) -> bool:
     return all(keeps_to(Pair.of(seen[one], seen[other]), cost) for one, other in neighbours)
 
 
+@pytest.mark.thin(2)
 @both
 def test_a_record_shows_no_more_than_is_charged(mechanism: IndependentNoise) -> None:
     assert a_record_shows_no_more_than_is_charged(mechanism)
 
 
+@pytest.mark.thin(2)
 @both
 def test_a_weight_beyond_the_whole_shows_more_than_is_charged(
     mechanism: IndependentNoise, monkeypatch: pytest.MonkeyPatch

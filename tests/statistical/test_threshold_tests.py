@@ -80,6 +80,7 @@ def test_no_pair_of_chances_beats_the_theorem(epsilon: float, order: float) -> N
     assert max(negative + positive * math.exp(-cheaper) for positive, negative in terms) > 1
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("epsilon", "order"), CASES)
 @pytest.mark.parametrize("positives", [1, 2])
 def test_every_sequence_of_tests_keeps_to_its_charge(epsilon: float, order: float, positives: int) -> None:

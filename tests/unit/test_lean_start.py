@@ -89,6 +89,7 @@ def test_the_package_alone_imports_nothing_heavy() -> None:
     assert imported_by("import json, sys, equipoise; print(json.dumps(sorted(sys.modules)))").isdisjoint(HEAVY)
 
 
+@pytest.mark.full
 def test_a_command_s_own_help_imports_what_it_needs() -> None:
     """So the tests above would see it."""
     assert {"grpc", "numpy"} <= imported_by(HELP.format(program="equipoise", arguments=["rounds", "--help"]))

@@ -54,6 +54,7 @@ def tree(path: Path, find: str = " + 1", replace: str = "", verdict: str = CATCH
     return path
 
 
+@pytest.mark.full
 def test_the_page_has_the_whole_list() -> None:
     table = told("--table").stdout
     assert table.count("\n") > 80
@@ -83,6 +84,7 @@ def test_a_list_that_does_not_fit_is_refused_by_the_mutant(
     assert problem in done.stderr
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_a_mutant_is_caught_in_a_copy_and_the_tree_stays_as_it_is(tmp_path: Path) -> None:
     done = told("--tree", str(tree(tmp_path)))
@@ -91,6 +93,7 @@ def test_a_mutant_is_caught_in_a_copy_and_the_tree_stays_as_it_is(tmp_path: Path
     assert (tmp_path / "client" / "charging.py").read_text(encoding="utf-8") == CODE
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_a_mutant_that_survives_is_told_and_fails_the_run(tmp_path: Path) -> None:
     done = told("--tree", str(tree(tmp_path, verdict=BLIND)))

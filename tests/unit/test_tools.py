@@ -96,6 +96,7 @@ def test_lines_are_counted_without_generated_code(tree: Path) -> None:
     ]
 
 
+@pytest.mark.full
 def test_functions_say_what_they_take_where_types_do_not() -> None:
     assert told("undescribed.py") == "0 functions\n"
 

@@ -28,6 +28,7 @@ from equipoise.records.record import (
     Kind,
     item_hash,
     leaf_bytes,
+    questions_commitment,
     stream_digest,
     synopsis_digest,
     workload_commitment,
@@ -101,7 +102,8 @@ def test_a_receipt() -> None:
     opened = open_envelope(receipt["envelope"].encode(), kind, [KEYS[0].verifier], listed_keys=[KEYS[1].verifier])
     assert opened.decode() == payload
     assert page_reader.payload(receipt["envelope"], kind, LINES) == payload
-    assert json.loads(payload)["commitment"] == VECTORS["digests"]["workload"]["commitment"]
+    for name, digest in (("commitment", "workload"), ("questions", "questions")):
+        assert json.loads(payload)[name] == VECTORS["digests"][digest]["commitment"]
 
 
 def test_a_session_receipt() -> None:
@@ -131,6 +133,9 @@ def test_digests() -> None:
     salt, workload = (bytes.fromhex(digests["workload"][each]) for each in ("salt", "workload"))
     assert workload_commitment(salt, workload).hex() == digests["workload"]["commitment"]
     assert sha256(b"equipoise workload v1\n" + salt + workload).hexdigest() == digests["workload"]["commitment"]
+    salt, questions = bytes.fromhex(digests["questions"]["salt"]), digests["questions"]["questions"].encode()
+    assert questions_commitment(salt, questions).hex() == digests["questions"]["commitment"]
+    assert sha256(b"equipoise questions v1\n" + salt + questions).hexdigest() == digests["questions"]["commitment"]
     stream = digests["stream"]
     messages = hashes(stream["messages"])
     assert stream_digest(stream["round"], messages).hex() == stream["digest"]

@@ -19,7 +19,7 @@ from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
 from equipoise.questions.questions import Questions
 from equipoise.records.receipts import RECEIPT_TYPE
-from equipoise.records.record import SALT_BYTES
+from equipoise.records.record import SALT_BYTES, questions_commitment
 from equipoise.v1 import analyst_pb2
 from equipoise.wire import workloads
 from equipoise.wire.submissions import dry_run_from_message, receipt_from_message
@@ -71,14 +71,18 @@ class Client(AskingClient):
         """
         return LocalClient(table, schema, Noise(epsilon, delta, beta, seed))
 
-    def submit(self, round_id: str, statements: Sequence[Statement], request_id: str | None = None) -> Receipt:
+    def submit(
+        self, round_id: str, asked: Sequence[Statement] | Questions, request_id: str | None = None
+    ) -> Receipt:
         """Submits the caller's workload. Until the round is sealed, submitting again replaces it.
 
         A workload that is refused leaves the one that was accepted before in force.
 
         Args:
             round_id: the round.
-            statements: the workload, in the order in which results will come.
+            asked: the workload, in the order in which results will come; or questions, whose statements are the
+                workload. Of questions the receipt commits to what was understood of them, too. The server does not
+                see them.
             request_id: makes the call safe to repeat: the same one gets the first answer again. None: a fresh one.
 
         Returns:
@@ -92,12 +96,15 @@ class Client(AskingClient):
                 by the custodian. It is then kept aside in the profile.
         """
         holder, shown = self._holder(), self.round(round_id)
-        workload = workloads.workload_to_bytes(statements)
+        questions = asked.as_comments.encode() if isinstance(asked, Questions) else None
+        workload = workloads.workload_to_bytes(asked.statements if isinstance(asked, Questions) else asked)
+        salt = secrets.token_bytes(SALT_BYTES)
         header = analyst_pb2.SubmitHeader(
             round_id=round_id,
             request_id=request_id or fresh_request_id(),
-            commitment_salt=secrets.token_bytes(SALT_BYTES),
+            commitment_salt=salt,
             workload_bytes=len(workload),
+            questions_commitment=b"" if questions is None else questions_commitment(salt, questions),
         )
 
         def requests() -> Iterator[analyst_pb2.SubmitWorkloadRequest]:
@@ -107,7 +114,7 @@ class Client(AskingClient):
 
         receipt = receipt_from_message(self._connection.upload(self._service.SubmitWorkload, requests).receipt)
         with self._judging(round_id, receipt.envelope, holder, repeated=request_id is not None):
-            check_accepted(receipt, workload, shown)
+            check_accepted(receipt, workload, questions, shown)
         return receipt
 
     def withdraw(self, round_id: str, request_id: str | None = None) -> Withdrawal:

@@ -75,17 +75,23 @@ class Connection:
         """Ends the connection and every call on it."""
         self.channel.close()
 
-    def call(self, method: grpc.UnaryUnaryMultiCallable[Request, Response], request: Request) -> Response:
+    def call(
+        self,
+        method: grpc.UnaryUnaryMultiCallable[Request, Response],
+        request: Request,
+        deadline_seconds: float | None = None,
+    ) -> Response:
         """Sends one request and returns its response. The request is sent again while the server is not reached.
 
         Args:
             method: a method of a generated stub on this connection's channel.
             request: its request; one that changes something has a `request_id`, so that it is carried out once.
+            deadline_seconds: how long one attempt may take; None: as long as of any other call.
 
         Raises:
             EquipoiseError: what the server refused, or `Unavailable` after the last attempt.
         """
-        return self._retry(lambda: method(request, timeout=self._deadline))
+        return self._retry(lambda: method(request, timeout=deadline_seconds or self._deadline))
 
     def upload(
         self, method: grpc.StreamUnaryMultiCallable[Request, Response], requests: Callable[[], Iterable[Request]]

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from equipoise.clients.admission import AdmissionClient
 from equipoise.clients.analyst import fresh_request_id
-from equipoise.model.accounts import Budget, Danger
+from equipoise.clients.following import LONG_SECONDS, OnProgress, followed
+from equipoise.model.accounts import Account, Budget, Danger, JournalEntry
 from equipoise.model.datasets import Dataset, DatasetCharge, DatasetHistory, DatasetStanding
 from equipoise.model.persons import EACH_ROW, Persons
 from equipoise.queries.schema import Schema
 from equipoise.v1 import operator_pb2
 from equipoise.wire import workloads
-from equipoise.wire.accounts import budget_to_message
+from equipoise.wire.accounts import account_from_message, budget_to_message, journal_entry_from_message
 from equipoise.wire.datasets import (
     charge_from_message,
     dataset_from_message,
@@ -42,6 +43,7 @@ class DatasetClient(AdmissionClient):
         person: str = "",
         persons: Persons = EACH_ROW,
         accepted: tuple[Danger, ...] = (),
+        on_progress: OnProgress | None = None,
     ) -> Dataset:
         """Registers a table, and opens an account for new people in it.
 
@@ -61,6 +63,7 @@ class DatasetClient(AdmissionClient):
             person: the column of the table with the id of each row's person; empty: each row is its own person.
             persons: how many records every person has, and what they are made of.
             accepted: the dangers of the caps that the operator knows and wants.
+            on_progress: called, from another thread, with how far the server is.
 
         Raises:
             InvalidArgument: the table does not fit the schema, and the message counts the values by attribute; or
@@ -82,10 +85,17 @@ class DatasetClient(AdmissionClient):
             persons=PERSONS.write(persons, "persons"),
             accepted=[DANGERS.write(each, "accepted") for each in accepted],
         )
-        return dataset_from_message(self._connection.call(self._service.RegisterDataset, request).dataset)
+        with followed(self._service, request.request_id, on_progress):
+            answer = self._connection.call(self._service.RegisterDataset, request, LONG_SECONDS)
+        return dataset_from_message(answer.dataset)
 
     def update_dataset(
-        self, name: str, source: str = "", schema: Schema | None = None, request_id: str | None = None
+        self,
+        name: str,
+        source: str = "",
+        schema: Schema | None = None,
+        request_id: str | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Dataset:
         """Registers another version of a dataset, which its account pays for. New rounds are about the newest one.
 
@@ -94,6 +104,7 @@ class DatasetClient(AdmissionClient):
             source: the table, relative to the server's data directory; empty: where the newest version's lies.
             schema: the table's attributes; None: the newest version's schema.
             request_id: makes the call safe to repeat; None: a fresh one.
+            on_progress: called, from another thread, with how far the server is.
 
         Returns:
             The new version.
@@ -108,7 +119,9 @@ class DatasetClient(AdmissionClient):
             schema=None if schema is None else workloads.schema_to_message(schema),
             request_id=request_id or fresh_request_id(),
         )
-        return dataset_from_message(self._connection.call(self._service.UpdateDataset, request).dataset)
+        with followed(self._service, request.request_id, on_progress):
+            answer = self._connection.call(self._service.UpdateDataset, request, LONG_SECONDS)
+        return dataset_from_message(answer.dataset)
 
     def retire_dataset(self, name: str, request_id: str | None = None) -> Dataset:
         """Retires a dataset for good: no new rounds or versions. Open rounds continue; results stay readable.
@@ -156,3 +169,36 @@ class DatasetClient(AdmissionClient):
             lambda token: operator_pb2.ListDatasetChargesRequest(dataset=name, page_token=token),
         ):
             yield from map(charge_from_message, page.charges)
+
+    def accounts(self, dataset: str) -> Iterator[Account]:
+        """Yields the budget accounts of a dataset."""
+        for page in self._connection.pages(
+            self._service.ListAccounts,
+            lambda token: operator_pb2.ListAccountsRequest(dataset=dataset, page_token=token),
+        ):
+            yield from map(account_from_message, page.accounts)
+
+    def account_history(self, account: str) -> Iterator[JournalEntry]:
+        """Yields the journal's entries of one account, from its opening. Raises `NotFound`."""
+        for page in self._connection.pages(
+            self._service.ListAccountHistory,
+            lambda token: operator_pb2.ListAccountHistoryRequest(account=account, page_token=token),
+        ):
+            yield from map(journal_entry_from_message, page.entries)
+
+    def set_cap(self, account: str, cap: Budget, request_id: str | None = None) -> Account:
+        """Sets another cap of an account, which is journaled.
+
+        Args:
+            account: the account's name.
+            cap: the new cap.
+            request_id: makes the call safe to repeat; None: a fresh one.
+
+        Raises:
+            InvalidArgument: the cap is below what is spent and reserved.
+            WrongState: rounds that are open would have no room left; aborting them makes room.
+        """
+        request = operator_pb2.SetCapRequest(
+            account=account, cap=budget_to_message(cap), request_id=request_id or fresh_request_id()
+        )
+        return account_from_message(self._connection.call(self._service.SetCap, request).account)

@@ -6,44 +6,63 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from equipoise.clients.analyst import fresh_request_id
-from equipoise.clients.dataset_operator import DatasetClient
+from equipoise.clients.following import LONG_SECONDS, OnProgress, followed
+from equipoise.clients.request_operator import RequestClient
 from equipoise.errors import InvalidArgument, NotFound, WrongState
-from equipoise.model.accounts import Account, Budget, Danger, JournalEntry
+from equipoise.model.accounts import Budget, Danger
 from equipoise.model.grants import grant_terms
 from equipoise.model.plan_choices import PlanChoice
 from equipoise.model.rounds import GRANT, RoundDetail, RoundState, Terms
 from equipoise.v1 import operator_pb2
-from equipoise.wire.accounts import account_from_message, budget_to_message, journal_entry_from_message
 from equipoise.wire.rounds import plan_choice_from_message, round_detail_from_message
 from equipoise.wire.terms import terms_to_message
 
 
-class Operator(DatasetClient):
+class Operator(RequestClient):
     """An operator's client of a server. Thread-safe; every method may raise `equipoise.errors.EquipoiseError`.
 
     What changes something takes an optional `request_id`; the same one gets the first answer again.
     """
 
-    def plan(self, terms: Terms) -> PlanChoice:
+    def plan(self, terms: Terms, on_progress: OnProgress | None = None) -> PlanChoice:
         """Return what a round or session with these terms would do and cost, and what that was chosen from.
 
-        Nothing is opened, nothing is spent. Raises `InvalidArgument` where the terms allow no plan, and
+        Nothing is opened, nothing is spent. `on_progress` is called, from another thread, with how far the server
+        is. Raises `InvalidArgument` where the terms allow no plan, and
         `BudgetExhausted` where none fits their budgets.
         """
-        request = operator_pb2.PlanRoundRequest(terms=terms_to_message(terms))
-        return plan_choice_from_message(self._connection.call(self._service.PlanRound, request))
+        request = operator_pb2.PlanRoundRequest(terms=terms_to_message(terms), request_id=fresh_request_id())
+        with followed(self._service, request.request_id, on_progress):
+            return plan_choice_from_message(self._connection.call(self._service.PlanRound, request, LONG_SECONDS))
 
-    def open(self, terms: Terms, request_id: str | None = None) -> RoundDetail:
-        """Opens a round: analysts with a share can submit. Raises `BudgetExhausted` naming the account."""
+    def open(
+        self, terms: Terms, request_id: str | None = None, on_progress: OnProgress | None = None
+    ) -> RoundDetail:
+        """Opens a round: analysts with a share can submit. Raises `BudgetExhausted` naming the account.
+
+        Args:
+            terms: of the round.
+            request_id: makes the call safe to repeat; None: a fresh one.
+            on_progress: called, from another thread, with how far the server is.
+        """
         if terms.session is not None:
             raise InvalidArgument("terms.session", "is of a session, which open_session opens")
         request = operator_pb2.OpenRoundRequest(
             terms=terms_to_message(terms), request_id=request_id or fresh_request_id()
         )
-        return round_detail_from_message(self._connection.call(self._service.OpenRound, request).detail)
+        with followed(self._service, request.request_id, on_progress):
+            answer = self._connection.call(self._service.OpenRound, request, LONG_SECONDS)
+        return round_detail_from_message(answer.detail)
 
-    def open_session(self, terms: Terms, request_id: str | None = None) -> RoundDetail:
+    def open_session(
+        self, terms: Terms, request_id: str | None = None, on_progress: OnProgress | None = None
+    ) -> RoundDetail:
         """Opens a session: its analysts can ask from now on. Both budgets are charged at once, for good.
+
+        Args:
+            terms: of the session.
+            request_id: makes the call safe to repeat; None: a fresh one.
+            on_progress: called, from another thread, with how far the server is.
 
         Raises:
             InvalidArgument: `terms.session` is not set.
@@ -55,7 +74,9 @@ class Operator(DatasetClient):
             terms=terms_to_message(terms),
             request_id=request_id or fresh_request_id(),
         )
-        return round_detail_from_message(self._connection.call(self._service.OpenSession, request).detail)
+        with followed(self._service, request.request_id, on_progress):
+            answer = self._connection.call(self._service.OpenSession, request, LONG_SECONDS)
+        return round_detail_from_message(answer.detail)
 
     def give_grant(
         self,
@@ -216,36 +237,3 @@ class Operator(DatasetClient):
             round_id=round_id, reason=reason, request_id=request_id or fresh_request_id()
         )
         return round_detail_from_message(self._connection.call(self._service.AbortRound, request).detail)
-
-    def accounts(self, dataset: str) -> Iterator[Account]:
-        """Yields the budget accounts of a dataset."""
-        for page in self._connection.pages(
-            self._service.ListAccounts,
-            lambda token: operator_pb2.ListAccountsRequest(dataset=dataset, page_token=token),
-        ):
-            yield from map(account_from_message, page.accounts)
-
-    def account_history(self, account: str) -> Iterator[JournalEntry]:
-        """Yields the journal's entries of one account, from its opening. Raises `NotFound`."""
-        for page in self._connection.pages(
-            self._service.ListAccountHistory,
-            lambda token: operator_pb2.ListAccountHistoryRequest(account=account, page_token=token),
-        ):
-            yield from map(journal_entry_from_message, page.entries)
-
-    def set_cap(self, account: str, cap: Budget, request_id: str | None = None) -> Account:
-        """Sets another cap of an account, which is journaled.
-
-        Args:
-            account: the account's name.
-            cap: the new cap.
-            request_id: makes the call safe to repeat; None: a fresh one.
-
-        Raises:
-            InvalidArgument: the cap is below what is spent and reserved.
-            WrongState: rounds that are open would have no room left; aborting them makes room.
-        """
-        request = operator_pb2.SetCapRequest(
-            account=account, cap=budget_to_message(cap), request_id=request_id or fresh_request_id()
-        )
-        return account_from_message(self._connection.call(self._service.SetCap, request).account)

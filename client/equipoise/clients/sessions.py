@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from equipoise.clients.connection import Connection
-from equipoise.clients.results import ResultsClient
+from equipoise.clients.own_world import OwnWorldClient
 from equipoise.clients.session_stream import SessionStream, free
 from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.errors import InvalidArgument, NotFound
+from equipoise.model.datasets import Dataset
 from equipoise.model.rounds import Round, RoundState
 from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore
-from equipoise.queries.grant_price import AskedTable, GrantPrice, paid
+from equipoise.queries.grant_account import Wanted
+from equipoise.queries.grant_costs import GrantCosts, account_after, grant_costs
+from equipoise.queries.grant_price import AskedTable, GrantPrice, paid, shared_units
+from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
 from equipoise.v1 import analyst_pb2
 from equipoise.wire.outline import asked_from_bytes
 from equipoise.wire.rounds import round_from_message
-from equipoise.wire.statements import priced_from_bytes
+from equipoise.wire.session_workload import wanted_of
+from equipoise.wire.statements import priced_from_bytes, statement_to_bytes
 
 ID = r"[0-9a-f]{32}"  # of a round or session
 
 
-class SessionsClient(ResultsClient):
+class SessionsClient(OwnWorldClient):
     """The part of an analyst's client that asks in sessions. Thread-safe.
 
     Args:
@@ -94,6 +99,7 @@ class SessionsClient(ResultsClient):
         error: float | None = None,
         epsilon: float | None = None,
         relative: float | None = None,
+        weights: Sequence[float] | None = None,
     ) -> Iterator[StatementAnswer]:
         """Asks statements in a session or of a grant and yields the answers in the same order, as they come.
 
@@ -117,6 +123,7 @@ class SessionsClient(ResultsClient):
             epsilon: or the pure epsilon of an answer that costs as much.
             relative: or the wanted error of a typical cell, as a part of it (`GrantPrice`). All None in sessions
                 that are no grants.
+            weights: one for each statement; then `rho` is what all may cost together, and they share it by these.
 
         Raises:
             InvalidArgument: a statement is malformed; `field` names it. Or what it may cost is missing, or is given
@@ -134,15 +141,69 @@ class SessionsClient(ResultsClient):
         dataset = self.dataset(shown.terms.dataset, shown.dataset_version)
         costs: Callable[[Statement], int] = free
         if shown.grant is not None:
-            table = AskedTable(dataset.schema, dataset.records, dataset.persons.records)
-            costs, after = partial(paid, GrantPrice(rho, error, epsilon, relative), table), None
-        elif (rho, error, epsilon, relative) != (None,) * 4:
+            costs, after = _costs(dataset, GrantPrice(rho, error, epsilon, relative), weights), None
+        elif (rho, error, epsilon, relative, weights) != (None,) * 5:
             raise InvalidArgument("rho", "must not be given, and no error: it is no grant, and nothing is paid")
         stream = SessionStream(
             shown, dataset.schema, after, window, accept_unprotected, self._keepsakes, holder, costs
         )
         yield from stream.answers(self._connection, self._service, statements)
 
+    def grant_costs(
+        self,
+        grant_id: str,
+        statements: Sequence[Statement],
+        *,
+        rho: float | None = None,
+        error: float | None = None,
+        epsilon: float | None = None,
+        relative: float | None = None,
+        weights: Sequence[float] | None = None,
+    ) -> GrantCosts:
+        """Returns what statements would cost of a grant as it stands, and the cheapest way. Nothing is asked.
+
+        What was paid before is taken from the server's list of the caller's own statements.
+
+        Args:
+            grant_id: the grant, also by the name of its dataset where the caller has no other one.
+            statements: in the order in which they would be asked.
+            rho: and the others: as for `ask`.
+            error: as for `ask`.
+            epsilon: as for `ask`.
+            relative: as for `ask`.
+            weights: as for `ask`.
+
+        Raises:
+            InvalidArgument: it is a session that is no grant, or a statement is malformed or a statistic.
+            NotFound: the caller has no such grant.
+        """
+        shown = self.session(grant_id)
+        if shown.grant is None:
+            raise InvalidArgument("session_id", "is no grant, in which nothing is paid")
+        dataset = self.dataset(shown.terms.dataset, shown.dataset_version)
+        costs = _costs(dataset, GrantPrice(rho, error, epsilon, relative), weights)
+        wanted = [_wanted(each, costs(each), dataset.schema) for each in statements]
+        spent = [_wanted(each.statement, each.rho, dataset.schema) for each in self.spending(shown.id)]
+        return grant_costs(account_after(spent), shown.grant.left, wanted, dataset.persons.records)
+
     def _holder(self) -> ReceiptHolder | None:
         """Whom receipts are for, read before anything is sent; None where the caller keeps receipts itself."""
         return None if self._keepsakes is None else self._keepsakes.holder()
+
+
+def _costs(dataset: Dataset, price: GrantPrice, weights: Sequence[float] | None) -> Callable[[Statement], int]:
+    """Return what each statement may cost, called once for each in their order."""
+    if weights is None:
+        return partial(paid, price, AskedTable(dataset.schema, dataset.records, dataset.persons.records))
+    units = iter(shared_units(price.rho, weights))
+
+    def next_one(_: Statement) -> int:
+        for each in units:
+            return each
+        raise InvalidArgument("weights", "must be as many as there are statements")
+
+    return next_one
+
+
+def _wanted(statement: Statement, rho: int, schema: Schema) -> Wanted:
+    return wanted_of(statement_to_bytes(statement, rho), schema)

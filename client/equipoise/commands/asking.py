@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 import typer
 
 from equipoise.accounting import in_rho
 from equipoise.clients.analyst import Client
 from equipoise.clients.statement_answer import StatementAnswer
-from equipoise.commands.columns import OWN_GRANTS, OWN_SESSIONS
+from equipoise.commands.columns import OWN_SESSIONS
 from equipoise.commands.files import read_statements
-from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId, percentage
-from equipoise.commands.printing import err, fraction, print_json, print_line, print_list, print_rows, print_table
+from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId, numbers, percentage
+from equipoise.commands.printing import err, fraction, print_json, print_line, print_list, print_table
 from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
-from equipoise.queries.grant_price import AskedTable, GrantPrice, standard_error
 from equipoise.queries.statements import Statement, StatisticKind, kind_of
 from equipoise.queries.statements_file import statement_from_json
 from equipoise.wire.printable import printable
@@ -82,9 +82,20 @@ def ask(
             show_default=False,
         ),
     ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBERS",
+            help="Of a grant: such as 2,1,1, one for each statement, which share --rho by these.",
+            show_default=False,
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Of a grant: only show what each statement would cost. Nothing is asked."),
+        typer.Option(
+            "--dry-run",
+            help="Of a grant: only show what each statement would cost after all that was asked. Nothing is asked.",
+        ),
     ] = False,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
@@ -105,10 +116,9 @@ def ask(
 
     The newest receipt is kept in the profile. With --json each answer is an object on a line of its own.
     """
+    price = Price(rho=rho, error=error, epsilon=epsilon, relative=relative, weights=numbers(weights))
     if dry_run:
-        show_costs(
-            profile, session_id, read_statements(statements), GrantPrice(rho, error, epsilon, relative), as_json
-        )
+        show_costs(profile, session_id, read_statements(statements), price, as_json)
         return
     if not as_json:
         print_line(f"{'number':>8} {'value':>9} {'low':>9} {'high':>9} {'error':>9}  {'method':<12}  cell")
@@ -117,10 +127,7 @@ def ask(
             client.ask,
             session_id,
             accept_unprotected=accept_unprotected,
-            rho=rho,
-            error=error,
-            epsilon=epsilon,
-            relative=relative,
+            **price,
         )
         if statements != TYPED:
             show_answers(answers_to(read_statements(statements), after=after or 0, window=WINDOW), as_json)
@@ -134,26 +141,16 @@ def ask(
                 after = None  # all before it were answered
 
 
-def budget(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
-    """Show your open grants: what each allows, what you have spent of it, and what is left, in zCDP."""
-    with Client.from_profile(profile) as client:
-        grants = client.grants()
-    if as_json:
-        print_json({"grants": grants})
-    else:
-        print_rows(OWN_GRANTS, [(each, each.grant) for each in grants if each.grant is not None])
-
-
 def show_costs(
-    profile: Path, session_id: str, statements: Sequence[Statement], price: GrantPrice, as_json: bool
+    profile: Path, session_id: str, statements: Sequence[Statement], price: Price, as_json: bool
 ) -> None:
-    """Print what statements would cost of a grant, and the standard error of their counts. Nothing is asked.
+    """Print what statements would cost of a grant as it stands, and what is cheaper. Nothing is asked.
 
     Args:
         profile: the analyst's.
         session_id: the grant, or its dataset.
         statements: in order.
-        price: what each may cost.
+        price: what each may cost, by the names of `SessionsClient.ask`.
         as_json: whether one object is printed.
 
     Raises:
@@ -161,21 +158,29 @@ def show_costs(
     """
     with Client.from_profile(profile) as client:
         shown = client.session(session_id)
-        dataset = client.dataset(shown.terms.dataset, shown.dataset_version)
-    if shown.grant is None:
-        raise InvalidArgument("session_id", "is no grant, in which nothing is paid")
-    persons = dataset.persons.records
-    table = AskedTable(dataset.schema, dataset.records, persons)
-    units = [price.units(each, table) for each in statements]
-    errors = [standard_error(each, persons, cost) for each, cost in zip(statements, units, strict=True)]
-    at_most, left = sum(units), shown.grant.left
+        found = client.grant_costs(shown.id, statements, **price)
     if as_json:
-        costs = [{"rho": cost, "standard_error": error} for cost, error in zip(units, errors, strict=True)]
-        print_json({"grant": shown.id, "statements": costs, "at_most": at_most, "left": left})
+        print_json({"grant": shown.id, **asdict(found)})
         return
-    rows = [(i, in_rho(cost), f"{error:.4g}") for i, (cost, error) in enumerate(zip(units, errors, strict=True))]
-    print_table(("statement", "rho", "standard error in records"), rows)
-    print_line(f"together at most rho {in_rho(at_most)}, of rho {in_rho(left)} that is left")
+    rows = [
+        (i, in_rho(each.rho), in_rho(each.cost), f"{each.standard_error:.4g}")
+        for i, each in enumerate(found.statements)
+    ]
+    print_table(("statement", "wanted for rho", "costs rho", "standard error in records"), rows)
+    print_line(f"together rho {in_rho(found.at_most)}, of rho {in_rho(found.left)} that is left")
+    if found.cheapest < found.at_most:
+        order = ", ".join(map(str, found.cheapest_order))
+        print_line(f"cheaper in the order {order}: together rho {in_rho(found.cheapest)}")
+
+
+class Price(TypedDict):
+    """What each statement may cost of a grant, as `SessionsClient.ask` takes it."""
+
+    rho: float | None
+    error: float | None
+    epsilon: float | None
+    relative: float | None
+    weights: list[float] | None
 
 
 class _Typed:

@@ -21,12 +21,16 @@ def pair(budget: Budget) -> str:
 
 
 def in_words(attribute: Attribute) -> str:
-    """An attribute with its categories, whether they are ordered, and which other values each of them holds."""
+    """An attribute with its categories, their codes in brackets, and which other values each of them holds."""
     ordered = {None: "", True: " (ordered)", False: " (in no order)"}[attribute.ordered]
     others = "values outside of the bins" if attribute.edges else "values that are not listed"
     places = {others: attribute.unknown or (attribute.clamp and "the nearest"), "missing values": attribute.missing}
     held = "".join(f"; {values} count as {place}" for values, place in places.items() if place)
-    return f"{attribute.name}: {', '.join(attribute.categories)}{ordered}{held}"
+    codes: dict[str, list[str]] = {}
+    for code, label in attribute.codes:
+        codes.setdefault(label, []).append(code)
+    listed = (f"{each} ({', '.join(codes[each])})" if each in codes else each for each in attribute.categories)
+    return f"{attribute.name}: {', '.join(listed)}{ordered}{held}"
 
 
 def shown_time(time: datetime | None) -> str | None:

@@ -8,6 +8,7 @@ from equipoise.commands.columns import pair, shown_time
 from equipoise.commands.printing import Columns
 from equipoise.model.accounts import Account, AccountCharge, Budget, JournalEntry, counted_digits
 from equipoise.model.datasets import DatasetCharge, DatasetStanding, DatasetVersion
+from equipoise.model.own_world import GrantRequest
 
 
 def _took(charge: AccountCharge) -> str:
@@ -86,3 +87,15 @@ JOURNAL: Columns[JournalEntry] = {
     "charged for": _charged_for,
     "digest": lambda entry: entry.digest.hex()[:12],
 }
+
+OWN_REQUESTS: Columns[GrantRequest] = {
+    "request": lambda asked: asked.number,
+    "dataset": lambda asked: asked.dataset,
+    "epsilon": lambda asked: f"{asked.epsilon:g}" if asked.epsilon else "any",
+    "asked": lambda asked: shown_time(asked.create_time),
+    "state": lambda asked: asked.state,
+    "grant": lambda asked: asked.grant_id,
+    "reason": lambda asked: asked.reason,
+    "answer": lambda asked: asked.answer,
+}
+GRANT_REQUESTS: Columns[GrantRequest] = {"analyst": lambda asked: asked.analyst, **OWN_REQUESTS}

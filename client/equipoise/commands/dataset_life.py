@@ -45,8 +45,8 @@ def update(
     """
     with Operator.from_profile(profile) as operator:
         read_by = None if schema is None else read_schema_file(schema)
-        with ShownProgress("reading the table"):
-            version = operator.update_dataset(name, source, read_by, request_id)
+        with ShownProgress("reading the table") as progress:
+            version = operator.update_dataset(name, source, read_by, request_id, progress.follow)
     if as_json:
         print_json(version)
     else:

@@ -110,7 +110,7 @@ def register(
     """
     with Operator.from_profile(profile) as operator:
         answer = _ask_people(operator) if people is None and sys.stdin.isatty() else people or ""
-        with ShownProgress("reading the table"):
+        with ShownProgress("reading the table") as progress:
             registered = operator.register_dataset(
                 name,
                 source,
@@ -125,6 +125,7 @@ def register(
                 person=whose.person or "",
                 persons=whose.persons,
                 accepted=tuple(accept or ()),
+                on_progress=progress.follow,
             )
     if as_json:
         print_json(registered)
@@ -179,8 +180,9 @@ def measure(
     )
 
     def until_released(operator: Operator) -> RoundDetail:
+        with ShownProgress("planning") as planning:
+            opened = operator.open(terms, request_id, planning.follow)
         with RunProgress() as progress:
-            opened = operator.open(terms, request_id)
             last = opened
             for last in operator.watch(opened.round.id):
                 progress(last)

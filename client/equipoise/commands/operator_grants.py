@@ -10,12 +10,14 @@ import typer
 from equipoise.clients.operator import Operator
 from equipoise.commands.columns import GRANTS
 from equipoise.commands.dangers import Accept
+from equipoise.commands.dataset_columns import GRANT_REQUESTS
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
-from equipoise.commands.printing import print_list
+from equipoise.commands.printing import print_json, print_list, print_rows
 from equipoise.commands.rounds import act
 from equipoise.commands.terms_options import Beta, DataDelta, Dataset
+from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import GRANT
+from equipoise.model.rounds import GRANT, RoundDetail
 
 grant_app = typer.Typer(
     help="Grants: parts of a dataset's budget that analysts spend statement by statement, at any time.",
@@ -41,6 +43,14 @@ def add(
         ),
     ] = None,
     beta: Beta = 0.05,
+    request: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Which of the analyst's requests this grants, as grant requests shows it; the analyst is told.",
+            show_default=False,
+        ),
+    ] = None,
     accept: Accept = None,
     request_id: RequestId = None,
     profile: Profile = DEFAULT_PROFILE,
@@ -51,10 +61,11 @@ def add(
     All of it is reserved on the data account now. What is not spent is counted no more when the grant has ended.
     """
     budget = Budget(data_epsilon, data_delta)
-    act(
-        profile,
-        as_json,
-        lambda operator: operator.give_grant(
+
+    def give(operator: Operator) -> RoundDetail:
+        if request is not None:
+            _check_waiting(operator, analyst, request, dataset)
+        given = operator.give_grant(
             dataset,
             analyst,
             budget,
@@ -62,8 +73,50 @@ def add(
             beta=beta,
             accepted=tuple(accept or ()),
             request_id=request_id,
-        ),
-    )
+        )
+        if request is not None:
+            operator.decide_grant_request(analyst, request, grant_id=given.round.id)
+        return given
+
+    act(profile, as_json, give)
+
+
+def _check_waiting(operator: Operator, analyst: str, number: int, dataset: str) -> None:
+    """Raise `InvalidArgument` before a grant is given for a request that it cannot answer."""
+    waiting = {each.number: each.dataset for each in operator.grant_requests() if each.analyst == analyst}
+    if number not in waiting:
+        raise InvalidArgument("request", f"{number} of {analyst} does not wait")
+    if waiting[number] != dataset:
+        raise InvalidArgument("request", f"{number} of {analyst} is another: {waiting[number]!r} was asked for")
+
+
+@grant_app.command("requests")
+def requests(
+    every: Annotated[bool, typer.Option("--all", help="Also those that were granted or declined.")] = False,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """List what analysts have asked for, newest first. grant add with --request grants one."""
+    with Operator.from_profile(profile) as operator:
+        print_list("requests", list(operator.grant_requests(decided=every)), GRANT_REQUESTS, as_json)
+
+
+@grant_app.command("decline")
+def decline(
+    analyst: Annotated[str, typer.Argument(help="The analyst's name.")],
+    number: Annotated[int, typer.Argument(min=1, help="Which of the analyst's requests.")],
+    answer: Annotated[str, typer.Argument(help="Why, in one sentence, which the analyst is shown.")],
+    request_id: RequestId = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Decline an analyst's request for a grant, for good. The analyst can ask again."""
+    with Operator.from_profile(profile) as operator:
+        decided = operator.decide_grant_request(analyst, number, answer=answer, request_id=request_id)
+    if as_json:
+        print_json(decided)
+    else:
+        print_rows(GRANT_REQUESTS, [decided])
 
 
 @grant_app.command("list")

@@ -8,6 +8,7 @@ from equipoise.clients.operator import Operator
 from equipoise.commands.columns import SESSIONS
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, SessionId, with_fields
 from equipoise.commands.printing import print_list
+from equipoise.commands.progress import ShownProgress
 from equipoise.commands.rounds import act, show_plan
 from equipoise.commands.terms_options import SessionOptions
 from equipoise.errors import NotFound
@@ -48,7 +49,12 @@ def open_session(
     last statement is known.
     """
     terms = options.terms()
-    act(profile, as_json, lambda operator: operator.open_session(terms, request_id))
+
+    def opened(operator: Operator) -> RoundDetail:
+        with ShownProgress("planning") as progress:
+            return operator.open_session(terms, request_id, progress.follow)
+
+    act(profile, as_json, opened)
 
 
 @session_app.command("close")

@@ -52,6 +52,20 @@ def percentage(text: str) -> float:
         raise InvalidArgument("relative", f"must be such as 5% or 0.05, not {text!a}") from None
 
 
+def numbers(text: str | None) -> list[float] | None:
+    """Return numbers that commas part. Raises `InvalidArgument` for anything else.
+
+    Args:
+        text: such as `2,1,0.5`; None stays None.
+    """
+    if text is None:
+        return None
+    try:
+        return [float(each) for each in text.split(",")]
+    except ValueError:
+        raise InvalidArgument("weights", f"must be such as 2,1,0.5, not {text!a}") from None
+
+
 def with_fields(command: Callable[..., None]) -> Callable[..., None]:
     """Make a command of a function that takes dataclasses of options, each of whose fields becomes an option.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
 
 from equipoise.commands.printing import err
-from equipoise.model.rounds import RoundDetail
+from equipoise.model.rounds import Progress, RoundDetail
 from equipoise.wire.printable import printable
 
 
@@ -13,10 +14,12 @@ class ShownProgress:
     """A progress bar on standard error, gone when it is done: use as a context, call with done and total."""
 
     def __init__(self, unit: str) -> None:
-        columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+        # A server's words are no markup.
+        words = TextColumn("{task.description}", markup=False)
+        columns = SpinnerColumn(), words, BarColumn(), MofNCompleteColumn()
         # Where no terminal is, what is printed is read by programs.
         shown = err.is_terminal
-        self._bar = Progress(*columns, TimeElapsedColumn(), console=err, transient=True, disable=not shown)
+        self._bar = Bars(*columns, TimeElapsedColumn(), console=err, transient=True, disable=not shown)
         self._task = self._bar.add_task(unit, total=None)
 
     def __enter__(self) -> ShownProgress:
@@ -30,12 +33,18 @@ class ShownProgress:
         """Shows how far it is."""
         self._bar.update(self._task, completed=done, total=total)
 
+    def follow(self, progress: Progress) -> None:
+        """Shows how far the server is with a request."""
+        if progress.phase:
+            phase, total = printable(progress.phase), progress.total or None
+            self._bar.update(self._task, description=phase, completed=progress.done, total=total)
+
 
 class RunProgress:
     """A progress bar on standard error that follows a run: use as a context, call with every change."""
 
     def __init__(self) -> None:
-        self._bar = Progress(
+        self._bar = Bars(
             SpinnerColumn(),
             # A server's words are no markup.
             TextColumn("{task.description:<12}", markup=False),

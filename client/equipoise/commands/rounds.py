@@ -14,7 +14,7 @@ from equipoise.commands.dangers import warnings
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId, with_fields
 from equipoise.commands.planners import explained, print_candidates
 from equipoise.commands.printing import print_facts, print_json, print_line, print_list, print_rows, print_table
-from equipoise.commands.progress import RunProgress
+from equipoise.commands.progress import RunProgress, ShownProgress
 from equipoise.commands.terms_options import RoundOptions
 from equipoise.model.dangers import dangers_of_round, not_accepted
 from equipoise.model.rounds import RoundDetail, Terms
@@ -47,7 +47,12 @@ def open_round(
 ) -> None:
     """Open a round: the analysts with a share can submit from now on. Its seed is drawn and committed here."""
     terms = options.terms()
-    act(profile, as_json, lambda operator: operator.open(terms, request_id))
+
+    def opened(operator: Operator) -> RoundDetail:
+        with ShownProgress("planning") as progress:
+            return operator.open(terms, request_id, progress.follow)
+
+    act(profile, as_json, opened)
 
 
 @round_app.command("list")
@@ -134,8 +139,8 @@ def abort(
 
 def show_plan(terms: Terms, profile: Path, as_json: bool) -> None:
     """Show what a round or session with these terms would cost and promise, and whether it could be opened now."""
-    with Operator.from_profile(profile) as operator:
-        planned = operator.plan(terms)
+    with Operator.from_profile(profile) as operator, ShownProgress("planning") as progress:
+        planned = operator.plan(terms, progress.follow)
     found = dangers_of_round(
         terms.data_budget,
         terms.analyst_budget,

@@ -59,8 +59,8 @@ def sql(
         if any(question.explain for question in questions):
             _explain(client, round_id, questions, as_json, dry=state.terms.session is None)
         elif state.terms.session is None and state.state is RoundState.OPEN and questions.statements:
-            receipt = client.submit(round_id, questions.statements)
-            keep_sql(profile, round_id, f"{questions.as_comments}{text}")
+            receipt = client.submit(round_id, questions)
+            keep_sql(profile, round_id, questions.as_comments, text)
             if as_json:
                 print_json({"understood": questions.understood, "receipt": receipt})
             else:

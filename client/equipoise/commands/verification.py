@@ -16,6 +16,7 @@ from equipoise.profile.kept_sql import kept_sql
 from equipoise.profile.profile import LOG_KEYS, parse_log_keys, read_file, read_log_keys, read_settings
 from equipoise.profile.receipt_store import ReceiptStore
 from equipoise.queries.statements import Statement
+from equipoise.questions.questions import comments_before
 from equipoise.questions.sql_extra import questions_of
 from equipoise.records.bundle import Bundle
 from equipoise.records.proven_round import proven_round
@@ -94,11 +95,13 @@ def verify_bundle(
     if statements is not None and statements.suffix == ".sql":
         sql = statements
     own = None if statements is None or sql is not None else read_statements(statements)
+    remembered, questions = (own, None) if sql is None else _meant(sql, data)
     papers = VerifierInputs(
         keys,
         kept if receipt is None else read_file(receipt),
-        own if sql is None else _meant(sql, data),
+        remembered,
         None if checkpoint is None else read_checkpoint(checkpoint),
+        questions,
     )
     intro = [f"The custodian's keys are those of {source}."]
     if receipt is None and kept is not None:
@@ -155,16 +158,20 @@ def _stored_receipt(data: bytes, profile: Path) -> bytes | None:
     return ReceiptStore(profile).newest(evidence.round_id) if name == evidence.analyst else None
 
 
-def _meant(sql: Path, data: bytes) -> tuple[Statement, ...] | None:
+def _meant(sql: Path, data: bytes) -> tuple[tuple[Statement, ...] | None, bytes | None]:
     """What SQL comes to by the bundle's schema, which the checks compare with the log's; None where it has none.
+
+    And what was understood of it: what the file says was understood at the time, else what is understood now.
 
     Raises `InvalidArgument` for what that schema does not allow to ask.
     """
     try:
         schema = proven_round(Bundle.from_bytes(data).evidence).schema
     except VerificationFailed:
-        return None  # the first checks will say so
-    return questions_of(read_text(sql), schema).statements
+        return None, None  # the first checks will say so
+    text = read_text(sql)
+    questions = questions_of(text, schema)
+    return questions.statements, (comments_before(text) or questions.as_comments).encode()
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -28,7 +28,7 @@ def dummy_table(schema: Schema, records: int = 10_000, seed: int = 0) -> Frame:
         seed: the same one gives the same table.
 
     Returns:
-        A column for each attribute: labels, numbers within bins or dates, and None for missing values.
+        A column for each attribute: labels or codes, numbers within bins or dates, and None for missing values.
 
     Raises:
         InvalidArgument: `records` is out of range.
@@ -48,14 +48,15 @@ def dummy_table(schema: Schema, records: int = 10_000, seed: int = 0) -> Frame:
 
 
 def _values(attribute: Attribute) -> Iterator[object]:
-    """A value of each category that has no bin."""
+    """A value of each category that has no bin: the first code that stands for it, or its label."""
+    codes = {label: code for code, label in reversed(attribute.codes)}
     for label in attribute.categories:
         if label == attribute.missing and attribute.missing:
             yield None
         elif label == attribute.unknown and attribute.unknown:
             yield _beyond(attribute)
         else:
-            yield label
+            yield codes.get(label, label)
 
 
 def _beyond(attribute: Attribute) -> object:
@@ -63,7 +64,7 @@ def _beyond(attribute: Attribute) -> object:
     if attribute.edges:
         return _shown(attribute, math.floor(attribute.edges[0]) - 1)
     label = UNLISTED
-    while label in attribute.categories:
+    while label in attribute.categories or label in dict(attribute.codes):
         label += "_"
     return label
 

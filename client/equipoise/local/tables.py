@@ -88,17 +88,17 @@ def _python(table: Any, schema: Schema) -> Mapping[str, Sequence[object]]:
 def _codes(attribute: Attribute, values: Sequence[object]) -> list[int]:
     """The category of each value; equal values are looked up once."""
     known: dict[object, int] = {}
-    codes = []
+    named, codes = dict(attribute.codes), []
     for value in values:
         key = value.__class__, value  # True and 1 are equal
         code = known.get(key)
         if code is None:
-            code = known[key] = _category(attribute, value)
+            code = known[key] = _category(attribute, value, named)
         codes.append(code)
     return codes
 
 
-def _category(attribute: Attribute, value: object) -> int:
+def _category(attribute: Attribute, value: object, codes: Mapping[str, str]) -> int:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         if not attribute.missing:
             raise InvalidArgument(attribute.name, "has missing values, for which the schema has no category")
@@ -106,6 +106,8 @@ def _category(attribute: Attribute, value: object) -> int:
     if attribute.edges:
         return _bin(attribute, value)
     label = _label(value)
+    if label in codes:
+        return attribute.index(codes[label])
     if label in attribute.categories and label not in (attribute.missing, attribute.unknown, attribute.none):
         return attribute.index(label)
     return _unlisted(attribute, value)

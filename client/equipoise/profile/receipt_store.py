@@ -28,7 +28,7 @@ from equipoise.records.envelopes import open_cosigned
 from equipoise.records.evidence import log_origin
 from equipoise.records.promises import check_shown
 from equipoise.records.receipts import SESSION_RECEIPT_TYPE, ReceiptPayload, SessionReceiptPayload
-from equipoise.records.record import workload_commitment
+from equipoise.records.record import questions_commitment, workload_commitment
 from equipoise.records.signed_notes import VerifierKey
 
 RECEIPTS, SESSION_RECEIPTS, CHECKPOINT = "receipts", "session-receipts", "checkpoint"
@@ -160,12 +160,13 @@ class ReceiptStore:
         return self.directory / kind / round_id
 
 
-def check_accepted(receipt: Receipt, workload: bytes, shown: Round) -> None:
+def check_accepted(receipt: Receipt, workload: bytes, questions: bytes | None, shown: Round) -> None:
     """Checks that a receipt commits to the bytes that were sent, and to the terms that were shown.
 
     Args:
         receipt: as it was received. `ReceiptHolder.check` looks at its signature and at whom it is for.
         workload: the bytes that were sent.
+        questions: what was understood of the questions; None where the statements were given themselves.
         shown: the round as the server showed it.
 
     Raises:
@@ -174,14 +175,16 @@ def check_accepted(receipt: Receipt, workload: bytes, shown: Round) -> None:
     signed = read_receipt(receipt.envelope)
     if signed.round_id != receipt.round_id or signed.commitment != workload_commitment(receipt.salt, workload):
         raise VerificationFailed("the receipt is for another workload than the one that was sent")
+    if signed.questions != (None if questions is None else questions_commitment(receipt.salt, questions)):
+        raise VerificationFailed("the receipt does not commit to the questions that were committed to")
     check_shown(signed.promise, shown)
 
 
 def check_withdrawn(envelope: bytes, round_id: str) -> None:
-    """Raises `VerificationFailed` unless the signed receipt says that nothing is in force in this round.
+    """Raises `VerificationFailed` unless the signed receipt that the server sent says that nothing is in force.
 
     Args:
-        envelope: the signed receipt, as the server sent it.
+        envelope: the signed receipt.
         round_id: the round.
     """
     signed = read_receipt(envelope)
@@ -209,10 +212,7 @@ def check_answered(envelope: bytes, session_id: str, analyst: str, sequence: int
 
 
 def read_session_receipt(envelope: bytes) -> SessionReceiptPayload:
-    """Returns what the envelope says, whoever has signed it.
-
-    Raises `VerificationFailed` for what is no such receipt.
-    """
+    """Returns what the envelope says, whoever has signed it. Raises `VerificationFailed` for what is none."""
     return SessionReceiptPayload.from_bytes(_unverified(envelope))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 
@@ -93,6 +94,24 @@ class GrantPrice:
         )
         every = math.prod(told.sizes[axis] for axis in told.table)
         return Fraction(self.relative) * Fraction(cells * table.records, every) / Fraction(OFTEN)
+
+
+def shared_units(rho: float | None, weights: Sequence[float]) -> list[int]:
+    """Return what each of several statements may cost of a rho that they share, in units of 10^-12: at least 1.
+
+    Args:
+        rho: what all may cost together, in zCDP.
+        weights: of each, above 0.
+
+    Raises:
+        InvalidArgument: there is no rho, or a weight is not above 0 and finite.
+    """
+    whole = GrantPrice(rho=rho).rho or 0.0
+    if not weights or not all(0 < each < math.inf for each in weights):
+        raise InvalidArgument("weights", "must be above 0 and finite, one for each statement")
+    exact = [Fraction(str(each)) for each in weights]
+    total = Fraction(str(whole)) * RHO_UNIT / sum(exact)
+    return [min(max(1, math.floor(total * each)), MOST) for each in exact]
 
 
 def paid(price: GrantPrice, table: AskedTable, statement: Statement) -> int:

@@ -15,6 +15,9 @@ end if they are not listed. Edges are numbers, or dates in ISO 8601. `"ordered":
 categories means something, so that ranges may get less noise; it is the default with edges. `{"age": 10}` is short
 for a column coded 0, 1, 2, ... `schema_file` reads further short forms, of labels and of edges.
 
+`"codes": {"1": "aged under 18", "9": "missing"}` says which values of the table stand for which categories, where
+these are called otherwise. Several may stand for one. People ask by the categories.
+
 Where persons with few rows are filled up (`equipoise.model.persons`), every attribute has one more category, the
 last one, which `none` names: that of records of nothing. No value falls into it, and no predicate counts them.
 """
@@ -32,9 +35,12 @@ from equipoise.queries.dates import date_text
 from equipoise.queries.schema_checks import (
     MAX_CATEGORIES,
     bin_labels,
+    check_codes,
     check_edges,
     check_keys,
+    check_labels,
     check_text,
+    read_codes,
     read_edges,
     read_list,
 )
@@ -51,7 +57,8 @@ class Attribute:
 
     With `edges`, the first `len(edges) - 1` categories are the bins `[edges[i], edges[i + 1])`, and only the
     `missing`, `unknown` and `none` categories may follow. `ordered` None: where it has edges. `dates`: the edges
-    are dates, as whole seconds since 1970-01-01 00:00 UTC. Raises `InvalidArgument`.
+    are dates, as whole seconds since 1970-01-01 00:00 UTC. `codes`: ascending pairs of a value of the table and the
+    category that it stands for. Raises `InvalidArgument`.
     """
 
     name: str
@@ -63,27 +70,18 @@ class Attribute:
     ordered: bool | None = None
     dates: bool = False
     none: str = ""
+    codes: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         check_text("name", self.name)
-        if not self.categories:
-            raise InvalidArgument("categories", "are empty")
-        if len(self.categories) > MAX_CATEGORIES:
-            raise InvalidArgument("categories", f"are more than {MAX_CATEGORIES:,}")
-        for i, label in enumerate(self.categories):
-            check_text(f"categories[{i}]", label)
-        if len(self._positions) < len(self.categories):
-            twice = next(c for i, c in enumerate(self.categories) if self._positions[c] != i)
-            raise InvalidArgument("categories", f"hold {twice!r} twice")
+        check_labels(self.categories, self._positions)
         self._check_rules()
-        if not isinstance(self.clamp, bool):
-            raise InvalidArgument("clamp", "must be true or false")
-        if not isinstance(self.ordered, bool | None):
-            raise InvalidArgument("ordered", "must be true or false")
-        if self.clamp and not self.edges:
-            raise InvalidArgument("clamp", "is for attributes with edges only")
-        if self.dates and not self.edges:
-            raise InvalidArgument("dates", "are for attributes with edges only")
+        check_codes(self.codes, {} if self.edges else self._positions, self.none)
+        for flag, value in (("clamp", self.clamp), ("ordered", self.ordered is not None and self.ordered)):
+            if not isinstance(value, bool):
+                raise InvalidArgument(flag, "must be true or false")
+        if (self.clamp or self.dates) and not self.edges:
+            raise InvalidArgument("clamp" if self.clamp else "dates", "are for attributes with edges only")
         if self.clamp and self.unknown:
             raise InvalidArgument("clamp", "cannot stand beside unknown: both say where out-of-range values go")
         if self.edges:
@@ -126,7 +124,8 @@ class Attribute:
         try:
             return self._positions[label]
         except (KeyError, TypeError):
-            raise InvalidArgument(f"attribute {self.name}", f"has no category {label!r}") from None
+            called = next((f"; it is called {named!r}" for code, named in self.codes if code == label), "")
+            raise InvalidArgument(f"attribute {self.name}", f"has no category {label!r}{called}") from None
 
     @cached_property
     def _positions(self) -> dict[str, int]:
@@ -216,7 +215,7 @@ def make_attribute(field: str, **values: Any) -> Attribute:
 def _from_document(field: str, document: object) -> Attribute:
     if not isinstance(document, dict):
         raise InvalidArgument(field, "must be a JSON object")
-    check_keys(field, document, {"name", "categories", "edges", *RULES, "clamp", "ordered"})
+    check_keys(field, document, {"name", "categories", "edges", *RULES, "clamp", "ordered", "codes"})
     values, dates = read_edges(field, document)
     if "edges" not in document and "categories" not in document:
         raise InvalidArgument(field, "must have categories or edges")
@@ -225,7 +224,8 @@ def _from_document(field: str, document: object) -> Attribute:
     added = [label for label in dict.fromkeys(rules.values()) if categories and label not in categories]
     given = rules | {flag: document[flag] for flag in ("clamp", "ordered") if flag in document}
     name, labels = document.get("name", ""), (*categories, *added)
-    return make_attribute(field, name=name, categories=labels, edges=values, dates=dates, **given)
+    codes = read_codes(field, document)
+    return make_attribute(field, name=name, categories=labels, edges=values, dates=dates, codes=codes, **given)
 
 
 def _to_document(attribute: Attribute) -> dict[str, object]:
@@ -237,6 +237,8 @@ def _to_document(attribute: Attribute) -> dict[str, object]:
     document |= {rule: getattr(attribute, rule) for rule in (*RULES, "clamp") if getattr(attribute, rule)}
     if attribute.ordered is not None:
         document["ordered"] = attribute.ordered
+    if attribute.codes:
+        document["codes"] = dict(attribute.codes)
     return document
 
 

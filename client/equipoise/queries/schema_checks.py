@@ -58,6 +58,66 @@ def read_edges(field: str, document: Mapping[str, object]) -> tuple[tuple[float,
     return tuple(values), dates
 
 
+def read_codes(field: str, document: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    """Returns the pairs under the key `codes`, ascending: a value of the table, and the category it stands for.
+
+    Args:
+        field: the attribute's place in the schema, which messages name.
+        document: the attribute's JSON object.
+
+    Raises:
+        InvalidArgument: what is there is no object of texts.
+    """
+    pairs = document.get("codes", {})
+    if not isinstance(pairs, dict):
+        raise InvalidArgument(f"{field}.codes", "must be a JSON object")
+    return tuple(sorted((code, check_text(f"{field}.codes[{code!r}]", label)) for code, label in pairs.items()))
+
+
+def check_labels(labels: tuple[str, ...], positions: Mapping[str, int]) -> None:
+    """Raises `InvalidArgument` unless there are labels, all of them valid and different.
+
+    Args:
+        labels: of an attribute's categories.
+        positions: the last place of each of them.
+    """
+    if not labels:
+        raise InvalidArgument("categories", "are empty")
+    if len(labels) > MAX_CATEGORIES:
+        raise InvalidArgument("categories", f"are more than {MAX_CATEGORIES:,}")
+    for i, label in enumerate(labels):
+        check_text(f"categories[{i}]", label)
+    if len(positions) < len(labels):
+        twice = next(label for i, label in enumerate(labels) if positions[label] != i)
+        raise InvalidArgument("categories", f"hold {twice!r} twice")
+
+
+def check_codes(codes: tuple[tuple[str, str], ...], positions: Mapping[str, int], none: str) -> None:
+    """Raises `InvalidArgument` unless each code stands for one category, and none is another category's label.
+
+    Args:
+        codes: pairs of a value of the table and a category.
+        positions: the place of each category; of an attribute with edges none, as it has no codes.
+        none: the category of records of nothing, for which no value stands; empty where there is none.
+    """
+    if len(codes) > MAX_CATEGORIES:
+        raise InvalidArgument("codes", f"are more than {MAX_CATEGORIES:,}")
+    if codes and not positions:
+        raise InvalidArgument("codes", "are for attributes without edges only")
+    before = ""
+    for code, label in codes:
+        check_text("codes", code)
+        if not before < code:
+            raise InvalidArgument("codes", f"must be different and ascending, and {code!r} follows {before!r}")
+        before = code
+        if label not in positions or label == none:
+            raise InvalidArgument(
+                "codes", f"say that {code!r} stands for {label!r}, which is no category of values"
+            )
+        if code in positions and code != label:
+            raise InvalidArgument("codes", f"say that {code!r} stands for {label!r}, but a category is called so")
+
+
 def check_edges(edges: tuple[float, ...], dates: bool) -> None:
     """Raises `InvalidArgument` unless there are two edges or more, ascending, all of them valid.
 

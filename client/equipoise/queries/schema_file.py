@@ -2,6 +2,7 @@
 
     {"version": 1, "attributes": [
       {"name": "origin", "categories": {"file": "airports.csv", "column": "iata"}},
+      {"name": "carrier", "categories": {"file": "carriers.csv", "column": "code", "label": "name"}},
       {"name": "departure", "edges": {"from": "2013-01-01", "to": "2014-01-01", "by": "month"}}
     ]}
 
@@ -12,10 +13,9 @@ hashed or shown holds all of its labels and edges, and does not depend on anothe
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
-from itertools import pairwise
 from json import dumps
 from pathlib import Path
 
@@ -52,32 +52,105 @@ def _written_out(field: str, document: object, directory: Path) -> object:
     if not isinstance(document, dict):
         return document
     if isinstance(categories := document.get("categories"), dict):
-        document = {**document, "categories": _labels(f"{field}.categories", categories, directory)}
+        document = {**document, **_looked_up(f"{field}.categories", categories, directory)}
     if isinstance(edges := document.get("edges"), dict):
         days = _days(f"{field}.edges", edges)
-        shown = _SHOWN[edges["by"]]
-        labels = {"categories": [shown(low) for low, _ in pairwise(days)]} if shown(days[0]) else {}
+        names = period_names(days, edges["by"])
+        labels = {"categories": names} if names else {}
         document = {**labels, **document, "edges": [day.isoformat() for day in days]}
     return document
 
 
-def _labels(field: str, said: Mapping[str, object], directory: Path) -> list[str]:
-    """Return the values of a column of a lookup file, in the order of the file."""
-    file, column = _texts(field, said, ("file", "column"))
-    text = _read(directory / file)
-    rows = csv.reader(text.splitlines(), delimiter="\t" if file.lower().endswith(".tsv") else ",", strict=True)
-    try:
-        header = next(rows, [])
+def _looked_up(field: str, said: Mapping[str, object], directory: Path) -> dict[str, object]:
+    """Return the categories that a lookup file lists, in its order, and the codes that stand for them, if any."""
+    check_keys(field, said, {"file", "column", "label"})
+    file, column = (check_text(f"{field}.{key}", said.get(key, "")) for key in ("file", "column"))
+    if "label" not in said:
+        return {"categories": [row[0] for row in read_lookup(directory, file, field, column=column)]}
+    label = check_text(f"{field}.label", said["label"])
+    codes = lookup_codes(read_lookup(directory, file, field, column=column, label=label), field)
+    return {"categories": list(dict.fromkeys(codes.values())), "codes": codes}
+
+
+def period_names(days: Sequence[date], by: str) -> list[str]:
+    """Return what bins of days, months or years are called: `2013-01`.
+
+    Args:
+        days: the ends of the bins, ascending.
+        by: `day`, `month` or `year`, which each of them spans.
+
+    Returns:
+        A name for each bin; none at all where they are not whole ones, and are called by their ends.
+    """
+    shown = _SHOWN[by]
+    return [shown(day) for day in days[:-1]] if shown(days[0]) else []
+
+
+def codes_of_file(path: Path) -> dict[str, str]:
+    """Return the codes in the first column of a lookup file, each with its label in the second one.
+
+    Raises:
+        InvalidArgument: `lookup`: the file cannot be read, or has no such columns, or a code twice.
+    """
+    header = _rows(path.parent, path.name, "lookup")[0]
+    if len(header) < 2:
+        raise InvalidArgument("lookup", f"{path.name} must have two columns: codes, and their labels")
+    rows = read_lookup(path.parent, path.name, "lookup", column=header[0], label=header[1])
+    return lookup_codes(rows, "lookup")
+
+
+def lookup_codes(rows: Sequence[Sequence[str]], field: str) -> dict[str, str]:
+    """Return what each code stands for.
+
+    Args:
+        rows: a code and its label each.
+        field: what errors name.
+
+    Raises:
+        InvalidArgument: a code is listed twice.
+    """
+    codes = {row[0]: row[1] for row in rows}
+    if len(codes) < len(rows):
+        listed = [row[0] for row in rows]
+        twice = next(code for place, code in enumerate(listed) if code in listed[:place])
+        raise InvalidArgument(field, f"has the code {twice!r} twice")
+    return codes
+
+
+def read_lookup(directory: Path, file: str, field: str, **wanted: str) -> list[list[str]]:
+    """Return columns of a lookup file, CSV with a header, row by row.
+
+    Args:
+        directory: where it lies.
+        file: its name; separated by tabs where it ends in .tsv.
+        field: what errors name.
+        wanted: the names of the columns, by what the schema calls them.
+
+    Raises:
+        InvalidArgument: the file or a column is missing or damaged, or a value is no valid label.
+    """
+    header, *listed = _rows(directory, file, field)
+    places = []
+    for key, column in wanted.items():
         if header.count(column) != 1:
             many = f"{header.count(column)} columns" if column in header else "no column"
-            raise InvalidArgument(f"{field}.column", f"{file} has {many} named {column!r}")
-        place = header.index(column)
-        labels = [row[place] if place < len(row) else "" for row in rows if row]
+            raise InvalidArgument(f"{field}.{key}", f"{file} has {many} named {column!r}")
+        places.append(header.index(column))
+    found = [[row[place] if place < len(row) else "" for place in places] for row in listed]
+    for number, row in enumerate(found, start=2):
+        for value in row:
+            check_text(f"{field}: row {number} of {file}", value)
+    return found
+
+
+def _rows(directory: Path, file: str, field: str) -> list[list[str]]:
+    """Return the rows of a CSV file but empty ones, at least one, which is its header."""
+    lines = _read(directory / file).splitlines()
+    rows = csv.reader(lines, delimiter="\t" if file.lower().endswith(".tsv") else ",", strict=True)
+    try:
+        return [row for row in rows if row] or [[]]
     except csv.Error:
         raise InvalidArgument(f"{field}.file", f"{file} is damaged, or no CSV") from None
-    for number, label in enumerate(labels, start=2):
-        check_text(f"{field}: row {number} of {file}", label)
-    return labels
 
 
 def _days(field: str, said: Mapping[str, object]) -> list[date]:

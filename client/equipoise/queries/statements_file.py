@@ -64,8 +64,13 @@ def statement_from_json(text: str) -> Statement:
 
 def statements_to_json(statements: Sequence[Statement]) -> str:
     """Returns the file of some statements, one a line; `statements_from_json` reads it back to equal ones."""
-    lines = ",\n".join("  " + json.dumps(_write(each), ensure_ascii=False, allow_nan=False) for each in statements)
+    lines = ",\n".join("  " + statement_to_json(each) for each in statements)
     return f'{{"version": {VERSION}, "statements": [\n{lines}\n]}}\n'
+
+
+def statement_to_json(statement: Statement) -> str:
+    """Returns one statement on one line; `statement_from_json` reads it back to an equal one."""
+    return json.dumps(_write(statement), ensure_ascii=False, allow_nan=False)
 
 
 def _write(statement: Any) -> dict[str, object]:

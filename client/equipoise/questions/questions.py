@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,8 @@ from equipoise.questions.canonical import sql_of, statement_sql
 from equipoise.questions.measures import Counted
 from equipoise.questions.question import Question
 from equipoise.results import Results
+
+UNDERSTOOD = "-- understood as: "  # before each question, in comments of SQL
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,8 @@ class Questions:
 
     @property
     def as_comments(self) -> str:
-        """What was understood, a comment of SQL for each question."""
-        return "".join(f"-- understood as: {' '.join(each.splitlines())}\n" for each in self.understood)
+        """What was understood, a comment of SQL for each question: what a receipt commits to."""
+        return "".join(f"{UNDERSTOOD}{' '.join(each.splitlines())}\n" for each in self.understood)
 
     def expected(self, error: float, half_width: float, records: int) -> Frame:
         """Returns what each statement is expected to err by: a row each, with the questions that need it.
@@ -103,6 +106,16 @@ class Questions:
             problem = f"are {len(answers.values):,}, but the questions have {first:,}"
             raise InvalidArgument("results", problem)
         return tuple(each.answer(answers, starts, records, fractions=fractions) for each in self.items)
+
+
+def comments_before(sql: str) -> str:
+    """Returns the comments with which SQL begins, as `Questions.as_comments` writes them; empty for none.
+
+    Args:
+        sql: a text, as the profile keeps it beside a receipt.
+    """
+    lines = sql.splitlines(keepends=True)
+    return "".join(itertools.takewhile(lambda line: line.startswith(UNDERSTOOD), lines))
 
 
 def _columns(results: Results | None) -> Counted:

@@ -236,6 +236,7 @@ class ConditionReader:
             attribute.missing: f"stands for missing values; write {attribute.name} IS NULL",
             attribute.unknown: "stands for all values that are not listed; exclude those that are with NOT IN",
         }
+        special |= {code: f"is a code in the table; write {named!r}" for code, named in attribute.codes}
         some = ", ".join(attribute.categories[:12])
         advice = special.get(label) if label else None
         self.tree.refuse(node, f"{label!r} {advice or f'is no category of {attribute.name}; there are {some}'}")

@@ -2,6 +2,8 @@
 
 A round's receipt says which workload of an analyst is in force from then on. Its commitment is
 `equipoise.records.record.workload_commitment`, under the salt that the analyst has drawn. The newest one counts.
+Where the analyst asked in SQL or put questions together, it commits to what was understood of them, too
+(`equipoise.records.record.questions_commitment`): the custodian signs that without ever seeing the questions.
 Both kinds of receipts carry the terms that the round has promised (`equipoise.records.promises`).
 
 A session's receipt comes with each answer and stands for all that its analyst has asked and been answered so far. A
@@ -30,7 +32,8 @@ VERSION = 1
 class ReceiptPayload:
     """The payload of a round's receipt. `commitment` is None, and both numbers are 0, for a workload withdrawn.
 
-    `accept_time`: microseconds since 1970, UTC.
+    `questions`: what commits to the questions that the workload was translated from; None where the analyst gave
+    none. `accept_time`: microseconds since 1970, UTC.
     """
 
     deployment: str = key("deployment", TEXT)
@@ -41,6 +44,7 @@ class ReceiptPayload:
     queries: int = key("queries", COUNT)
     accept_time: int = key("accept_time", COUNT)
     promise: Promise = key("promise", PROMISE)
+    questions: bytes | None = key("questions", optional(HASH))
 
     def to_bytes(self) -> bytes:
         """Returns the exact bytes that are signed: canonical JSON."""
@@ -50,8 +54,8 @@ class ReceiptPayload:
     def from_bytes(cls, payload: bytes) -> ReceiptPayload:
         """Returns the inverse of `to_bytes`. Raises `VerificationFailed` for bytes that it does not write."""
         receipt = RECEIPT.from_bytes(payload, "a receipt")
-        if receipt.commitment is None and (receipt.statements or receipt.queries):
-            raise VerificationFailed("a receipt for nothing counts statements or queries")
+        if receipt.commitment is None and (receipt.statements or receipt.queries or receipt.questions is not None):
+            raise VerificationFailed("a receipt for nothing counts statements or queries, or has questions")
         return receipt
 
 

@@ -115,9 +115,7 @@ def item_hash(salt: bytes, content: bytes) -> bytes:
     Raises:
         ValueError: the salt has another length.
     """
-    if len(salt) != SALT_BYTES:
-        raise ValueError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")
-    return leaf_hash(salt + content)
+    return leaf_hash(_checked_salt(salt) + content)
 
 
 @canonical_object
@@ -172,9 +170,27 @@ def workload_commitment(salt: bytes, workload: bytes) -> bytes:
 
 def workload_prefix(salt: bytes) -> bytes:
     """Returns the bytes that come before a workload in the SHA-256 that commits to it (`workload_commitment`)."""
+    return b"equipoise workload v1\n" + _checked_salt(salt)
+
+
+def _checked_salt(salt: bytes) -> bytes:
     if len(salt) != SALT_BYTES:
         raise ValueError(f"a salt has {SALT_BYTES} bytes, not {len(salt)}")
-    return b"equipoise workload v1\n" + salt
+    return salt
+
+
+def questions_commitment(salt: bytes, questions: bytes) -> bytes:
+    """Returns what commits to the questions that a workload was translated from; 32 bytes.
+
+    It is made with the workload's salt, from another beginning, so it tells nobody more than 32 random bytes would
+    who has neither the salt nor a preimage of SHA-256: no guess of the questions can be compared with it.
+
+    Args:
+        salt: the one that the analyst drew for the workload.
+        questions: what was understood of them, the lines of `equipoise.questions.questions.Questions.as_comments`
+            in UTF-8.
+    """
+    return hashlib.sha256(b"equipoise questions v1\n" + _checked_salt(salt) + questions).digest()
 
 
 def stream_digest(round_id: str, chunks: Iterable[bytes]) -> bytes:

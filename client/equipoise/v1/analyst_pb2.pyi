@@ -902,6 +902,7 @@ class SubmitHeader(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     COMMITMENT_SALT_FIELD_NUMBER: _builtins.int
     WORKLOAD_BYTES_FIELD_NUMBER: _builtins.int
+    QUESTIONS_COMMITMENT_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     """The round."""
     request_id: _builtins.str
@@ -910,6 +911,10 @@ class SubmitHeader(_message.Message):
     """32 random bytes of the caller's, under which the workload is committed to. Not used by DryRunWorkload."""
     workload_bytes: _builtins.int
     """How many bytes all pieces have together: an upload that ends before, or after, is refused."""
+    questions_commitment: _builtins.bytes
+    """What commits, under the same salt, to the questions that the workload was translated from: 32 bytes, which go
+    into the receipt; empty for none. Not used by DryRunWorkload.
+    """
     def __init__(
         self,
         *,
@@ -917,10 +922,11 @@ class SubmitHeader(_message.Message):
         request_id: _builtins.str = ...,
         commitment_salt: _builtins.bytes = ...,
         workload_bytes: _builtins.int = ...,
+        questions_commitment: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["commitment_salt", b"commitment_salt", "request_id", b"request_id", "round_id", b"round_id", "workload_bytes", b"workload_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commitment_salt", b"commitment_salt", "questions_commitment", b"questions_commitment", "request_id", b"request_id", "round_id", b"round_id", "workload_bytes", b"workload_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -973,3 +979,333 @@ class Receipt(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Receipt: _TypeAlias = Receipt  # noqa: Y015
+
+@_typing.final
+class MeasuredTable(_message.Message):
+    """One of the tables that a dataset's standing measurement tells."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ATTRIBUTES_FIELD_NUMBER: _builtins.int
+    STANDARD_ERROR_FIELD_NUMBER: _builtins.int
+    standard_error: _builtins.float
+    """The mean standard error of its cells, in records."""
+    @_builtins.property
+    def attributes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The names of its attributes."""
+
+    def __init__(
+        self,
+        *,
+        attributes: _abc.Iterable[_builtins.str] | None = ...,
+        standard_error: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "standard_error", b"standard_error"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MeasuredTable: _TypeAlias = MeasuredTable  # noqa: Y015
+
+@_typing.final
+class OwnDataset(_message.Message):
+    """A dataset as an analyst sees it who has a part in a round, a session or a grant on it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATASET_FIELD_NUMBER: _builtins.int
+    MEASURED_FIELD_NUMBER: _builtins.int
+    OPEN_ROUNDS_FIELD_NUMBER: _builtins.int
+    OPEN_SESSIONS_FIELD_NUMBER: _builtins.int
+    OPEN_GRANTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def dataset(self) -> _types_pb2.Dataset:
+        """The newest version that any of these is about."""
+
+    @_builtins.property
+    def measured(self) -> _containers.RepeatedCompositeFieldContainer[Global___MeasuredTable]:
+        """The largest tables that this version's newest released measurement tells; none where there is no measurement."""
+
+    @_builtins.property
+    def open_rounds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The caller's open rounds on it, to which it can submit."""
+
+    @_builtins.property
+    def open_sessions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The caller's open sessions on it."""
+
+    @_builtins.property
+    def open_grants(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The caller's open grants of it."""
+
+    def __init__(
+        self,
+        *,
+        dataset: _types_pb2.Dataset | None = ...,
+        measured: _abc.Iterable[Global___MeasuredTable] | None = ...,
+        open_rounds: _abc.Iterable[_builtins.str] | None = ...,
+        open_sessions: _abc.Iterable[_builtins.str] | None = ...,
+        open_grants: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["dataset", b"dataset"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset", b"dataset", "measured", b"measured", "open_grants", b"open_grants", "open_rounds", b"open_rounds", "open_sessions", b"open_sessions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OwnDataset: _TypeAlias = OwnDataset  # noqa: Y015
+
+@_typing.final
+class ListOwnDatasetsRequest(_message.Message):
+    """What is sent to ListOwnDatasets."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    page_size: _builtins.int
+    """At most this many; 0 for the default of 100, at most 1,000."""
+    page_token: _builtins.str
+    """Where the previous page ended; empty for the first."""
+    def __init__(
+        self,
+        *,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListOwnDatasetsRequest: _TypeAlias = ListOwnDatasetsRequest  # noqa: Y015
+
+@_typing.final
+class ListOwnDatasetsResponse(_message.Message):
+    """What comes back from ListOwnDatasets."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATASETS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty on the last page."""
+    @_builtins.property
+    def datasets(self) -> _containers.RepeatedCompositeFieldContainer[Global___OwnDataset]:
+        """The datasets in the order of their names."""
+
+    def __init__(
+        self,
+        *,
+        datasets: _abc.Iterable[Global___OwnDataset] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["datasets", b"datasets", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListOwnDatasetsResponse: _TypeAlias = ListOwnDatasetsResponse  # noqa: Y015
+
+@_typing.final
+class SpentStatement(_message.Message):
+    """What one statement has cost of a grant."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    STATEMENT_FIELD_NUMBER: _builtins.int
+    COST_FIELD_NUMBER: _builtins.int
+    sequence: _builtins.int
+    """Counts the caller's statements from 1."""
+    statement: _builtins.bytes
+    """The exact bytes of the Statement, which say how precisely it was wanted."""
+    cost: _builtins.int
+    """What it has cost, in units of 10^-12 of rho; 0 where earlier answers told it."""
+    def __init__(
+        self,
+        *,
+        sequence: _builtins.int = ...,
+        statement: _builtins.bytes = ...,
+        cost: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cost", b"cost", "sequence", b"sequence", "statement", b"statement"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SpentStatement: _TypeAlias = SpentStatement  # noqa: Y015
+
+@_typing.final
+class ListSpendingRequest(_message.Message):
+    """What is sent to ListSpending."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROUND_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    round_id: _builtins.str
+    """The grant."""
+    page_size: _builtins.int
+    """At most this many; 0 for the default of 100, at most 1,000."""
+    page_token: _builtins.str
+    """Where the previous page ended; empty for the first."""
+    def __init__(
+        self,
+        *,
+        round_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token", "round_id", b"round_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSpendingRequest: _TypeAlias = ListSpendingRequest  # noqa: Y015
+
+@_typing.final
+class ListSpendingResponse(_message.Message):
+    """What comes back from ListSpending."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATEMENTS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty on the last page."""
+    @_builtins.property
+    def statements(self) -> _containers.RepeatedCompositeFieldContainer[Global___SpentStatement]:
+        """The statements with answers, in order."""
+
+    def __init__(
+        self,
+        *,
+        statements: _abc.Iterable[Global___SpentStatement] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "statements", b"statements"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSpendingResponse: _TypeAlias = ListSpendingResponse  # noqa: Y015
+
+@_typing.final
+class RequestGrantRequest(_message.Message):
+    """What is sent to RequestGrant."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATASET_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    EPSILON_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    dataset: _builtins.str
+    """The name of the dataset."""
+    reason: _builtins.str
+    """Why, in 1 to 500 characters that can be printed, for the operators."""
+    epsilon: _builtins.float
+    """How large a data epsilon is wished for; 0: the operator judges."""
+    request_id: _builtins.str
+    """Chosen by the caller; the same request again gets the first answer."""
+    def __init__(
+        self,
+        *,
+        dataset: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        epsilon: _builtins.float = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dataset", b"dataset", "epsilon", b"epsilon", "reason", b"reason", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RequestGrantRequest: _TypeAlias = RequestGrantRequest  # noqa: Y015
+
+@_typing.final
+class RequestGrantResponse(_message.Message):
+    """What comes back from RequestGrant."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def request(self) -> _types_pb2.GrantRequest:
+        """The request."""
+
+    def __init__(
+        self,
+        *,
+        request: _types_pb2.GrantRequest | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RequestGrantResponse: _TypeAlias = RequestGrantResponse  # noqa: Y015
+
+@_typing.final
+class ListOwnGrantRequestsRequest(_message.Message):
+    """What is sent to ListOwnGrantRequests."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    page_size: _builtins.int
+    """At most this many; 0 for the default of 100, at most 1,000."""
+    page_token: _builtins.str
+    """Where the previous page ended; empty for the first."""
+    def __init__(
+        self,
+        *,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListOwnGrantRequestsRequest: _TypeAlias = ListOwnGrantRequestsRequest  # noqa: Y015
+
+@_typing.final
+class ListOwnGrantRequestsResponse(_message.Message):
+    """What comes back from ListOwnGrantRequests."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUESTS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty on the last page."""
+    @_builtins.property
+    def requests(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.GrantRequest]:
+        """The requests."""
+
+    def __init__(
+        self,
+        *,
+        requests: _abc.Iterable[_types_pb2.GrantRequest] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "requests", b"requests"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListOwnGrantRequestsResponse: _TypeAlias = ListOwnGrantRequestsResponse  # noqa: Y015

@@ -105,6 +105,26 @@ class AnalystServiceStub(object):
                 request_serializer=equipoise_dot_v1_dot_analyst__pb2.AskQueriesRequest.SerializeToString,
                 response_deserializer=equipoise_dot_v1_dot_analyst__pb2.AskQueriesResponse.FromString,
                 _registered_method=True)
+        self.ListOwnDatasets = channel.unary_unary(
+                '/equipoise.v1.AnalystService/ListOwnDatasets',
+                request_serializer=equipoise_dot_v1_dot_analyst__pb2.ListOwnDatasetsRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_analyst__pb2.ListOwnDatasetsResponse.FromString,
+                _registered_method=True)
+        self.ListSpending = channel.unary_unary(
+                '/equipoise.v1.AnalystService/ListSpending',
+                request_serializer=equipoise_dot_v1_dot_analyst__pb2.ListSpendingRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_analyst__pb2.ListSpendingResponse.FromString,
+                _registered_method=True)
+        self.RequestGrant = channel.unary_unary(
+                '/equipoise.v1.AnalystService/RequestGrant',
+                request_serializer=equipoise_dot_v1_dot_analyst__pb2.RequestGrantRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_analyst__pb2.RequestGrantResponse.FromString,
+                _registered_method=True)
+        self.ListOwnGrantRequests = channel.unary_unary(
+                '/equipoise.v1.AnalystService/ListOwnGrantRequests',
+                request_serializer=equipoise_dot_v1_dot_analyst__pb2.ListOwnGrantRequestsRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_analyst__pb2.ListOwnGrantRequestsResponse.FromString,
+                _registered_method=True)
 
 
 class AnalystServiceServicer(object):
@@ -211,6 +231,34 @@ class AnalystServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListOwnDatasets(self, request, context):
+        """Lists the datasets that the caller may ask about or has asked about: those of its rounds, sessions and grants.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListSpending(self, request, context):
+        """Lists what each of the caller's statements has cost of its grant, in order.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RequestGrant(self, request, context):
+        """Asks the operators for a grant. No other analyst learns of it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListOwnGrantRequests(self, request, context):
+        """Lists the caller's requests for grants, newest first, with what became of them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AnalystServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -283,6 +331,26 @@ def add_AnalystServiceServicer_to_server(servicer, server):
                     servicer.AskQueries,
                     request_deserializer=equipoise_dot_v1_dot_analyst__pb2.AskQueriesRequest.FromString,
                     response_serializer=equipoise_dot_v1_dot_analyst__pb2.AskQueriesResponse.SerializeToString,
+            ),
+            'ListOwnDatasets': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListOwnDatasets,
+                    request_deserializer=equipoise_dot_v1_dot_analyst__pb2.ListOwnDatasetsRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_analyst__pb2.ListOwnDatasetsResponse.SerializeToString,
+            ),
+            'ListSpending': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSpending,
+                    request_deserializer=equipoise_dot_v1_dot_analyst__pb2.ListSpendingRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_analyst__pb2.ListSpendingResponse.SerializeToString,
+            ),
+            'RequestGrant': grpc.unary_unary_rpc_method_handler(
+                    servicer.RequestGrant,
+                    request_deserializer=equipoise_dot_v1_dot_analyst__pb2.RequestGrantRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_analyst__pb2.RequestGrantResponse.SerializeToString,
+            ),
+            'ListOwnGrantRequests': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListOwnGrantRequests,
+                    request_deserializer=equipoise_dot_v1_dot_analyst__pb2.ListOwnGrantRequestsRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_analyst__pb2.ListOwnGrantRequestsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -664,6 +732,114 @@ class AnalystService(object):
             '/equipoise.v1.AnalystService/AskQueries',
             equipoise_dot_v1_dot_analyst__pb2.AskQueriesRequest.SerializeToString,
             equipoise_dot_v1_dot_analyst__pb2.AskQueriesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListOwnDatasets(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/equipoise.v1.AnalystService/ListOwnDatasets',
+            equipoise_dot_v1_dot_analyst__pb2.ListOwnDatasetsRequest.SerializeToString,
+            equipoise_dot_v1_dot_analyst__pb2.ListOwnDatasetsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSpending(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/equipoise.v1.AnalystService/ListSpending',
+            equipoise_dot_v1_dot_analyst__pb2.ListSpendingRequest.SerializeToString,
+            equipoise_dot_v1_dot_analyst__pb2.ListSpendingResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RequestGrant(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/equipoise.v1.AnalystService/RequestGrant',
+            equipoise_dot_v1_dot_analyst__pb2.RequestGrantRequest.SerializeToString,
+            equipoise_dot_v1_dot_analyst__pb2.RequestGrantResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListOwnGrantRequests(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/equipoise.v1.AnalystService/ListOwnGrantRequests',
+            equipoise_dot_v1_dot_analyst__pb2.ListOwnGrantRequestsRequest.SerializeToString,
+            equipoise_dot_v1_dot_analyst__pb2.ListOwnGrantRequestsResponse.FromString,
             options,
             channel_credentials,
             insecure,

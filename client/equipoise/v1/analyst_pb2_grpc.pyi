@@ -66,6 +66,14 @@ class AnalystServiceStub:
     """Lists the online sessions in which the caller has a share."""
     AskQueries: _grpc.StreamStreamMultiCallable[_analyst_pb2.AskQueriesRequest, _analyst_pb2.AskQueriesResponse]
     """One statement in, one answer out, in order; each is stored before it is sent, and can be had again."""
+    ListOwnDatasets: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.ListOwnDatasetsRequest, _analyst_pb2.ListOwnDatasetsResponse]
+    """Lists the datasets that the caller may ask about or has asked about: those of its rounds, sessions and grants."""
+    ListSpending: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.ListSpendingRequest, _analyst_pb2.ListSpendingResponse]
+    """Lists what each of the caller's statements has cost of its grant, in order."""
+    RequestGrant: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.RequestGrantRequest, _analyst_pb2.RequestGrantResponse]
+    """Asks the operators for a grant. No other analyst learns of it."""
+    ListOwnGrantRequests: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.ListOwnGrantRequestsRequest, _analyst_pb2.ListOwnGrantRequestsResponse]
+    """Lists the caller's requests for grants, newest first, with what became of them."""
 
 @_typing.type_check_only
 class AnalystServiceAsyncStub(AnalystServiceStub):
@@ -103,6 +111,14 @@ class AnalystServiceAsyncStub(AnalystServiceStub):
     """Lists the online sessions in which the caller has a share."""
     AskQueries: _aio.StreamStreamMultiCallable[_analyst_pb2.AskQueriesRequest, _analyst_pb2.AskQueriesResponse]  # type: ignore[assignment]
     """One statement in, one answer out, in order; each is stored before it is sent, and can be had again."""
+    ListOwnDatasets: _aio.UnaryUnaryMultiCallable[_analyst_pb2.ListOwnDatasetsRequest, _analyst_pb2.ListOwnDatasetsResponse]  # type: ignore[assignment]
+    """Lists the datasets that the caller may ask about or has asked about: those of its rounds, sessions and grants."""
+    ListSpending: _aio.UnaryUnaryMultiCallable[_analyst_pb2.ListSpendingRequest, _analyst_pb2.ListSpendingResponse]  # type: ignore[assignment]
+    """Lists what each of the caller's statements has cost of its grant, in order."""
+    RequestGrant: _aio.UnaryUnaryMultiCallable[_analyst_pb2.RequestGrantRequest, _analyst_pb2.RequestGrantResponse]  # type: ignore[assignment]
+    """Asks the operators for a grant. No other analyst learns of it."""
+    ListOwnGrantRequests: _aio.UnaryUnaryMultiCallable[_analyst_pb2.ListOwnGrantRequestsRequest, _analyst_pb2.ListOwnGrantRequestsResponse]  # type: ignore[assignment]
+    """Lists the caller's requests for grants, newest first, with what became of them."""
 
 class AnalystServiceServicer(metaclass=_abc_1.ABCMeta):
     """Every method speaks of the caller and of nobody else."""
@@ -221,5 +237,37 @@ class AnalystServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_analyst_pb2.AskQueriesResponse], _abc.AsyncIterator[_analyst_pb2.AskQueriesResponse]]:
         """One statement in, one answer out, in order; each is stored before it is sent, and can be had again."""
+
+    @_abc_1.abstractmethod
+    def ListOwnDatasets(
+        self,
+        request: _analyst_pb2.ListOwnDatasetsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_analyst_pb2.ListOwnDatasetsResponse, _abc.Awaitable[_analyst_pb2.ListOwnDatasetsResponse]]:
+        """Lists the datasets that the caller may ask about or has asked about: those of its rounds, sessions and grants."""
+
+    @_abc_1.abstractmethod
+    def ListSpending(
+        self,
+        request: _analyst_pb2.ListSpendingRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_analyst_pb2.ListSpendingResponse, _abc.Awaitable[_analyst_pb2.ListSpendingResponse]]:
+        """Lists what each of the caller's statements has cost of its grant, in order."""
+
+    @_abc_1.abstractmethod
+    def RequestGrant(
+        self,
+        request: _analyst_pb2.RequestGrantRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_analyst_pb2.RequestGrantResponse, _abc.Awaitable[_analyst_pb2.RequestGrantResponse]]:
+        """Asks the operators for a grant. No other analyst learns of it."""
+
+    @_abc_1.abstractmethod
+    def ListOwnGrantRequests(
+        self,
+        request: _analyst_pb2.ListOwnGrantRequestsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_analyst_pb2.ListOwnGrantRequestsResponse, _abc.Awaitable[_analyst_pb2.ListOwnGrantRequestsResponse]]:
+        """Lists the caller's requests for grants, newest first, with what became of them."""
 
 def add_AnalystServiceServicer_to_server(servicer: AnalystServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -954,6 +954,9 @@ class PlanRoundRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     TERMS_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Under which WatchRequest tells how far the plan is; empty: nobody asks."""
     @_builtins.property
     def terms(self) -> _types_pb2.RoundTerms:
         """What is wanted of the round, or of the session."""
@@ -962,14 +965,61 @@ class PlanRoundRequest(_message.Message):
         self,
         *,
         terms: _types_pb2.RoundTerms | None = ...,
+        request_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["terms", b"terms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["terms", b"terms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "terms", b"terms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PlanRoundRequest: _TypeAlias = PlanRoundRequest  # noqa: Y015
+
+@_typing.final
+class WatchRequestRequest(_message.Message):
+    """What is sent to WatchRequest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """That of the request which is followed."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WatchRequestRequest: _TypeAlias = WatchRequestRequest  # noqa: Y015
+
+@_typing.final
+class WatchRequestResponse(_message.Message):
+    """What comes back from WatchRequest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROGRESS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def progress(self) -> _types_pb2.Progress:
+        """How far it is."""
+
+    def __init__(
+        self,
+        *,
+        progress: _types_pb2.Progress | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["progress", b"progress"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["progress", b"progress"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WatchRequestResponse: _TypeAlias = WatchRequestResponse  # noqa: Y015
 
 @_typing.final
 class PlanRoundResponse(_message.Message):
@@ -1690,3 +1740,123 @@ class CloseSessionResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CloseSessionResponse: _TypeAlias = CloseSessionResponse  # noqa: Y015
+
+@_typing.final
+class ListGrantRequestsRequest(_message.Message):
+    """What is sent to ListGrantRequests."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DECIDED_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    decided: _builtins.bool
+    """Whether those that were granted or declined are listed, too."""
+    page_size: _builtins.int
+    """At most this many; 0 for the default of 100, at most 1,000."""
+    page_token: _builtins.str
+    """Where the previous page ended; empty for the first."""
+    def __init__(
+        self,
+        *,
+        decided: _builtins.bool = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["decided", b"decided", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListGrantRequestsRequest: _TypeAlias = ListGrantRequestsRequest  # noqa: Y015
+
+@_typing.final
+class ListGrantRequestsResponse(_message.Message):
+    """What comes back from ListGrantRequests."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUESTS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty on the last page."""
+    @_builtins.property
+    def requests(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.GrantRequest]:
+        """The requests."""
+
+    def __init__(
+        self,
+        *,
+        requests: _abc.Iterable[_types_pb2.GrantRequest] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "requests", b"requests"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListGrantRequestsResponse: _TypeAlias = ListGrantRequestsResponse  # noqa: Y015
+
+@_typing.final
+class DecideGrantRequestRequest(_message.Message):
+    """What is sent to DecideGrantRequest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANALYST_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    GRANT_ID_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    analyst: _builtins.str
+    """Who asked."""
+    number: _builtins.int
+    """Which of the analyst's requests."""
+    grant_id: _builtins.str
+    """The grant that was given: an open grant of this analyst's, of the dataset that was named. Empty: declined."""
+    answer: _builtins.str
+    """Why it is declined, which the analyst is shown: 1 to 500 characters that can be printed. Empty where it is granted."""
+    request_id: _builtins.str
+    """Chosen by the caller; the same request again gets the first answer."""
+    def __init__(
+        self,
+        *,
+        analyst: _builtins.str = ...,
+        number: _builtins.int = ...,
+        grant_id: _builtins.str = ...,
+        answer: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst", b"analyst", "answer", b"answer", "grant_id", b"grant_id", "number", b"number", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DecideGrantRequestRequest: _TypeAlias = DecideGrantRequestRequest  # noqa: Y015
+
+@_typing.final
+class DecideGrantRequestResponse(_message.Message):
+    """What comes back from DecideGrantRequest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def request(self) -> _types_pb2.GrantRequest:
+        """The request."""
+
+    def __init__(
+        self,
+        *,
+        request: _types_pb2.GrantRequest | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DecideGrantRequestResponse: _TypeAlias = DecideGrantRequestResponse  # noqa: Y015

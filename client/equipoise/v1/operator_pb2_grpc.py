@@ -105,6 +105,11 @@ class OperatorServiceStub(object):
                 request_serializer=equipoise_dot_v1_dot_operator__pb2.PlanRoundRequest.SerializeToString,
                 response_deserializer=equipoise_dot_v1_dot_operator__pb2.PlanRoundResponse.FromString,
                 _registered_method=True)
+        self.WatchRequest = channel.unary_stream(
+                '/equipoise.v1.OperatorService/WatchRequest',
+                request_serializer=equipoise_dot_v1_dot_operator__pb2.WatchRequestRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_operator__pb2.WatchRequestResponse.FromString,
+                _registered_method=True)
         self.OpenRound = channel.unary_unary(
                 '/equipoise.v1.OperatorService/OpenRound',
                 request_serializer=equipoise_dot_v1_dot_operator__pb2.OpenRoundRequest.SerializeToString,
@@ -169,6 +174,16 @@ class OperatorServiceStub(object):
                 '/equipoise.v1.OperatorService/CloseSession',
                 request_serializer=equipoise_dot_v1_dot_operator__pb2.CloseSessionRequest.SerializeToString,
                 response_deserializer=equipoise_dot_v1_dot_operator__pb2.CloseSessionResponse.FromString,
+                _registered_method=True)
+        self.ListGrantRequests = channel.unary_unary(
+                '/equipoise.v1.OperatorService/ListGrantRequests',
+                request_serializer=equipoise_dot_v1_dot_operator__pb2.ListGrantRequestsRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_operator__pb2.ListGrantRequestsResponse.FromString,
+                _registered_method=True)
+        self.DecideGrantRequest = channel.unary_unary(
+                '/equipoise.v1.OperatorService/DecideGrantRequest',
+                request_serializer=equipoise_dot_v1_dot_operator__pb2.DecideGrantRequestRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_operator__pb2.DecideGrantRequestResponse.FromString,
                 _registered_method=True)
 
 
@@ -279,6 +294,15 @@ class OperatorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def WatchRequest(self, request, context):
+        """Streams how far one of the caller's own requests has come that the server is working on: the registration of a table
+        or of a version, a plan, the opening of a round or a session. Ends when the server has answered it, or is not
+        working on it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def OpenRound(self, request, context):
         """Opens a round: workloads are accepted from now on.
         """
@@ -370,6 +394,20 @@ class OperatorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListGrantRequests(self, request, context):
+        """Lists what analysts have asked for: grants, newest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DecideGrantRequest(self, request, context):
+        """Says what became of an analyst's request: the grant that was given for it, or why there is none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_OperatorServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -443,6 +481,11 @@ def add_OperatorServiceServicer_to_server(servicer, server):
                     request_deserializer=equipoise_dot_v1_dot_operator__pb2.PlanRoundRequest.FromString,
                     response_serializer=equipoise_dot_v1_dot_operator__pb2.PlanRoundResponse.SerializeToString,
             ),
+            'WatchRequest': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchRequest,
+                    request_deserializer=equipoise_dot_v1_dot_operator__pb2.WatchRequestRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_operator__pb2.WatchRequestResponse.SerializeToString,
+            ),
             'OpenRound': grpc.unary_unary_rpc_method_handler(
                     servicer.OpenRound,
                     request_deserializer=equipoise_dot_v1_dot_operator__pb2.OpenRoundRequest.FromString,
@@ -507,6 +550,16 @@ def add_OperatorServiceServicer_to_server(servicer, server):
                     servicer.CloseSession,
                     request_deserializer=equipoise_dot_v1_dot_operator__pb2.CloseSessionRequest.FromString,
                     response_serializer=equipoise_dot_v1_dot_operator__pb2.CloseSessionResponse.SerializeToString,
+            ),
+            'ListGrantRequests': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListGrantRequests,
+                    request_deserializer=equipoise_dot_v1_dot_operator__pb2.ListGrantRequestsRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_operator__pb2.ListGrantRequestsResponse.SerializeToString,
+            ),
+            'DecideGrantRequest': grpc.unary_unary_rpc_method_handler(
+                    servicer.DecideGrantRequest,
+                    request_deserializer=equipoise_dot_v1_dot_operator__pb2.DecideGrantRequestRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_operator__pb2.DecideGrantRequestResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -899,6 +952,33 @@ class OperatorService(object):
             _registered_method=True)
 
     @staticmethod
+    def WatchRequest(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/equipoise.v1.OperatorService/WatchRequest',
+            equipoise_dot_v1_dot_operator__pb2.WatchRequestRequest.SerializeToString,
+            equipoise_dot_v1_dot_operator__pb2.WatchRequestResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def OpenRound(request,
             target,
             options=(),
@@ -1239,6 +1319,60 @@ class OperatorService(object):
             '/equipoise.v1.OperatorService/CloseSession',
             equipoise_dot_v1_dot_operator__pb2.CloseSessionRequest.SerializeToString,
             equipoise_dot_v1_dot_operator__pb2.CloseSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListGrantRequests(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/equipoise.v1.OperatorService/ListGrantRequests',
+            equipoise_dot_v1_dot_operator__pb2.ListGrantRequestsRequest.SerializeToString,
+            equipoise_dot_v1_dot_operator__pb2.ListGrantRequestsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DecideGrantRequest(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/equipoise.v1.OperatorService/DecideGrantRequest',
+            equipoise_dot_v1_dot_operator__pb2.DecideGrantRequestRequest.SerializeToString,
+            equipoise_dot_v1_dot_operator__pb2.DecideGrantRequestResponse.FromString,
             options,
             channel_credentials,
             insecure,

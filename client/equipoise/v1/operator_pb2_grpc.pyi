@@ -73,6 +73,11 @@ class OperatorServiceStub:
     """Shows what a round, or a session, would do, cost and count on its accounts, and whether these admit it now;
     nothing is opened or reserved. A plan that an account refuses is answered, with the refusal in its charges.
     """
+    WatchRequest: _grpc.UnaryStreamMultiCallable[_operator_pb2.WatchRequestRequest, _operator_pb2.WatchRequestResponse]
+    """Streams how far one of the caller's own requests has come that the server is working on: the registration of a table
+    or of a version, a plan, the opening of a round or a session. Ends when the server has answered it, or is not
+    working on it.
+    """
     OpenRound: _grpc.UnaryUnaryMultiCallable[_operator_pb2.OpenRoundRequest, _operator_pb2.OpenRoundResponse]
     """Opens a round: workloads are accepted from now on."""
     ListRounds: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ListRoundsRequest, _operator_pb2.ListRoundsResponse]
@@ -99,6 +104,10 @@ class OperatorServiceStub:
     """Opens an online session, and charges both budgets."""
     CloseSession: _grpc.UnaryUnaryMultiCallable[_operator_pb2.CloseSessionRequest, _operator_pb2.CloseSessionResponse]
     """Closes an online session: no more statements are answered."""
+    ListGrantRequests: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ListGrantRequestsRequest, _operator_pb2.ListGrantRequestsResponse]
+    """Lists what analysts have asked for: grants, newest first."""
+    DecideGrantRequest: _grpc.UnaryUnaryMultiCallable[_operator_pb2.DecideGrantRequestRequest, _operator_pb2.DecideGrantRequestResponse]
+    """Says what became of an analyst's request: the grant that was given for it, or why there is none."""
 
 @_typing.type_check_only
 class OperatorServiceAsyncStub(OperatorServiceStub):
@@ -143,6 +152,11 @@ class OperatorServiceAsyncStub(OperatorServiceStub):
     """Shows what a round, or a session, would do, cost and count on its accounts, and whether these admit it now;
     nothing is opened or reserved. A plan that an account refuses is answered, with the refusal in its charges.
     """
+    WatchRequest: _aio.UnaryStreamMultiCallable[_operator_pb2.WatchRequestRequest, _operator_pb2.WatchRequestResponse]  # type: ignore[assignment]
+    """Streams how far one of the caller's own requests has come that the server is working on: the registration of a table
+    or of a version, a plan, the opening of a round or a session. Ends when the server has answered it, or is not
+    working on it.
+    """
     OpenRound: _aio.UnaryUnaryMultiCallable[_operator_pb2.OpenRoundRequest, _operator_pb2.OpenRoundResponse]  # type: ignore[assignment]
     """Opens a round: workloads are accepted from now on."""
     ListRounds: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListRoundsRequest, _operator_pb2.ListRoundsResponse]  # type: ignore[assignment]
@@ -169,6 +183,10 @@ class OperatorServiceAsyncStub(OperatorServiceStub):
     """Opens an online session, and charges both budgets."""
     CloseSession: _aio.UnaryUnaryMultiCallable[_operator_pb2.CloseSessionRequest, _operator_pb2.CloseSessionResponse]  # type: ignore[assignment]
     """Closes an online session: no more statements are answered."""
+    ListGrantRequests: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListGrantRequestsRequest, _operator_pb2.ListGrantRequestsResponse]  # type: ignore[assignment]
+    """Lists what analysts have asked for: grants, newest first."""
+    DecideGrantRequest: _aio.UnaryUnaryMultiCallable[_operator_pb2.DecideGrantRequestRequest, _operator_pb2.DecideGrantRequestResponse]  # type: ignore[assignment]
+    """Says what became of an analyst's request: the grant that was given for it, or why there is none."""
 
 class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
     """Registers data, admits analysts, runs rounds."""
@@ -296,6 +314,17 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         """
 
     @_abc_1.abstractmethod
+    def WatchRequest(
+        self,
+        request: _operator_pb2.WatchRequestRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_operator_pb2.WatchRequestResponse], _abc.AsyncIterator[_operator_pb2.WatchRequestResponse]]:
+        """Streams how far one of the caller's own requests has come that the server is working on: the registration of a table
+        or of a version, a plan, the opening of a round or a session. Ends when the server has answered it, or is not
+        working on it.
+        """
+
+    @_abc_1.abstractmethod
     def OpenRound(
         self,
         request: _operator_pb2.OpenRoundRequest,
@@ -398,5 +427,21 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_operator_pb2.CloseSessionResponse, _abc.Awaitable[_operator_pb2.CloseSessionResponse]]:
         """Closes an online session: no more statements are answered."""
+
+    @_abc_1.abstractmethod
+    def ListGrantRequests(
+        self,
+        request: _operator_pb2.ListGrantRequestsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.ListGrantRequestsResponse, _abc.Awaitable[_operator_pb2.ListGrantRequestsResponse]]:
+        """Lists what analysts have asked for: grants, newest first."""
+
+    @_abc_1.abstractmethod
+    def DecideGrantRequest(
+        self,
+        request: _operator_pb2.DecideGrantRequestRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.DecideGrantRequestResponse, _abc.Awaitable[_operator_pb2.DecideGrantRequestResponse]]:
+        """Says what became of an analyst's request: the grant that was given for it, or why there is none."""
 
 def add_OperatorServiceServicer_to_server(servicer: OperatorServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -318,6 +318,30 @@ class Attribute(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class Code(_message.Message):
+        """A value of the table that stands for a category with another label."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        VALUE_FIELD_NUMBER: _builtins.int
+        CATEGORY_FIELD_NUMBER: _builtins.int
+        value: _builtins.str
+        """The value as text."""
+        category: _builtins.str
+        """The category's label."""
+        def __init__(
+            self,
+            *,
+            value: _builtins.str = ...,
+            category: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["category", b"category", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     NAME_FIELD_NUMBER: _builtins.int
     CATEGORIES_FIELD_NUMBER: _builtins.int
     EDGES_FIELD_NUMBER: _builtins.int
@@ -327,6 +351,7 @@ class Attribute(_message.Message):
     ORDERED_FIELD_NUMBER: _builtins.int
     DATES_FIELD_NUMBER: _builtins.int
     NONE_FIELD_NUMBER: _builtins.int
+    CODES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The column's name in the table."""
     missing: _builtins.str
@@ -353,6 +378,12 @@ class Attribute(_message.Message):
     def edges(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
         """For a binned attribute: the ascending edges; bin i is [edges[i], edges[i + 1]). Empty otherwise."""
 
+    @_builtins.property
+    def codes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attribute.Code]:
+        """Which values stand for which categories, beside the labels themselves; ascending by value, each value once. Several may
+        stand for one category. Only without edges.
+        """
+
     def __init__(
         self,
         *,
@@ -365,10 +396,11 @@ class Attribute(_message.Message):
         ordered: _builtins.bool | None = ...,
         dates: _builtins.bool = ...,
         none: _builtins.str = ...,
+        codes: _abc.Iterable[Global___Attribute.Code] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_ordered", b"_ordered", "ordered", b"ordered"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ordered", b"_ordered", "categories", b"categories", "clamp", b"clamp", "dates", b"dates", "edges", b"edges", "missing", b"missing", "name", b"name", "none", b"none", "ordered", b"ordered", "unknown", b"unknown"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ordered", b"_ordered", "categories", b"categories", "clamp", b"clamp", "codes", b"codes", "dates", b"dates", "edges", b"edges", "missing", b"missing", "name", b"name", "none", b"none", "ordered", b"ordered", "unknown", b"unknown"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ordered: _TypeAlias = _typing.Literal["ordered"]  # noqa: Y015
     _WhichOneofArgType__ordered: _TypeAlias = _typing.Literal["_ordered", b"_ordered"]  # noqa: Y015
@@ -1223,8 +1255,8 @@ Global___AccountCharge: _TypeAlias = AccountCharge  # noqa: Y015
 
 @_typing.final
 class Progress(_message.Message):
-    """How far a run has come, or, while a session is open, how many statements have their answers. Shown to operators
-    only.
+    """How far a run or a request has come, or, while a session is open, how many statements have their answers. Shown to
+    operators only.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1536,6 +1568,68 @@ class Grant(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Grant: _TypeAlias = Grant  # noqa: Y015
+
+@_typing.final
+class GrantRequest(_message.Message):
+    """A sentence by which an analyst asks for a grant, and what became of it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANALYST_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    DATASET_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    EPSILON_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    GRANT_ID_FIELD_NUMBER: _builtins.int
+    DECIDE_TIME_FIELD_NUMBER: _builtins.int
+    analyst: _builtins.str
+    """Who asks."""
+    number: _builtins.int
+    """Counts the analyst's requests from 1."""
+    dataset: _builtins.str
+    """The dataset that the analyst named. Whether there is one, a request does not say."""
+    reason: _builtins.str
+    """Why, in a sentence of the analyst's."""
+    epsilon: _builtins.float
+    """How large a data epsilon is wished for; 0: the operator judges."""
+    state: _builtins.str
+    """"waiting", "granted" or "declined"."""
+    answer: _builtins.str
+    """Why it was declined, in a sentence of the operator's; empty otherwise."""
+    grant_id: _builtins.str
+    """The grant that was given; empty otherwise."""
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was asked."""
+
+    @_builtins.property
+    def decide_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was granted or declined; unset before."""
+
+    def __init__(
+        self,
+        *,
+        analyst: _builtins.str = ...,
+        number: _builtins.int = ...,
+        dataset: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        epsilon: _builtins.float = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        state: _builtins.str = ...,
+        answer: _builtins.str = ...,
+        grant_id: _builtins.str = ...,
+        decide_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "decide_time", b"decide_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["analyst", b"analyst", "answer", b"answer", "create_time", b"create_time", "dataset", b"dataset", "decide_time", b"decide_time", "epsilon", b"epsilon", "grant_id", b"grant_id", "number", b"number", "reason", b"reason", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GrantRequest: _TypeAlias = GrantRequest  # noqa: Y015
 
 @_typing.final
 class RoundDetail(_message.Message):

@@ -39,7 +39,7 @@ from equipoise.verification.session_checks import (
     check_live_answers,
     check_session_receipts,
 )
-from equipoise.verification.workload_checks import check_receipt, check_workload
+from equipoise.verification.workload_checks import check_questions, check_receipt, check_workload
 
 
 class Check(IntEnum):
@@ -105,12 +105,15 @@ class VerifierInputs:
         receipt: the newest envelope that the analyst received; in a session, with an answer.
         statements: what the analyst remembers to have asked, in order.
         checkpoint: one that the verifier saw at another time.
+        questions: what was understood of the questions that the statements came from, in UTF-8, as
+            `equipoise.questions.questions.Questions.as_comments` has it.
     """
 
     keys: Sequence[VerifierKey]
     receipt: bytes | None = None
     statements: Sequence[Statement] | None = None
     checkpoint: EarlierCheckpoint | None = None
+    questions: bytes | None = None
 
 
 WITH_NONCE = "an auditor's nonce is in the noise's seed"
@@ -195,6 +198,8 @@ def _compare(opened: _Opened, inputs: VerifierInputs, passed: Passed) -> None:
     with _numbered(Check.WORKLOAD, passed) as report:
         if receipts is None:
             workload, said = check_workload(bundle, receipt, proven, inputs.statements)
+            if receipt is not None and receipt.questions is not None:
+                said = f"{said}; {check_questions(bundle, receipt, inputs.questions)}"
         else:
             asked, said = check_asked(bundle, receipts, proven, inputs.statements)
         report(said)

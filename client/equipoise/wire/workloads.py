@@ -33,6 +33,7 @@ def schema_to_message(schema: Schema) -> types_pb2.Schema:
                 ordered=each.ordered,
                 dates=each.dates,
                 none=each.none,
+                codes=[types_pb2.Attribute.Code(value=code, category=label) for code, label in each.codes],
             )
             for each in schema.attributes
         ]
@@ -55,6 +56,7 @@ def schema_from_message(message: types_pb2.Schema) -> Schema:
                 ordered=each.ordered if each.HasField("ordered") else None,
                 dates=each.dates,
                 none=each.none,
+                codes=tuple((code.value, code.category) for code in each.codes),
             )
             for i, each in enumerate(message.attributes)
         )

@@ -25,9 +25,9 @@ from equipoise_lab.options import (
 )
 from equipoise_lab.simulation.session_simulate import of_session
 from equipoise_server.mechanisms.choice import by_expected_error, by_promise
-from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.interface import OnStep, PublicParameters
 from equipoise_server.mechanisms.online.interface import SessionMechanism
-from equipoise_server.mechanisms.planner import Comparison, Report, compare
+from equipoise_server.mechanisms.planner import Comparison, compare
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, mechanism
 
 MAX_ANALYSTS = 1 << 17  # whose shares are planned for one by one
@@ -200,7 +200,7 @@ class PlanRequest:
         return tuple(shares)
 
 
-def compared(request: PlanRequest, setting: PublicParameters, report: Report) -> Comparison:
+def compared(request: PlanRequest, setting: PublicParameters, report: OnStep) -> Comparison:
     """Return the comparison of all mechanisms, or of the forced one alone. Raises in the words of options."""
     try:
         if request.session is not None:

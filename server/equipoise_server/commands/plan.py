@@ -23,7 +23,9 @@ def plan(request: PlanRequest, as_json: AsJson = False) -> None:
     """
     setting = request.setting()
     with ERR.status("planning") as status:
-        comparison = compared(request, setting, lambda name: status.update(f"planning {name}"))
+        comparison = compared(
+            request, setting, lambda name, done, total: status.update(f"planning {name}, {done + 1} of {total}")
+        )
     accepted = acceptance(request, setting, comparison)
     if as_json:
         print_json(comparison_as_json(setting, comparison, accepted))

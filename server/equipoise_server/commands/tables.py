@@ -10,7 +10,7 @@ import typer
 
 from equipoise.commands.printing import counted, print_line, print_table
 from equipoise.commands.progress import ShownProgress
-from equipoise.errors import AlreadyExists
+from equipoise.errors import AlreadyExists, InvalidArgument
 from equipoise.model.persons import EACH_ROW
 from equipoise.queries.universe_size import size_in_words
 from equipoise_server.admin.checks import count_table
@@ -92,6 +92,15 @@ def _print_persons(found: PersonsFound) -> None:
 def suggest(
     table: TableOption,
     out: Annotated[Path, typer.Option(help="The file to write the schema to; it must not exist.")],
+    lookup: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=FILE",
+            help="The column holds codes, and this CSV file has a code and its label in each line. People see and "
+            "ask by the labels. Can be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Suggest a schema for a table, and write it to a file for you to edit.
@@ -101,8 +110,14 @@ def suggest(
     """
     if out.exists():
         raise AlreadyExists(f"{out} exists already")
+    lookups = {}
+    for each in lookup or []:
+        column, sign, file = each.partition("=")
+        if not sign:
+            raise InvalidArgument("--lookup", f"is {each!r}; name a column and a file: carrier=carriers.csv")
+        lookups[column] = Path(file)
     with ShownProgress("reading the table"):
-        suggestions = suggest_schema(table)
+        suggestions = suggest_schema(table, lookups)
     schema = schema_of(suggestions)
     out.write_text(schema.to_json(), encoding="utf-8")
     if as_json:

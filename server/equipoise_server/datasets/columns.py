@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-MAX_LABELS = 200  # of a column, that are listed
+MAX_LABELS = 1000  # of a column, that are listed
 
 
 class Values(Enum):

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from equipoise.queries.csv_labels import csv_label
+from equipoise.queries.schema import Attribute
 
 
-def label_codes(labels: Sequence[str]) -> dict[str, int]:
-    """Return the category's position for each accepted spelling, labels first.
+def label_codes(attribute: Attribute) -> dict[str, int]:
+    """Return the category's position for each accepted spelling: its label, and the codes that stand for it.
 
-    A further spelling is accepted unless it is itself a label. Truth values are accepted in any case, because one
-    program may write `True` to CSV and `true` to Parquet. Labels are accepted as this system's own CSV files have
-    them.
+    A further spelling is accepted unless it is itself one of these. Truth values are accepted in any case, because
+    one program may write `True` to CSV and `true` to Parquet. Labels and codes are accepted as this system's CSV
+    files write them.
     """
-    codes = {label: code for code, label in enumerate(labels)}
-    folded = [label.lower() for label in labels]
+    listed = {label: place for place, label in enumerate(attribute.categories)}
+    listed |= {code: listed[label] for code, label in attribute.codes}
+    spellings = dict(listed)
     for word in ("true", "false"):
-        if folded.count(word) == 1:
+        places = {place for value, place in listed.items() if value.lower() == word}
+        if len(places) == 1:
             for spelling in (word, word.title(), word.upper()):
-                codes.setdefault(spelling, folded.index(word))
-    for code, label in enumerate(labels):
-        codes.setdefault(csv_label(label), code)
-    return codes
+                spellings.setdefault(spelling, *places)
+    for value, place in listed.items():
+        spellings.setdefault(csv_label(value), place)
+    return spellings

@@ -3,7 +3,9 @@
 1. A plan within the planner's limits of time and memory is preferred. An operator with more of either may force
    any other plan.
 2. The smallest expected mean error over all declared queries (`MechanismPlan.expected_error`). Uncertified answers
-   count with what they are expected to err by.
+   count with what they are expected to err by. That is known to a factor of `DOUBT`, and nothing bounds it: a plan
+   that gives every answer an interval is preferred to those that do not, unless the least of these is expected to
+   err less by more than that factor.
 3. Of plans within `NEAR` of it, the smallest promise: the largest half-width of an interval. Then a plan without a
    cost to the analysts, then fewer predicted seconds, then the name.
 
@@ -26,6 +28,9 @@ from equipoise.model.rounds import MechanismPlan
 from equipoise_server.mechanisms.prior.choice import Start
 
 NEAR = 0.05
+# By how much expectations of what nothing measured tells are off, on tables that judge no choice: by 1.53 of cells
+# of tables, by 1.95 of conditions (`docs/regimes.md`).
+DOUBT = 1.5
 SAYS_NOTHING = 0.5
 
 Refusal = InvalidArgument | BudgetExhausted
@@ -60,7 +65,9 @@ def choose(candidates: Sequence[Candidate], rule: Rule) -> Candidate | None:
 
 def by_expected_error(plans: Plans) -> Candidate:
     """Return the best candidate by rules 2 and 3 above."""
-    plans = _near(plans, lambda _, plan: plan.expected_error)
+    least = min(plan.expected_error for _, plan in plans)
+    certain = [pair for pair in plans if not pair[1].max_uncertified and pair[1].expected_error <= least * DOUBT]
+    plans = _near(certain or plans, lambda _, plan: plan.expected_error)
     plans = _near(plans, lambda _, plan: min(1.0, plan.max_half_width))
 
     def order(pair: tuple[Candidate, MechanismPlan]) -> tuple[bool, float, float, str]:

@@ -170,6 +170,16 @@ def residual_fit_part(deviation: float, cells: float) -> float:
     return min(1.0, RESIDUAL_FIT * math.pow(cells * deviation, RESIDUAL_POWER)) if deviation else 1.0
 
 
+def told_by_residuals(deviation: float, share: Share) -> float:
+    """Return the mean error of tables whose residuals are measured and fitted, as a fraction of the records.
+
+    Args:
+        deviation: of the noise on one cell before the fit, as a fraction of the records, or what it is at most.
+        share: which asks for tables alone.
+    """
+    return min(1.0, gaussian_mean(deviation**2) * residual_fit_part(deviation, cells_of_a_table(share)))
+
+
 def part_of_dense(share: Share, universe: int) -> float:
     """Return the noise of a share's predicates as a part of that of a dense one, which covers a quarter.
 

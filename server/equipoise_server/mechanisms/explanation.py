@@ -48,9 +48,16 @@ def _why_mechanism(comparison: Comparison, chosen: Candidate, plan: MechanismPla
             f"{other.mechanism}, the next, {_figure(other.plan.max_half_width)} (alpha {_figure(other.alpha)})."
         )
     expected = f"{chosen.mechanism} is expected to err by {_figure(plan.expected_error)} in the mean"
-    near = other.plan.expected_error <= plan.expected_error * (1 + NEAR)
-    tie = "; that counts as equal, and the promise, the cost to the analysts and the time decide" if near else ""
-    return f"{expected}, {other.mechanism}, the next, by {_figure(other.plan.expected_error)}{tie}."
+    told = f"{expected}, {other.mechanism}, the next, by {_figure(other.plan.expected_error)}"
+    if other.plan.expected_error <= plan.expected_error * (1 + NEAR):
+        return f"{told}; {_why_so_near(plan, other.plan)}."
+    return f"{told}."
+
+
+def _why_so_near(plan: MechanismPlan, other: MechanismPlan) -> str:
+    if other.max_uncertified and not plan.max_uncertified:
+        return "that is not known more closely, and only the former gives every answer an interval"
+    return "that counts as equal, and the promise, the cost to the analysts and the time decide"
 
 
 def _figure(error: float) -> str:

@@ -25,6 +25,10 @@ GRID_BITS = fixed_point.GRID_BITS  # answers and intervals are published in unit
 OnStep = Callable[[str, int, int], None]  # phase, steps done, steps in all
 
 
+def unfollowed(phase: str, done: int, total: int) -> None:
+    """Report a step to nobody."""
+
+
 @dataclass(frozen=True)
 class PublicParameters:
     """The public parameters of a round; a plan depends on nothing else.

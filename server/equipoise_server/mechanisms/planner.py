@@ -5,7 +5,7 @@ It uses public facts only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -16,7 +16,7 @@ from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.choice import Candidate, Refusal, Rule, by_expected_error, choose
-from equipoise_server.mechanisms.interface import Mechanism, OnStep, Outcome, PublicParameters
+from equipoise_server.mechanisms.interface import Mechanism, OnStep, Outcome, PublicParameters, unfollowed
 from equipoise_server.mechanisms.online.interface import SessionMechanism
 from equipoise_server.mechanisms.persons import planned_starts
 from equipoise_server.mechanisms.prior.choice import (
@@ -29,8 +29,6 @@ from equipoise_server.mechanisms.standing.released import OPTION
 
 MAX_SECONDS = 3600.0  # predicted, on one ordinary core
 MAX_MEMORY = 16 * 2**30  # bytes
-
-Report = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class Comparison:
 def compare(
     setting: PublicParameters,
     mechanisms: Mapping[str, Mechanism | SessionMechanism],
-    report: Report = lambda name: None,
+    report: OnStep = unfollowed,
     rule: Rule | None = None,
 ) -> Comparison:
     """Ask every mechanism for its plan, and choose one.
@@ -75,7 +73,7 @@ def compare(
         setting: the public parameters of the round.
         mechanisms: the mechanisms to compare, by name; `standing` is not asked where the options name no
             measurement.
-        report: called with each mechanism's name before that mechanism is asked.
+        report: called with each mechanism's name before that mechanism is asked, and how many were, of how many.
         rule: by which one is chosen; the expected error where it is None.
 
     Returns:
@@ -87,10 +85,13 @@ def compare(
     """
     check_setting(setting)
     candidates = []
-    for name, planned in mechanisms.items():
-        if planned.name == ANSWERING and OPTION not in setting.options:
-            continue
-        report(name)
+    asked = {
+        name: planned
+        for name, planned in mechanisms.items()
+        if planned.name != ANSWERING or OPTION in setting.options
+    }
+    for done, (name, planned) in enumerate(asked.items()):
+        report(name, done, len(asked))
         candidates.append(_candidate(planned, setting))
     rule = rule or by_expected_error
     chosen = choose(candidates, rule)
@@ -132,9 +133,9 @@ class Auto:
     rule: Rule
     fitted: ClassVar[bool] = False  # a round is planned, run and replayed under the name of its own mechanism
 
-    def compare(self, setting: PublicParameters) -> Comparison:
-        """Return the plans of all mechanisms, and the choice. Raises what `compare` raises."""
-        return compare(setting, self.mechanisms, rule=self.rule)
+    def compare(self, setting: PublicParameters, report: OnStep = unfollowed) -> Comparison:
+        """Return the plans of all mechanisms, and the choice. `report` and errors: as `compare` has them."""
+        return compare(setting, self.mechanisms, report, self.rule)
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
         """Return the chosen mechanism's plan, under that mechanism's name. Raises where no mechanism has a plan."""

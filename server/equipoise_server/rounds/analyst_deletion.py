@@ -23,7 +23,7 @@ from equipoise_server.identity.registry import check_there
 from equipoise_server.storage.idempotency import forget_caller, make_request
 from equipoise_server.storage.operations import Operations, no_answer
 from equipoise_server.storage.tables.round import result_chunks, rounds, runs, shares, stream_digests, submissions
-from equipoise_server.storage.tables.session import asked, attached
+from equipoise_server.storage.tables.session import asked, attached, grant_requests
 from equipoise_server.storage.tables.transparency import record_items
 from equipoise_server.transparency.identity_records import recorded_registry
 
@@ -67,6 +67,7 @@ def _remove(connection: Connection, name: str) -> None:
         connection.execute(brought.delete().where(brought.c.round_id.in_(shared), brought.c.analyst == name))
     for results in (result_chunks, stream_digests):
         connection.execute(results.delete().where(results.c.run_id.in_(answered), results.c.analyst == name))
+    connection.execute(grant_requests.delete().where(grant_requests.c.analyst == name))
     # The stored responses of the analyst's requests are receipts, with the salts and digests of workloads.
     forget_caller(connection, f"analyst/{name}")
     # The hashes stay, so every record keeps its root.

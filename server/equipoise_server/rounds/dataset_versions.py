@@ -16,6 +16,7 @@ from equipoise.model.datasets import same_people_as
 from equipoise.queries.padding import padded_schema
 from equipoise.queries.schema import Schema
 from equipoise_server.datasets.persons.table import check_persons
+from equipoise_server.datasets.progress import OnRead, unseen
 from equipoise_server.rounds.datasets import Datasets, insert_version
 from equipoise_server.rounds.people import check_same_people
 from equipoise_server.rounds.records import DatasetRecord, check_active
@@ -46,7 +47,13 @@ class NewVersion:
 
 
 def update_dataset(
-    datasets: Datasets, name: str, source: str, schema: Schema | None, request_id: str, caller: str = ""
+    datasets: Datasets,
+    name: str,
+    source: str,
+    schema: Schema | None,
+    request_id: str,
+    caller: str = "",
+    progress: OnRead = unseen,
 ) -> DatasetRecord:
     """Register another version of a dataset: a newer snapshot of its table, or the table under another schema.
 
@@ -60,6 +67,7 @@ def update_dataset(
         schema: the table's attributes; None: the newest version's schema.
         request_id: makes the call safe to repeat.
         caller: the operator's name.
+        progress: told how far the reading is.
 
     Returns:
         The new version.
@@ -78,7 +86,7 @@ def update_dataset(
     check_active(before)
     place, read_by = new.after(before)
     check_persons(read_by, before.person, before.persons)
-    read = datasets.read_table(name, place, read_by, before.person, before.persons)
+    read = datasets.read_table(name, place, read_by, before.person, before.persons, progress)
 
     def work(connection: Connection, now: datetime) -> str:
         newest = read_dataset(connection, name)

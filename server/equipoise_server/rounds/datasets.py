@@ -17,6 +17,7 @@ from equipoise.queries.padding import padded_schema
 from equipoise.queries.schema import Schema
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.persons.table import records_of
+from equipoise_server.datasets.progress import OnRead, unseen
 from equipoise_server.datasets.source import Source, source_in
 from equipoise_server.identity.names import check_name
 from equipoise_server.ledger.caps import Cap
@@ -65,6 +66,7 @@ class Datasets:
         person: str = "",
         persons: Persons = EACH_ROW,
         accepted: tuple[Danger, ...] = (),
+        progress: OnRead = unseen,
     ) -> DatasetRecord:
         """Register a table of the data directory. Its number of records is public from then on.
 
@@ -85,6 +87,7 @@ class Datasets:
             persons: how many records every person has, and what they are made of. Where persons may lack rows, the
                 schema gets a category for records of nothing.
             accepted: the dangers of the caps that the operator knows and wants.
+            progress: told how far the reading is.
 
         Returns:
             The dataset as it was registered.
@@ -103,7 +106,7 @@ class Datasets:
         if (known := self.operations.answered(request, _as_registered)) is not None:
             return known
         check_name(name)
-        read = self.read_table(name, source, schema, person, persons)
+        read = self.read_table(name, source, schema, person, persons, progress)
         new.check_dangers(read.records)
 
         def work(connection: Connection, now: datetime) -> str:
@@ -120,7 +123,9 @@ class Datasets:
         with self.operations.store.read() as connection:
             return read_dataset(connection, name)
 
-    def read_table(self, name: str, source: str, schema: Schema, person: str, persons: Persons) -> ReadTable:
+    def read_table(
+        self, name: str, source: str, schema: Schema, person: str, persons: Persons, progress: OnRead
+    ) -> ReadTable:
         """Read a table, and compare it with all that are registered.
 
         The log tells of the progress under the dataset's name. Files are compared before the writing transaction,
@@ -129,7 +134,7 @@ class Datasets:
         table_source = self._table(source, person, persons)
         # Before the counts: what changes in between is then noticed before a charge.
         snapshot = table_source.snapshot(schema)
-        counts = table_source.counts(schema, logged(name))
+        counts = table_source.counts(schema, logged(name, progress))
         if counts.records == 0:
             raise InvalidArgument("table", "has no records")
         table = NewTable(table_source, data_digest(counts), snapshot.digest, self.directory)

@@ -22,6 +22,7 @@ from equipoise.model.times import to_microseconds
 from equipoise.records.canonical import canonical_json
 from equipoise.records.public_facts import SHARE, TERMS
 from equipoise.records.sealed_seeds import fingerprint
+from equipoise_server.mechanisms.interface import OnStep, unfollowed
 from equipoise_server.mechanisms.planner import Comparison
 from equipoise_server.mechanisms.prior.choice import without_measurement
 from equipoise_server.rounds.account_room import check_accounts, open_accounts, planned_charges
@@ -35,6 +36,7 @@ from equipoise_server.rounds.store.step_records import round_opened
 from equipoise_server.rounds.terms.checks import dangers
 from equipoise_server.rounds.terms.defaults import compare_plans, with_defaults
 from equipoise_server.rounds.transitions import settle
+from equipoise_server.rounds.underway import PLANNING
 from equipoise_server.storage.idempotency import Request, make_request
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.tables.identity import identities
@@ -80,8 +82,12 @@ class Opening:
         """Return what the round would do and cost. Nothing is opened or charged. Raises what `compare` raises."""
         return self.compare(terms).plan
 
-    def compare(self, terms: Terms) -> Comparison:
+    def compare(self, terms: Terms, progress: OnStep = unfollowed) -> Comparison:
         """Return what the round would do and cost, and what that was chosen from. Nothing is opened or charged.
+
+        Args:
+            terms: of the round.
+            progress: told how many of the mechanisms have a plan.
 
         Raises:
             InvalidArgument: the terms are malformed, name an unknown analyst, or allow no plan.
@@ -89,9 +95,9 @@ class Opening:
             WrongState: the dataset is retired or deleted.
             BudgetExhausted: the mechanism finds no plan within the budgets of the terms.
         """
-        return self._compared(terms)[1]
+        return self._compared(terms, progress)[1]
 
-    def _compared(self, terms: Terms) -> tuple[Terms, Comparison, DatasetRecord]:
+    def _compared(self, terms: Terms, progress: OnStep) -> tuple[Terms, Comparison, DatasetRecord]:
         """Return the terms with options as the mechanism reads them, and the dataset, too. Raises as `compare`."""
         check_terms(terms)
         now = self.operations.clock()
@@ -102,7 +108,11 @@ class Opening:
             terms = with_measurement(connection, terms, dataset, now)
         if terms.close_time is not None and terms.close_time <= now:
             raise InvalidArgument("close_time", "must be in the future")
-        comparison = compare_plans(with_defaults(terms, now), dataset)
+        comparison = compare_plans(
+            with_defaults(terms, now),
+            dataset,
+            lambda name, done, total: progress(f"{PLANNING} {name}", done, total),
+        )
         if not comparison.from_measurement:
             terms = replace(terms, options=without_measurement(terms.options))
         return terms, comparison, dataset
@@ -112,13 +122,14 @@ class Opening:
         with self.operations.store.read() as connection:
             return planned_charges(connection, read_dataset(connection, terms.dataset).account, terms, plan)
 
-    def open(self, terms: Terms, request_id: str, caller: str = "") -> RoundRecord:
+    def open(self, terms: Terms, request_id: str, caller: str = "", progress: OnStep = unfollowed) -> RoundRecord:
         """Open a round: fix its terms, plan and seed. A session is charged at once.
 
         Args:
             terms: the terms; missing ones get their defaults.
             request_id: makes the call safe to repeat.
             caller: the operator's name.
+            progress: told how many of the mechanisms have a plan.
 
         Returns:
             The round as it was opened.
@@ -134,7 +145,7 @@ class Opening:
         if (known := self.operations.answered(request, _as_opened)) is not None:
             return known
         load_program()  # takes seconds; every round that is opened will need the worker program
-        terms, comparison, planned = self._compared(terms)
+        terms, comparison, planned = self._compared(terms, progress)
         plan = comparison.plan
         check_accepted(dangers(terms, plan, planned), terms.accepted)
         if lifecycle_of(terms).opening and plan.data_cost != Cost():

@@ -13,12 +13,13 @@ LOG_SECONDS = 10.0
 log = structlog.get_logger(__name__)
 
 
-def logged(dataset: str) -> OnRead:
-    """Return what logs the progress of a reading, every ten seconds at most."""
+def logged(dataset: str, told: OnRead) -> OnRead:
+    """Return what logs the progress of a reading, every ten seconds at most, and also tells `told` of it."""
     last = time.monotonic()
 
     def progress(done: int, total: int) -> None:
         nonlocal last
+        told(done, total)
         now = time.monotonic()
         if now - last >= LOG_SECONDS:
             last = now

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,14 +14,17 @@ from equipoise_server.rounds.clock_watch import ClockWatch
 from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.dataset_views import DatasetViews
 from equipoise_server.rounds.datasets import Datasets
+from equipoise_server.rounds.grant_requests import GrantRequests
 from equipoise_server.rounds.lifecycle import Lifecycle
 from equipoise_server.rounds.opening import Opening
+from equipoise_server.rounds.own_world import OwnWorld
 from equipoise_server.rounds.round_views import RoundViews
 from equipoise_server.rounds.runner import Runner
 from equipoise_server.rounds.schedule import Schedule
 from equipoise_server.rounds.seeds import Seeds
 from equipoise_server.rounds.store.results import Runs
 from equipoise_server.rounds.submissions import Submissions
+from equipoise_server.rounds.underway import Underway
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import Store
 from equipoise_server.transparency.seed_encryption import SeedSource, system_seeds
@@ -43,9 +46,12 @@ class RoundServices:
     views: RoundViews
     submissions: Submissions
     analyst_views: AnalystViews
+    own_world: OwnWorld
+    grant_requests: GrantRequests
     seeds: Seeds
     budgets: Budgets
     schedule: Schedule
+    underway: Underway = field(default_factory=Underway)
 
 
 def round_services(
@@ -104,6 +110,8 @@ def round_services(
         views=RoundViews(store, runner),
         submissions=Submissions(operations, signer, deployment, watch),
         analyst_views=AnalystViews(store, clock, signer, deployment),
+        own_world=OwnWorld(store, clock),
+        grant_requests=GrantRequests(operations),
         seeds=seeds,
         budgets=Budgets(operations),
         schedule=Schedule(operations, lifecycle, seeds, sequencer, retention, audit_window, watch),

@@ -20,6 +20,7 @@ from equipoise.model.submissions import DryRun, Receipt
 from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.workload_compiler import compile_workload
+from equipoise.records.merkle import HASH_BYTES
 from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
 from equipoise.records.record import SALT_BYTES, workload_commitment
 from equipoise.wire.workloads import workload_from_bytes
@@ -47,7 +48,15 @@ class Submissions:
     deployment: str
     watch: ClockWatch
 
-    def submit(self, analyst: str, round_id: str, request_id: str, workload: bytes, salt: bytes) -> Receipt:
+    def submit(
+        self,
+        analyst: str,
+        round_id: str,
+        request_id: str,
+        workload: bytes,
+        salt: bytes,
+        questions: bytes | None = None,
+    ) -> Receipt:
         """Accept a workload, or replace the analyst's earlier one, until the round is sealed.
 
         Args:
@@ -57,6 +66,8 @@ class Submissions:
             workload: the serialized workload.
             salt: 32 random bytes of the analyst, under which the workload is committed to. The salt is not compared
                 when a request is repeated: a client that crashed has drawn another one, and gets the first receipt.
+            questions: what commits under that salt to the questions that the workload was translated from, 32
+                bytes, for the receipt. Nothing else is done with it, and it is not compared either.
 
         Returns:
             The receipt, with the salt in force.
@@ -64,7 +75,7 @@ class Submissions:
         Raises:
             NotFound: the analyst has no share in the round.
             WrongState: the round is sealed, or is a session.
-            InvalidArgument: a field of the workload is wrong, or the salt has another length.
+            InvalidArgument: a field of the workload is wrong, or the salt or `questions` has another length.
             BudgetExhausted: the workload exceeds the share.
             AlreadyExists: another request had the same id.
             Unavailable: the clock is not trusted now, so a receipt could have a wrong time.
@@ -75,13 +86,16 @@ class Submissions:
             return known
         if len(salt) != SALT_BYTES:
             raise InvalidArgument("commitment_salt", f"must have {SALT_BYTES} random bytes")
+        if questions is not None and len(questions) != HASH_BYTES:
+            raise InvalidArgument("questions_commitment", f"must have {HASH_BYTES} bytes, or none")
         compiled, _ = self._checked(analyst, round_id, workload)
         commitment = workload_commitment(salt, workload)
 
         def work(connection: Connection, now: datetime) -> str:
             self._check_open(connection, read_own_round(connection, round_id, analyst, locked=True))
             statements, queries = compiled.statement_count, compiled.query_count
-            envelope = self._signed(connection, analyst, round_id, commitment, statements, queries, now)
+            about = (analyst, round_id, commitment, statements, queries)
+            envelope = self._signed(connection, *about, now, questions)
             receipt = Receipt(round_id, digest, statements, queries, now, envelope, salt)
             _replace(connection, analyst, workload, receipt)
             return _receipt_to_json(receipt)
@@ -102,7 +116,7 @@ class Submissions:
             own = (submissions.c.round_id == round_id) & (submissions.c.analyst == analyst)
             if connection.execute(submissions.delete().where(own)).rowcount == 0:
                 raise NotFound("you have submitted no workload to this round")
-            return self._signed(connection, analyst, round_id, None, 0, 0, now).decode()
+            return self._signed(connection, analyst, round_id, None, 0, 0, now, None).decode()
 
         request = make_request(f"analyst/{analyst}", request_id, "withdraw", round_id)
         return self.operations.accept(request, work, lambda _, kept: kept.encode())
@@ -142,6 +156,7 @@ class Submissions:
         statements: int,
         queries: int,
         now: datetime,
+        questions: bytes | None,
     ) -> bytes:
         """Return a signed receipt: from `now` on this workload, or none, is in force under the recorded terms."""
         payload = ReceiptPayload(
@@ -153,6 +168,7 @@ class Submissions:
             queries,
             to_microseconds(now),
             recorded_promise(connection, round_id),
+            questions,
         )
         return self.signer.receipt(connection, RECEIPT_TYPE, payload.to_bytes())
 

@@ -94,6 +94,8 @@ def make_server(
     analyst, operator, auditor = SERVICES
     services = {
         analyst: AnalystMethods(
+            rounds.own_world,
+            rounds.grant_requests,
             rounds.datasets,
             rounds.submissions,
             rounds.analyst_views,
@@ -104,7 +106,15 @@ def make_server(
             stopping,
             admission,
         ),
-        operator: OperatorMethods(rounds, sessions, admission, config.login_issuer, log_keys, threads, stopping),
+        operator: OperatorMethods(
+            rounds,
+            sessions,
+            admission,
+            config.login_issuer,
+            log_keys,
+            threads,
+            stopping,
+        ),
         auditor: AuditorMethods(rounds.views, rounds.budgets, rounds.seeds, LogViews(store)),
     }
     server.add_generic_rpc_handlers(tuple(bind(services, Serving(threads, config.stall_seconds))))

@@ -32,7 +32,7 @@ from equipoise_server.sessions.pending_statements import OTHER_STATEMENT, Analys
 from equipoise_server.storage.operations import committing
 from equipoise_server.workers.session_process import NOT_NOW, SessionProcess
 
-CLOSED = "the session no longer answers"
+CLOSED = "the session takes no more statements"
 DAMAGED = "the session's stored answers are damaged"
 
 

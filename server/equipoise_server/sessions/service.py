@@ -9,6 +9,7 @@ from equipoise.model.rounds import GRANT, Grant, Progress, RoundState, Terms
 from equipoise.model.times import to_microseconds
 from equipoise.records.record import SALT_BYTES
 from equipoise_server.ledger.rollback_guard import Guard
+from equipoise_server.mechanisms.interface import OnStep, unfollowed
 from equipoise_server.rounds.analyst_views import AnalystViews
 from equipoise_server.rounds.clock_watch import UNTRUSTED
 from equipoise_server.rounds.context import Context
@@ -52,13 +53,14 @@ class Sessions:
 
     # Operators
 
-    def open(self, terms: Terms, request_id: str, caller: str = "") -> RoundRecord:
+    def open(self, terms: Terms, request_id: str, caller: str = "", progress: OnStep = unfollowed) -> RoundRecord:
         """Open a session, and charge both budgets.
 
         Args:
             terms: What the session is to be.
             request_id: Makes the call safe to repeat.
             caller: Who opens it.
+            progress: Told how far the planning is.
 
         Returns:
             The session, opened.
@@ -76,7 +78,7 @@ class Sessions:
         if terms.session.turn_seconds and not self.loops.has_room_for_turns():
             # Refuse before anything is charged: the session's turns would pass without answers.
             raise WrongState(NO_ROOM)
-        opened = self._opening.open(terms, request_id, caller)
+        opened = self._opening.open(terms, request_id, caller, progress)
         self.loops.look_after()
         return opened
 

@@ -46,6 +46,10 @@ class CrashPoint(StrEnum):
     SET_AUDIT_NONCE_COMMITTED = "set_audit_nonce committed"
     ANSWERS_WRITTEN = "answers written"  # of a session: nobody was told; asked again, they are computed anew
     ANSWERS_COMMITTED = "answers committed"  # nobody was told; asked again, they are given from the store
+    REQUEST_GRANT_WRITTEN = "request_grant written"  # no operator sees a request
+    REQUEST_GRANT_COMMITTED = "request_grant committed"
+    DECIDE_GRANT_REQUEST_WRITTEN = "decide_grant_request written"  # the request waits; a grant that was given stays
+    DECIDE_GRANT_REQUEST_COMMITTED = "decide_grant_request committed"
     SEAL_WRITTEN = "seal written"  # open, nothing reserved
     SEAL_COMMITTED = "seal committed"  # reserved, and counts; no data have been touched
     RUN_WRITTEN = "run written"  # sealed; an abort may still give the charge back

@@ -34,11 +34,17 @@ def shared_balance() -> None:
         return replace(record, terms=replace(record.terms, shares=(left,)))
 
     def from_all(
-        self: Submissions, analyst: str, round_id: str, request_id: str, workload: bytes, salt: bytes
+        self: Submissions,
+        analyst: str,
+        round_id: str,
+        request_id: str,
+        workload: bytes,
+        salt: bytes,
+        questions: bytes | None = None,
     ) -> Receipt:
         token = submitting.set(True)
         try:
-            return submit(self, analyst, round_id, request_id, workload, salt)
+            return submit(self, analyst, round_id, request_id, workload, salt, questions)
         finally:
             submitting.reset(token)
 
@@ -50,10 +56,16 @@ def query_count_in_an_error() -> None:
     """Whoever submits too late is told how much has been asked."""
 
     def telling(
-        self: Submissions, analyst: str, round_id: str, request_id: str, workload: bytes, salt: bytes
+        self: Submissions,
+        analyst: str,
+        round_id: str,
+        request_id: str,
+        workload: bytes,
+        salt: bytes,
+        questions: bytes | None = None,
     ) -> Receipt:
         try:
-            return submit(self, analyst, round_id, request_id, workload, salt)
+            return submit(self, analyst, round_id, request_id, workload, salt, questions)
         except WrongState as error:
             asked = select(func.sum(submissions.c.queries)).where(submissions.c.round_id == round_id)
             with self.operations.store.read() as connection:

@@ -126,6 +126,9 @@ class Viewers:
         self._call(viewer, first, stage, "GetAuthority", [analyst_pb2.GetAuthorityRequest()])
         self._call(viewer, first, stage, "ListSessions", [analyst_pb2.ListSessionsRequest()])
         self._call(viewer, first, f"{stage}, no such session", "AskQueries", asking(NOWHERE))
+        self._call(viewer, first, stage, "ListOwnDatasets", [analyst_pb2.ListOwnDatasetsRequest()])
+        self._call(viewer, first, stage, "ListSpending", [analyst_pb2.ListSpendingRequest(round_id=first.round_id)])
+        self._call(viewer, first, stage, "ListOwnGrantRequests", [analyst_pb2.ListOwnGrantRequestsRequest()])
 
     def _call(self, viewer: str, each: Watched, about: str, method: str, requests: Sequence[Message]) -> None:
         self.keep(ask(self.channels[viewer], method, requests, f"{viewer}, {each.name}: {about}"), each)

@@ -44,6 +44,7 @@ def test_a_message_beyond_the_limit_is_refused(here: Place) -> None:
             assert (refused.status, refused.reason) == ("RESOURCE_EXHAUSTED", "")
 
 
+@pytest.mark.full
 def test_bytes_that_are_no_message_are_refused_everywhere(here: Place) -> None:
     """By every method that is served, and however the bytes are wrong."""
     callers = {Role.ANALYST: here.mal, Role.OPERATOR: here.operator, Role.AUDITOR: here.auditor}

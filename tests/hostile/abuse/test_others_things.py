@@ -92,6 +92,7 @@ def released(here: Place) -> str:
     return played(here)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("what", ABOUT_A_ROUND)
 def test_others_rounds_are_like_none(here: Place, released: str, what: str) -> None:
     name, requests = ABOUT_A_ROUND[what]

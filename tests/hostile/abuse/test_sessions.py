@@ -203,6 +203,7 @@ def test_a_session_takes_no_workload_and_a_round_no_statement(here: Place) -> No
         assert found == Refusal("NOT_FOUND", "NOT_FOUND", "there is no such round")
 
 
+@pytest.mark.full
 def test_unread_answers_hold_up_nobody_and_are_all_there(here: Place) -> None:
     with talk(here, here.ann) as unread, here.channel(here.mal) as channel:
         begin = answered(here, here.ann, here.session)

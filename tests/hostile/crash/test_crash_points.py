@@ -125,6 +125,7 @@ def play(server: DyingServer, profiles: Path) -> Played:
         lambda it: it.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register", accepted=LARGE_CAPS)
     )
     operator.ask(lambda it: it.set_cap("data/shop", LARGER, "cap"))
+    ask_for_a_grant(operator, ann)
     first = operator.ask(lambda it: it.open(TERMS, "open")).round.id
     ann.ask(lambda it: it.submit(first, ASKED["bob"], "1"))
     ann.ask(lambda it: it.withdraw(first, "2"))
@@ -162,6 +163,15 @@ def play(server: DyingServer, profiles: Path) -> Played:
     for caller in (operator, ann, bob, cyd, auditor):
         caller.close()
     return Played(results, synopsis, accounts, journal, recorded(server.state))
+
+
+def ask_for_a_grant(operator: Persisting[Operator], ann: Persisting[Client]) -> None:
+    """A request, which is declined."""
+    wish = ann.ask(lambda it: it.request_grant("shop", "For the report.", request_id="wish"))
+    declined = operator.ask(
+        lambda it: it.decide_grant_request("ann", wish.number, answer="Not now.", request_id="decline")
+    )
+    assert [declined] == ann.ask(lambda it: list(it.grant_requests()))
 
 
 def update_and_retire(operator: Persisting[Operator], tables: Path, rows: list[str]) -> None:
@@ -203,6 +213,7 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Played:
     return played
 
 
+@pytest.mark.full
 def test_a_kill_at_every_point_changes_nothing(calm: Played, tmp_path: Path, store_url: str) -> None:
     points = [point.value for point in CrashPoint if point not in (*OFFLINE, *EXCHANGING, *ROTATING)]
     with dying_server(tmp_path, store_url, points, SEED) as server:
@@ -223,6 +234,7 @@ def test_a_kill_at_every_point_changes_nothing(calm: Played, tmp_path: Path, sto
     assert verify(tmp_path / "state")["accounts"] == len(calm.accounts)
 
 
+@pytest.mark.full
 def test_a_write_off_killed_at_every_point_and_run_again_counts_nothing_twice(
     tmp_path: Path, store_url: str
 ) -> None:

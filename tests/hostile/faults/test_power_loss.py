@@ -79,7 +79,8 @@ def check_images(
     return number
 
 
-@pytest.mark.parametrize("nth", [10, pytest.param(1, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("nth", [10, pytest.param(1, marks=pytest.mark.nightly)])
 def test_at_every_sync_all_that_was_acknowledged_is_durable(tmp_path: Path, nth: int) -> None:
     disk, answered = play(tmp_path, SCRIPT)
     final = Contents.of(tmp_path / "state")
@@ -89,6 +90,7 @@ def test_at_every_sync_all_that_was_acknowledged_is_durable(tmp_path: Path, nth:
     assert files(tmp_path / "image") == files(tmp_path / "state")
 
 
+@pytest.mark.full
 def test_a_new_state_directory_is_durable_when_init_says_so(tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.mkdir()

@@ -118,6 +118,8 @@ class Served:
         )
         implementations = {
             analyst_pb2.DESCRIPTOR.services_by_name["AnalystService"]: AnalystMethods(
+                rounds.own_world,
+                rounds.grant_requests,
                 rounds.datasets,
                 rounds.submissions,
                 rounds.analyst_views,
@@ -214,6 +216,12 @@ def templates(round_id: str) -> dict[str, Message]:
         f"{ANALYST}/DownloadSynopsis": analyst_pb2.DownloadSynopsisRequest(round_id=round_id, after_records=1),
         f"{ANALYST}/DownloadEvidence": analyst_pb2.DownloadEvidenceRequest(round_id=round_id, since_size=1),
         f"{ANALYST}/ListSessions": analyst_pb2.ListSessionsRequest(page_size=1, page_token=round_id),
+        f"{ANALYST}/ListOwnDatasets": analyst_pb2.ListOwnDatasetsRequest(page_size=1, page_token="a"),
+        f"{ANALYST}/ListSpending": analyst_pb2.ListSpendingRequest(round_id=round_id, page_size=1, page_token="1"),
+        f"{ANALYST}/RequestGrant": analyst_pb2.RequestGrantRequest(
+            dataset="shop", reason="For the yearly report.", epsilon=0.5, request_id="a"
+        ),
+        f"{ANALYST}/ListOwnGrantRequests": analyst_pb2.ListOwnGrantRequestsRequest(page_size=1, page_token="1"),
         f"{OPERATOR}/RegisterDataset": operator_pb2.RegisterDatasetRequest(
             name="made",
             source="made.csv",
@@ -243,9 +251,14 @@ def templates(round_id: str) -> dict[str, Message]:
         f"{OPERATOR}/DeleteAnalyst": operator_pb2.DeleteAnalystRequest(name="none", request_id="a"),
         f"{OPERATOR}/ListAnalysts": operator_pb2.ListAnalystsRequest(page_size=1, page_token="ann"),
         f"{OPERATOR}/PlanRound": operator_pb2.PlanRoundRequest(terms=TERMS_MESSAGE),
+        f"{OPERATOR}/WatchRequest": operator_pb2.WatchRequestRequest(request_id="a"),
         f"{OPERATOR}/OpenRound": operator_pb2.OpenRoundRequest(terms=TERMS_MESSAGE, request_id="a"),
         f"{OPERATOR}/OpenSession": operator_pb2.OpenSessionRequest(terms=SESSION_MESSAGE, request_id="a"),
         f"{OPERATOR}/CloseSession": operator_pb2.CloseSessionRequest(session_id=round_id, request_id="a"),
+        f"{OPERATOR}/ListGrantRequests": operator_pb2.ListGrantRequestsRequest(page_size=1, page_token="1"),
+        f"{OPERATOR}/DecideGrantRequest": operator_pb2.DecideGrantRequestRequest(
+            analyst="ann", number=1, answer="There is no budget left.", request_id="a"
+        ),
         f"{OPERATOR}/ListRounds": operator_pb2.ListRoundsRequest(page_size=1, page_token=round_id),
         f"{OPERATOR}/GetRound": operator_pb2.GetRoundRequest(round_id=round_id),
         f"{OPERATOR}/WatchRound": operator_pb2.WatchRoundRequest(round_id=round_id),

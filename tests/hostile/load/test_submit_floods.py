@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import pytest
 from grpc import aio
 from harness.loaded_server import TABLE, opened, serving, uploaded
 from harness.server_process import Credentials, Refusal
@@ -29,6 +30,7 @@ TOO_MANY = (Marginal(("row",)), Marginal(("column",)))  # two statements, the sh
 UNKNOWN = (Marginal(("no such attribute",)),)
 
 
+@pytest.mark.full
 async def test_submit_floods_are_refused_and_nothing_is_charged(tmp_path: Path) -> None:
     with serving(tmp_path / "state", SETTINGS) as server:
         bob_s, eve_s = await server.admit("bob"), await server.admit("eve")

@@ -74,7 +74,7 @@ CASES = [
 ]
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize(("sizes", "ordered"), CASES)
 def test_the_cost_is_that_of_the_worst_pair_exactly(sizes: tuple[int, ...], ordered: tuple[bool, ...]) -> None:
     random = np.random.default_rng(1)

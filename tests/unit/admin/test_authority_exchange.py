@@ -301,7 +301,7 @@ def test_nobody_is_admitted_amid_an_exchange_that_was_cut_off(state: Path, tmp_p
 
 
 @pytest.mark.slow
-@pytest.mark.thin(3)
+@pytest.mark.thin(6)
 @pytest.mark.parametrize(
     ("change", "told"),
     [

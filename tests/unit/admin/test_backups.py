@@ -85,6 +85,7 @@ def test_a_backup_is_for_its_owner_and_without_guard_tables_or_profiles(state: P
         back_up(state, out, clock)
 
 
+@pytest.mark.full
 def test_a_store_that_lacks_what_the_guard_knows_is_refused_before_anything_is_replaced(
     state: Path, tmp_path: Path
 ) -> None:

@@ -26,9 +26,9 @@ from equipoise_server.datasets.source import source_at
 
 HEADER = "carrier,delay,month,price,day,flown,id,empty"
 ROWS = [
-    f"{'AA' if row % 3 else 'é'},{row * 0.37 - 20:.2f},{row % 12 + 1},{'' if row % 7 else row},"
+    f"{'AA' if row % 3 else 'é'},{row * 0.33 - 20:.2f},{row % 12 + 1},{'' if row % 7 else row % 1000},"
     f"2013-{row % 9 + 1:02}-28,{('True', 'False')[row % 2]},id{row},"
-    for row in range(1000)
+    for row in range(1100)
 ]
 
 
@@ -46,7 +46,7 @@ def test_a_table_fits_the_schema_that_is_suggested_for_it(table: Path) -> None:
     sizes = dict(zip(schema.names, schema.sizes, strict=True))
     assert sizes == {"carrier": 2, "delay": 8, "month": 12, "price": 11, "day": 9, "flown": 2}
     assert {each.column: each.reason for each in suggestions if each.attribute is None} == {
-        "id": "more than 200 labels",
+        "id": "more than 1000 labels",
         "empty": "no values",
     }
     assert schema.attribute("month").categories == tuple(str(month + 1) for month in range(12))
@@ -111,7 +111,7 @@ def test_what_a_table_says_is_printed_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_table_without_a_column_to_suggest_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("a\n" + "".join(f"x{row}\n" for row in range(300)))
+    (tmp_path / "t.csv").write_text("a\n" + "".join(f"x{row}\n" for row in range(1001)))
     with pytest.raises(InvalidArgument, match="has no column that a schema could be suggested for"):
         schema_of(suggest_schema(tmp_path / "t.csv"))
     with pytest.raises(InvalidArgument, match="there is no such table"):
@@ -127,3 +127,51 @@ def test_the_command_writes_a_file_once(table: Path, tmp_path: Path) -> None:
     assert CliRunner().invoke(app, check).exit_code == 0
     again = CliRunner().invoke(app, command)
     assert again.exit_code != 0
+
+
+def test_labels_of_a_lookup_file_stand_for_the_codes_of_the_table(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("carrier,state\nAA,CA\nUA,\nXX,NY\n")
+    (tmp_path / "carriers.csv").write_text("code,name\nAA,American\nUA,United\nDL,Delta\n")
+    (tmp_path / "states.csv").write_text("code,region\nCA,west\nNY,east\nAL,east\n")
+    out = tmp_path / "schema.json"
+    lookups = [f"--lookup={column}={tmp_path / column}s.csv" for column in ("carrier", "state")]
+    command = ["data", "suggest", "--table", str(tmp_path / "t.csv"), "--out", str(out), *lookups]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    assert "labels of its lookup file, and 1 others" in done.output
+    carrier, state = Schema.from_json(out.read_text()).attributes
+    assert (carrier.categories, carrier.unknown) == (("American", "United", "Delta", "other"), "other")
+    assert (state.categories, state.missing, state.unknown) == (("west", "east", "missing"), "missing", "")
+    counts = source_at(tmp_path / "t.csv").counts(Schema((carrier, state))).dense()
+    assert counts.reshape(4, 3).tolist() == [[1, 0, 0], [0, 0, 1], [0, 0, 0], [0, 1, 0]]
+
+
+@pytest.mark.parametrize("lookup", ["carrier=nowhere.csv", "carrier=short.csv", "absent=codes.csv", "carrier"])
+def test_a_lookup_file_or_column_that_is_not_there_is_named(
+    tmp_path: Path, lookup: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("carrier\nAA\n")
+    (tmp_path / "short.csv").write_text("code\nAA\n")
+    (tmp_path / "codes.csv").write_text("code,name\nAA,American\n")
+    command = ["data", "suggest", "--table", "t.csv", "--out", "schema.json", "--lookup", lookup]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 1
+    assert "lookup" in str(done.exception) or "nowhere.csv" in str(done.exception)
+    assert not (tmp_path / "schema.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "names"),
+    [
+        ("2013-02-27", "2013-03-02", ["2013-02-27", "2013-02-28", "2013-03-01", "2013-03-02"]),
+        ("2013-11-03", "2014-02-01", ["2013-11", "2013-12", "2014-01", "2014-02"]),
+        ("2010-05-01", "2012-03-03", ["[2010-04-01, 2010-07-01)", "[2012-01-01, 2012-04-01)"]),
+        ("2001-05-01", "2006-03-03", ["2001", "2002", "2003", "2004", "2005", "2006"]),
+    ],
+)
+def test_dates_get_days_months_or_years(tmp_path: Path, first: str, last: str, names: list[str]) -> None:
+    (tmp_path / "t.csv").write_text(f"day\n{first}\n{last}\n")
+    (day,) = schema_of(suggest_schema(tmp_path / "t.csv")).attributes
+    shown = list(day.categories) if day.size == len(names) else [day.categories[0], day.categories[-1]]
+    assert shown == names

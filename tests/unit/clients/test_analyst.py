@@ -114,7 +114,9 @@ def test_a_lost_answer_is_asked_for_again_under_the_same_request_id() -> None:
         if len(seen) == 1:
             context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
         commitment = workload_commitment(header.commitment_salt, workload)
-        envelope = Custodian().receipt(ReceiptPayload(DEPLOYMENT, ROUND, "ann", commitment, 1, 1, 1_000, PROMISE))
+        envelope = Custodian().receipt(
+            ReceiptPayload(DEPLOYMENT, ROUND, "ann", commitment, 1, 1, 1_000, PROMISE, None)
+        )
         return analyst_pb2.SubmitWorkloadResponse(
             receipt=analyst_pb2.Receipt(
                 round_id=ROUND,

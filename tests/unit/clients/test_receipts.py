@@ -12,7 +12,7 @@ import pytest
 from harness.fake_server import connected
 from harness.kept_receipts import LOG, PAYLOAD, WORKLOAD, store_of
 from harness.shown_rounds import PROMISE, shown_round
-from harness.small_custodian import ROUND, SALT, STATEMENTS, Custodian, signing_key
+from harness.small_custodian import ROUND, SALT, SCHEMA, STATEMENTS, Custodian, signing_key
 
 from equipoise.clients.analyst import Client
 from equipoise.errors import InvalidArgument, VerificationFailed
@@ -20,9 +20,14 @@ from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Ending, RoundState
 from equipoise.profile.profile import LOG_KEYS
 from equipoise.profile.receipt_store import REFUSED_RECEIPTS, ReceiptStore
+from equipoise.questions.aggregates import count
+from equipoise.questions.builder import Table
+from equipoise.questions.questions import Questions
 from equipoise.records.item_parts import RecordedSession
 from equipoise.records.receipts import ReceiptPayload
+from equipoise.records.record import questions_commitment, workload_commitment
 from equipoise.v1 import analyst_pb2
+from equipoise.wire.workloads import workload_to_bytes
 
 
 @pytest.mark.parametrize(
@@ -93,6 +98,55 @@ def test_a_receipt_for_anything_else_is_refused(tmp_path: Path, payload: Receipt
     ):
         Client(connection, store_of(tmp_path)).submit(ROUND, STATEMENTS)
     assert ReceiptStore(tmp_path).receipt(ROUND) is None
+
+
+ASKED = Questions.of(Table(SCHEMA, "shop").agg(n=count()), Table(SCHEMA, "shop").group_by("size").agg(n=count()))
+
+
+@pytest.mark.parametrize(
+    "signed",
+    [
+        None,
+        questions_commitment(SALT, b""),
+        questions_commitment(bytes(32), ASKED.as_comments.encode()),
+        workload_commitment(SALT, ASKED.as_comments.encode()),
+    ],
+)
+def test_a_receipt_that_commits_to_other_questions_is_refused(tmp_path: Path, signed: bytes | None) -> None:
+    own = questions_commitment(SALT, ASKED.as_comments.encode())
+    workload = workload_commitment(SALT, workload_to_bytes(ASKED.statements))
+    honest = replace(PAYLOAD, commitment=workload, questions=own)
+    with connected({"GetAnalystRound": open_round, "SubmitWorkload": accepting(honest)}) as connection:
+        Client(connection, store_of(tmp_path)).submit(ROUND, ASKED)
+    lie = replace(honest, questions=signed, accept_time=2_000)
+    with (
+        connected({"GetAnalystRound": open_round, "SubmitWorkload": accepting(lie)}) as connection,
+        pytest.raises(VerificationFailed, match="does not commit to the questions"),
+    ):
+        Client(connection, store_of(tmp_path)).submit(ROUND, ASKED)
+    assert ReceiptStore(tmp_path).receipt(ROUND) == LOG.receipt(honest)
+
+
+def test_questions_are_committed_to_and_never_sent() -> None:
+    headers = []
+
+    def submit(requests: Any, _: Any) -> Any:
+        headers.append(next(iter(requests)).header)
+        return accepting(PAYLOAD)(requests, _)
+
+    for asked in (ASKED, ASKED, ASKED.statements):
+        with (
+            connected({"GetAnalystRound": open_round, "SubmitWorkload": submit}) as connection,
+            pytest.raises(VerificationFailed),
+        ):
+            Client(connection).submit(ROUND, asked)
+    first, again, statements = headers
+    for header in (first, again):
+        own = questions_commitment(header.commitment_salt, ASKED.as_comments.encode())
+        assert header.questions_commitment == own
+        assert b"SELECT" not in header.SerializeToString()
+    assert first.questions_commitment != again.questions_commitment  # each under a salt of its own
+    assert statements.questions_commitment == b""
 
 
 def refused_receipts(profile: Path) -> list[bytes]:

@@ -97,6 +97,7 @@ def drawn(job: Job) -> set[tuple[bytes, tuple[str, ...]]]:
     return found
 
 
+@pytest.mark.thin(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_no_two_workloads_of_an_analyst_share_a_stream(job: Job, name: str) -> None:
@@ -115,6 +116,7 @@ def test_no_two_workloads_of_an_analyst_share_a_stream(job: Job, name: str) -> N
     assert (streams & drawn(other) == set()) == (name != "histogram")
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SEPARATE))
 def test_where_each_analyst_is_answered_alone_no_other_workload_moves_its_noise(job: Job, name: str) -> None:

@@ -128,6 +128,7 @@ def test_the_database_is_asked_for_one_grouping_and_told_no_text(database: str, 
     assert "DROP TABLE" not in ours[0]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [

@@ -234,6 +234,7 @@ def test_a_header_that_has_no_end_is_refused_without_reading_it_all(tmp_path: Pa
         labels(quoted, "a", "x")
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("megabytes", [3, 20, 40])
 @pytest.mark.parametrize("column", ["first", "last"])
@@ -305,6 +306,7 @@ def test_urls_are_no_paths() -> None:
         labels(Path("https://example.org/t.csv"), "a", "x")
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_a_table_of_any_width_is_counted(tmp_path: Path) -> None:
     names = [f"c{number}" for number in range(100)]

@@ -43,6 +43,8 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Write]:
         yield lambda rows: written(tmp_path, "postgresql", rows, url=url)
 
 
+@pytest.mark.full
+@pytest.mark.sparse(2)
 @pytest.mark.slow
 def test_an_engine_has_the_records_that_are_written_down(engine: Write, request: pytest.FixtureRequest) -> None:
     rows = made_rows()
@@ -80,6 +82,7 @@ def test_postgresql_s_columns_without_ids_and_rows_that_do_not_fit_are_refused(
                 PersonTable(source, column, Persons(PersonMode.ONE)).counts(SCHEMA)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.both_stores
 @pytest.mark.parametrize("kind", ["bigint", "uuid", "varchar(40)", 'text COLLATE "und-x-icu"'])
@@ -96,7 +99,7 @@ def test_ids_of_postgresql_are_those_of_a_file(tmp_path: Path, postgresql: Clust
             assert counted(of_table, persons) == counted(of_file, persons)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_ids_that_are_no_text_are_refused_by_spark(tmp_path: Path) -> None:
     ids = pa.array([b"\xff", b"\xff", b"\xfe", b"\xfe"], pa.binary())

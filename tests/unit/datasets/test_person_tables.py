@@ -22,7 +22,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 @pytest.mark.slow
-@pytest.mark.thin(4)
+@pytest.mark.thin(8)
 @every_kind
 @every_mode
 def test_every_kind_of_source_has_the_records_that_are_written_down(
@@ -35,7 +35,7 @@ def test_every_kind_of_source_has_the_records_that_are_written_down(
 
 
 @pytest.mark.slow
-@pytest.mark.thin(4)
+@pytest.mark.thin(8)
 @every_mode
 def test_replacing_a_person_replaces_its_records_and_moves_no_others(tmp_path: Path, persons: Persons) -> None:
     rows = [row for row in made_rows(12, 3) if row[0] != "person 0 é"]
@@ -84,6 +84,7 @@ def _made(path: Path) -> Path:
     return path
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @every_kind
 def test_rows_without_a_person_are_refused_by_number(tmp_path: Path, kind: str) -> None:
@@ -95,6 +96,7 @@ def test_rows_without_a_person_are_refused_by_number(tmp_path: Path, kind: str) 
     assert source.rows_a_person("who").nameless == 2
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @every_kind
 def test_wrong_columns_and_wrong_rows_are_refused(tmp_path: Path, kind: str) -> None:
@@ -121,6 +123,7 @@ def test_how_many_rows_persons_have(tmp_path: Path, kind: str) -> None:
     assert found.nameless == 0
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_the_order_of_rows_does_not_matter_and_blocks_hold_whole_persons(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

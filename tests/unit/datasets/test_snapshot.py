@@ -66,6 +66,7 @@ def run(url: str, *statements: str) -> None:
             connection.execute(text(statement))
 
 
+@pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.both_stores
 def test_every_change_of_what_counts_in_a_database_shows_and_nothing_else_does(

@@ -40,6 +40,7 @@ def test_spark_finds_the_counts_and_the_digest_that_duckdb_finds(file: Path, tmp
     assert data_digest(of_spark) == data_digest(of_file)
 
 
+@pytest.mark.nightly
 def test_spark_recognises_the_rows_of_a_table_and_notices_others(file: Path, tmp_path: Path) -> None:
     table = for_spark(tmp_path, "t.parquet")
     before = table.snapshot(SCHEMA)
@@ -58,6 +59,7 @@ def test_spark_recognises_the_rows_of_a_table_and_notices_others(file: Path, tmp
     assert first == again
 
 
+@pytest.mark.nightly
 def test_rows_of_more_than_one_word_are_counted_alike(tmp_path: Path) -> None:
     edges = (0.0, 1.0, 2.0)
     names = [f"s{number}" for number in range(30)]

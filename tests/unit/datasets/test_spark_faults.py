@@ -61,6 +61,7 @@ FAULTS: list[tuple[Callable[[Path], object], str]] = [
 ]
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(("fault", "problem"), FAULTS)
 def test_a_table_that_does_not_fit_is_refused_and_no_value_told(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], fault: Callable[[Path], object], problem: str

@@ -62,7 +62,7 @@ def ideal_law(potential: NDArray[np.int64], step: int) -> list[Fraction]:
 
 
 @pytest.mark.slow
-@pytest.mark.thin(6)
+@pytest.mark.thin(12)
 @pytest.mark.parametrize("step", [NAT // 3, 4 * NAT, 20 * NAT])
 @pytest.mark.parametrize("lifetime", [1, 3, 100])
 def test_the_law_is_exact_however_old_the_table_is(lifetime: int, step: int) -> None:

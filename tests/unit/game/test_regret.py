@@ -88,6 +88,7 @@ def data_regret(rate: float, drop_bits: int, gains: Gains, sign: int = 1) -> tup
     return excess, used
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("gains", SEQUENCES)
 @pytest.mark.parametrize("rate", [0.02, math.sqrt(8 * math.log(SIZE) / ROUNDS), 1.0])
@@ -169,7 +170,7 @@ def query_regret(rate: float, density: float, gains: Gains, sign: int = 1) -> tu
 
 
 @pytest.mark.slow
-@pytest.mark.thin(3)
+@pytest.mark.thin(12)
 @pytest.mark.parametrize("gains", QUERY_SEQUENCES)
 @pytest.mark.parametrize("density", DENSITIES)
 @pytest.mark.parametrize("rate", [0.01, 0.1, 0.6])

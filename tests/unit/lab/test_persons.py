@@ -39,6 +39,7 @@ def orders(tmp_path: Path) -> tuple[str, ...]:
     return "--table", str(tmp_path / "orders.csv"), "--schema", str(tmp_path / "schema.json")
 
 
+@pytest.mark.full
 def test_a_plan_for_persons_costs_them_no_more_and_errs_by_the_same_fraction(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -64,7 +65,7 @@ def test_by_default_delta_is_that_of_as_many_persons(capsys: pytest.CaptureFixtu
     assert told(capsys, *given, "--person-records", "4")["data_budget"]["delta"] == 1 / 1000**2
 
 
-@pytest.mark.thin(4)
+@pytest.mark.thin(8)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "records"),

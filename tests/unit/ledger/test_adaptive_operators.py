@@ -119,6 +119,7 @@ def menu_under(cap: Cap) -> list[Finite]:
     return [response(each / 4), response(each / 3), leaking(each / 4, delta / 4), noisy(each / 25)]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("cap", CAPS)
 @pytest.mark.parametrize("name", ["data/t", "analyst/t/analyst/ann"])
@@ -129,6 +130,7 @@ def test_the_best_strategy_stays_within_the_cap(name: str, cap: Cap) -> None:
     assert cap.delta / 5 < max(found) <= cap.delta
 
 
+@pytest.mark.full
 def test_faults_in_the_rule_are_caught() -> None:
     small, large = at_order("cap", CAPS[0]), at_order("cap", CAPS[1])
     without_delta = with_limits(small, replace(limits(small), delta=DELTA_UNIT))

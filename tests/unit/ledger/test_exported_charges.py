@@ -55,7 +55,7 @@ def entry(action: str, round_id: str, cost: Cost, events: str) -> JournalEntry:
 
 
 @pytest.mark.slow
-@pytest.mark.thin(3)
+@pytest.mark.full
 @pytest.mark.parametrize(("composition", "order"), [("sum", 5.0), ("sum", 200.0), ("worst", None)])
 def test_the_documented_script_finds_what_the_ledger_finds(composition: str, order: float | None) -> None:
     (script,) = re.findall(r"^```python\n(.*?)^```", MECHANISMS.read_text(), re.MULTILINE | re.DOTALL)

@@ -176,7 +176,7 @@ def test_where_the_worst_round_counts_no_course_tells_more_of_a_statement(epsilo
 
 
 @pytest.mark.slow
-@pytest.mark.thin(6)
+@pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("epsilon", [1.0, 3.0, 10.0])
 def test_no_mixture_of_rho_pure_pairs_and_pairs_with_delta_breaks_an_account(epsilon: float, name: str) -> None:
@@ -281,7 +281,7 @@ class Attack:
 
 
 @pytest.mark.slow
-@pytest.mark.thin(2)
+@pytest.mark.thin(4)
 @pytest.mark.parametrize(("epsilon", "excess"), [(1.0, 1.8), (3.0, 2.3), (10.0, 2.5)])
 def test_simulated_courses_confirm_the_induction(epsilon: float, excess: float) -> None:
     plain = Cap(epsilon, DELTA)

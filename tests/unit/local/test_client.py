@@ -16,6 +16,7 @@ TABLE = dummy_table(SCHEMA, 5_000)
 TEXT = "SELECT origin, COUNT(*) AS n FROM t GROUP BY origin; SELECT COUNT(*) AS n FROM t WHERE month <= 6"
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_intervals_hold_together_as_often_as_they_say_and_noise_is_as_large_as_expected() -> None:
     missed = 0

@@ -32,6 +32,7 @@ ROWS = {"code": [1, "2", "x", 2.0, True], "delay": [0, 0.1, None, -7.5, 1e9]}
 CODES = [[0, 1, 2, 3, 3], [0, 1, 2, 0, 1]]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -105,3 +106,16 @@ def test_a_dummy_label_beyond_the_list_is_none_of_it() -> None:
     assert set(dummy_table(schema, 50)["a"]) == {UNLISTED, f"{UNLISTED}_"}
     with pytest.raises(InvalidArgument, match="records"):
         dummy_table(schema, 0)
+
+
+def test_codes_of_the_table_are_read_and_dummy_tables_have_them(tmp_path: Path) -> None:
+    labels = ("west", "east", "none", "other")
+    codes = (("-1", "none"), ("AL", "east"), ("CA", "west"), ("NY", "east"))
+    schema = Schema((Attribute("state", labels, missing="none", unknown="other", codes=codes),))
+    rows = {"state": ["CA", "NY", "AL", "west", "-1", None, "??"]}
+    assert records_of(rows, schema).codes[0].tolist() == [0, 1, 1, 0, 2, 2, 3]
+    made = dummy_table(schema, 200, seed=1)
+    assert set(made["state"]) == {"CA", "AL", None, UNLISTED}
+    made.write(tmp_path / "dummy.csv")
+    counts = source_at(tmp_path / "dummy.csv").counts(schema).dense()
+    assert counts.tolist() == np.bincount(records_of(made, schema).codes[0], minlength=4).tolist()

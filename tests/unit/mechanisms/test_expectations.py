@@ -85,6 +85,7 @@ def share_of(asked: CompiledWorkload) -> Share:
     return Share("ana", *numbers)
 
 
+@pytest.mark.thin(8)
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("name", [*EXACT, *FITTED])
 def test_plans_expect_about_what_is_measured(name: str, asked: str) -> None:
@@ -99,6 +100,7 @@ def test_plans_expect_about_what_is_measured(name: str, asked: str) -> None:
     assert plan.expected_error / factor <= np.mean(means) <= plan.expected_error * factor
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", ["histogram", "pooled", "equilibrium", "projection", "multiplicative_weights"])
 def test_a_table_beside_many_conditions_does_not_make_them_cells(name: str) -> None:
     """A share of 2,000 conditions and one table of 24 cells has 1.01 queries a statement, which no table has."""

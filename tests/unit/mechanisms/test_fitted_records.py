@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pytest
 from harness.wide_tables import SCHEMA, SIZES, small_supports, wide_table
 
 from equipoise.model.results import AnswerMethod
@@ -22,6 +23,7 @@ PAIRS = list(itertools.combinations(range(len(SIZES)), 2))
 RECORDS = 4_000
 
 
+@pytest.mark.full
 def test_a_fit_is_nearer_to_the_table_than_what_it_is_fitted_to() -> None:
     table = wide_table(RECORDS)
     measured = measure(table, least_summed(ResidualFamily.closed(SIZES, PAIRS), 0.05).noise, bytes(32), "test")

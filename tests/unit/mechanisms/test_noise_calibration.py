@@ -61,6 +61,7 @@ def test_the_law_that_reaches_less_far_is_chosen() -> None:
     assert isinstance(choose_noise(setting, Fraction(1, 10**4), 0.6)[0], LaplaceNoise)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(("answers", "method"), [("laplace", 2), ("gaussian", 3)])
 def test_answers_say_how_they_were_made_and_keep_to_their_intervals(answers: str, method: int) -> None:

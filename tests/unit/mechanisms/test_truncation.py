@@ -114,6 +114,7 @@ def parts_of(events: str) -> tuple[PrivacyEvent, ...]:
     return events_from_json(events)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("budget", [Budget(1.0, 1e-6), GENEROUS, Budget(0.6, 0.9), Budget(20.0, 1e-6)])
 @pytest.mark.parametrize("unit", cases.UNITS)
 @pytest.mark.parametrize("name", cases.NAMES)

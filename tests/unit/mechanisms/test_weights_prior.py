@@ -138,7 +138,7 @@ def test_where_turns_measure_everything_the_better_start_is_chosen(structure: st
     assert errors[chosen] <= 1.1 * min(errors.values())
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_of_conjunctions_the_prior_is_chosen_that_errs_less_where_pairs_tell_nearly_all() -> None:
     workload = compile_workload(conditions(150, 3), SCHEMA)
     public = replace(setting(), shares=(Share("a0", 150, 150),))

@@ -51,7 +51,8 @@ def asked_in(name: str, statements: list[Statement], first: int = 0) -> list[Ans
     return [session.answer(first + slot, *each) for slot, each in enumerate(zip(compiled, encoded, strict=True))]
 
 
-@pytest.mark.thin(2)
+@pytest.mark.full
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_statements_are_answered_over_a_support_with_intervals_that_hold(name: str) -> None:
     data = wide_table(RECORDS)
@@ -68,6 +69,7 @@ def test_statements_are_answered_over_a_support_with_intervals_that_hold(name: s
     assert AnswerMethod.MEASURED not in told[1].methods
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_plan_for_any_width_is_charged_as_one_for_a_table_that_can_be_listed(name: str) -> None:
     mechanism = MECHANISMS[name]

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from equipoise.errors import InvalidArgument
-from equipoise.queries.grant_price import AskedTable, GrantPrice, paid, standard_error
+from equipoise.queries.grant_price import AskedTable, GrantPrice, paid, shared_units, standard_error
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import CountDistinct, Marginal, Statement
@@ -75,3 +75,11 @@ def test_a_relative_error_is_of_a_cell_with_its_even_share_of_the_records() -> N
     for statement, typical in wanted.items():
         units = GrantPrice(relative=0.05).units(statement, of(3))
         assert standard_error(statement, 3, units) * 1.96 == pytest.approx(0.05 * typical, rel=1e-4)
+
+
+def test_weights_share_a_rho_in_proportion_and_never_more_than_all_of_it() -> None:
+    assert shared_units(0.004, [2, 1, 1]) == [2 * 10**9, 10**9, 10**9]
+    assert sum(shared_units(0.001, [1, 1, 1])) <= 10**9
+    for rho, weights in ((0.001, []), (0.001, [1, 0]), (0.001, [math.nan]), (None, [1])):
+        with pytest.raises(InvalidArgument):
+            shared_units(rho, weights)

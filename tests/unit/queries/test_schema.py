@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from equipoise.commands.columns import in_words
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.schema_checks import MAX_CATEGORIES, bin_labels
@@ -73,6 +74,24 @@ def test_unknown_names_are_refused() -> None:
         schema.attribute("carrier").index("DL")
 
 
+def test_codes_stand_for_categories_by_which_people_ask() -> None:
+    codes = {"9": "missing", "M": "male", "F": "female", "1": "male"}
+    (sex,) = Schema.from_json(document(codes)).attributes
+    assert sex.categories == ("male", "female", "missing")
+    assert sex.codes == (("1", "male"), ("9", "missing"), ("F", "female"), ("M", "male"))
+    assert Schema.from_json(Schema((sex,)).to_json()) == Schema.from_json(document(codes))
+    assert in_words(sex) == "sex: male (1, M), female (F), missing (9); missing values count as missing"
+    with pytest.raises(InvalidArgument, match="has no category 'F'; it is called 'female'"):
+        sex.index("F")
+    with pytest.raises(InvalidArgument, match="ascending"):
+        Attribute("sex", ("male", "female"), codes=(("M", "male"), ("F", "female")))
+
+
+def document(codes: dict[str, str]) -> str:
+    sex = {"name": "sex", "categories": ["male", "female"], "missing": "missing", "codes": codes}
+    return json.dumps({"version": 1, "attributes": [sex]})
+
+
 def one(**parts: object) -> str:
     return json.dumps({"version": 1, "attributes": [{"name": "fine", "categories": ["x"]}, parts]})
 
@@ -125,6 +144,13 @@ def one(**parts: object) -> str:
         (one(name="a", edges=[1, 2, 3], categories=["low"]), "schema.attributes[1].categories"),
         (one(name="a", edges=[1, 2], categories=["low", "high"]), "schema.attributes[1].categories"),
         (one(name="a", edges=[1, 2], clamp=True, unknown="other"), "schema.attributes[1].clamp"),
+        (one(name="a", categories=["x"], codes=["x"]), "schema.attributes[1].codes"),
+        (one(name="a", categories=["x"], codes={"1": 2}), "schema.attributes[1].codes['1']"),
+        (one(name="a", categories=["x"], codes={"1": "y"}), "schema.attributes[1].codes"),
+        (one(name="a", categories=["x"], codes={"": "x"}), "schema.attributes[1].codes"),
+        (one(name="a", categories=["x", "y"], codes={"y": "x"}), "schema.attributes[1].codes"),
+        (one(name="a", categories=["x", "n"], none="n", codes={"1": "n"}), "schema.attributes[1].codes"),
+        (one(name="a", edges=[1, 2], codes={"1": "[1, 2)"}), "schema.attributes[1].codes"),
         (one(name="a", edges=[1, 2], colour="red"), "schema.attributes[1]"),
     ],
 )

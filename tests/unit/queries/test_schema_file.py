@@ -23,6 +23,9 @@ def read(directory: Path, **attribute: object) -> Schema:
     (directory / "lists" / "empty.csv").write_text("name,iata\nKennedy\n")
     (directory / "lists" / "twice.csv").write_text("iata,iata\nJFK,JFK\n")
     (directory / "lists" / "latin.csv").write_bytes(b"iata\nZ\xfcrich\n")
+    (directory / "lists" / "regions.csv").write_text("code,region\nCA,west\nNY,east\nAL,east\n")
+    (directory / "lists" / "again.csv").write_text("iata,name\nJFK,Kennedy\nJFK,Idlewild\n")
+    (directory / "lists" / "crossed.csv").write_text("iata,name\nA,B\nB,C\n")
     (directory / "lists" / "damaged.csv").write_text('iata\n"JF"K\n')
     path = directory / "schema.json"
     path.write_text(json.dumps({"version": 1, "attributes": [{"name": "x", **attribute}]}))
@@ -43,6 +46,18 @@ def test_labels_are_those_of_a_column_in_the_order_of_its_file(tmp_path: Path) -
     (named,) = read(tmp_path, categories=lookup("airports.csv", "name")).attributes
     assert named.categories == ("Kennedy", "O'Hare, Chicago", "Namibia")
     assert read(tmp_path, categories=lookup("tabs.tsv", "name")).sizes == (1,)
+
+
+def test_the_table_has_codes_where_the_file_says_their_labels(tmp_path: Path) -> None:
+    named = lookup("airports.csv") | {"label": "name"}
+    (found,) = read(tmp_path, categories=named, missing="nowhere", unknown="elsewhere").attributes
+    assert found.categories == ("Kennedy", "O'Hare, Chicago", "Namibia", "nowhere", "elsewhere")
+    assert found.codes == (("JFK", "Kennedy"), ("NA", "Namibia"), ("ORD", "O'Hare, Chicago"))
+    (again,) = Schema.from_json(Schema((found,)).to_json()).attributes
+    assert again == found
+    # A label that several codes have is one category.
+    (one,) = read(tmp_path, categories={**lookup("regions.csv", "code"), "label": "region"}).attributes
+    assert (one.categories, one.codes) == (("west", "east"), (("AL", "east"), ("CA", "west"), ("NY", "east")))
 
 
 @pytest.mark.parametrize(
@@ -97,6 +112,15 @@ def test_files_of_other_forms_are_read_as_ever(tmp_path: Path) -> None:
         ({"categories": lookup("twice.csv")}, "categories.column: lists/twice.csv has 2 columns named 'iata'"),
         ({"categories": lookup("empty.csv")}, "categories: row 2 of lists/empty.csv: is empty"),
         ({"categories": {"file": "lists/airports.csv"}}, "categories.column: is empty"),
+        ({"categories": lookup("again.csv") | {"label": "name"}}, "categories: has the code 'JFK' twice"),
+        (
+            {"categories": lookup("again.csv") | {"label": "town"}},
+            "categories.label: lists/again.csv has no column",
+        ),
+        (
+            {"categories": lookup("crossed.csv") | {"label": "name"}},
+            "codes: say that 'B' stands for 'C', but a category is called so",
+        ),
         ({"categories": {**lookup("airports.csv"), "skip": 1}}, "categories: has an unknown key 'skip'"),
         ({"edges": dates("2013-01-01", "2013-06-15", "month")}, "edges.to: must be a whole number of months after"),
         ({"edges": dates("2013-01-01", "2013-01-01", "day")}, "edges.to: must be a whole number of days after"),

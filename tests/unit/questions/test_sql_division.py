@@ -75,6 +75,7 @@ def test_what_a_part_alone_would_mean_otherwise_is_not_read_by_parts(text: str) 
         [each.tree for each in divided(statement(text)).items]
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_parts_mean_together_what_the_whole_means(seed: int) -> None:
     draw = random.Random(seed)

@@ -12,7 +12,9 @@ from equipoise.questions.sql import questions_from_sql
 EDGES = (0.0, 15.0, 60.0)
 SCHEMA = Schema(
     (
-        Attribute("origin", ("EWR", "JFK", "none", "other"), missing="none", unknown="other"),
+        Attribute(
+            "origin", ("EWR", "JFK", "none", "other"), missing="none", unknown="other", codes=(("11618", "EWR"),)
+        ),
         Attribute("month", ("1", "2", "10")),
         Attribute("delay", (*bin_labels(EDGES), "none", "outside"), EDGES, missing="none", unknown="outside"),
     )
@@ -37,6 +39,7 @@ REFUSED = {
     "SELECT COUNT(*) FROM t WHERE delay >= 15": "name both ends",
     "SELECT COUNT(*) FROM t WHERE delay > 15 AND delay < 60": "`>= 15` or `>= 60`",
     "SELECT COUNT(*) FROM t WHERE origin = 'LGA'": "no category",
+    "SELECT COUNT(*) FROM t WHERE origin = '11618'": "is a code in the table; write 'EWR'",
     "SELECT COUNT(*) FROM t WHERE origin = 'none'": "IS NULL",
     "SELECT COUNT(*) FROM t WHERE origin = 'other'": "NOT IN",
     "SELECT COUNT(*) FROM t WHERE origin LIKE 'J%'": "list the values",

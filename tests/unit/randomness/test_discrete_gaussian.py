@@ -42,6 +42,7 @@ def is_kept(noise: DiscreteGaussian, block: int, offset: int, coin: int, rest: t
     return drawn < 0
 
 
+@pytest.mark.thin(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("variance", SMALL)
 def test_law_of_every_decision_is_the_ideal_one(variance: Fraction) -> None:
@@ -87,6 +88,7 @@ def test_an_open_coin_is_decided_by_its_further_bits(variance: Fraction, block: 
     assert stream.read == 6  # 64 further bits left it open, 128 more (all zero) settled it
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(("words", "block"), [([1, 1], 63), ([1, 4], 65)])
 def test_the_farthest_blocks_are_drawn_too(words: list[int], block: int) -> None:
     noise = DiscreteGaussian(Fraction(1, 4))
@@ -94,6 +96,7 @@ def test_the_farthest_blocks_are_drawn_too(words: list[int], block: int) -> None
     assert noise.draw(1, ScriptedStream(words)).tolist() == [-block * noise.width]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("variance", [*SMALL, Fraction(1000)])
 def test_listed_law_is_the_ideal_one(variance: Fraction) -> None:

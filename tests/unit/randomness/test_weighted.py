@@ -66,6 +66,7 @@ def proposed_weights(exponents: list[int]) -> list[int]:
     return [int(weight) for weight in Proposal.above(nats(exponents)).weights(np.arange(len(exponents)))]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("name", INSTANCES)
 def test_proposal_and_accept_step_together_give_the_ideal_law(name: str) -> None:
     before, now, _ = INSTANCES[name]

@@ -14,13 +14,14 @@ from equipoise.errors import VerificationFailed
 from equipoise.records.canonical import canonical_json
 from equipoise.records.receipts import ReceiptPayload, SessionReceiptPayload, chain_start, chain_step
 
-TAKEN = ReceiptPayload("d", "r" * 32, "ann", bytes(range(32)), 2, 9, 1_700_000_000_000_000, PROMISE)
+TAKEN = ReceiptPayload("d", "r" * 32, "ann", bytes(range(32)), 2, 9, 1_700_000_000_000_000, PROMISE, None)
+TRANSLATED = replace(TAKEN, questions=bytes(range(1, 33)))
 WITHDRAWN = replace(TAKEN, commitment=None, statements=0, queries=0)
 ANSWERED = SessionReceiptPayload("d", "s" * 32, "ann", 3, bytes(range(32)), 1_700_000_000_000_000, PROMISE)
 PROMISE_FIELDS = json.loads(TAKEN.to_bytes())["promise"]
 
 
-@pytest.mark.parametrize("receipt", [TAKEN, WITHDRAWN, ANSWERED])
+@pytest.mark.parametrize("receipt", [TAKEN, TRANSLATED, WITHDRAWN, ANSWERED])
 def test_what_is_written_is_read(receipt: ReceiptPayload | SessionReceiptPayload) -> None:
     assert type(receipt).from_bytes(receipt.to_bytes()) == receipt
 
@@ -38,6 +39,9 @@ def test_what_is_written_is_read(receipt: ReceiptPayload | SessionReceiptPayload
         {"commitment": "00"},
         {"commitment": "AB" * 32},
         {"commitment": None},
+        {"commitment": None, "statements": 0, "queries": 0, "questions": "00" * 32},
+        {"questions": "00"},
+        {"questions": ""},
         {"promise": None},
         {"promise": PROMISE_FIELDS | {"unit": "round"}},
         {"promise": PROMISE_FIELDS | {"opened_root": "00"}},
@@ -70,7 +74,7 @@ def test_what_is_never_written_of_a_session_is_refused(change: dict[str, object]
 PROMISE_FIELDS = json.loads(TAKEN.to_bytes())["promise"]
 
 
-@pytest.mark.parametrize("receipt", [TAKEN, ANSWERED])
+@pytest.mark.parametrize("receipt", [TAKEN, TRANSLATED, ANSWERED])
 def test_no_flipped_bit_is_taken_for_the_same(receipt: ReceiptPayload | SessionReceiptPayload) -> None:
     data = receipt.to_bytes()
     for bit in range(8 * len(data)):

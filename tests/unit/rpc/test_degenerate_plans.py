@@ -53,6 +53,7 @@ def planned(
     return mechanism(terms.mechanism).plan(setting_of(terms, records, 24, Schema.from_json('{"a": 4, "b": 6}')))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @both_units
 @both_plays

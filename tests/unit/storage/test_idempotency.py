@@ -88,6 +88,7 @@ def kept(store: Store, caller: str) -> int:
         return int(connection.execute(own.select_from(requests)).scalar_one())
 
 
+@pytest.mark.full
 def test_a_caller_s_newest_requests_are_kept_and_no_more(store: Store) -> None:
     more = 25
     keep(store, make_request("bob", "0", "open"), "bob's")

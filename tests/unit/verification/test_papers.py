@@ -71,6 +71,21 @@ def test_the_remembered_statements_must_be_those_that_were_used() -> None:
     assert found(Told(statements=None).bundle(log_of()), papers(statements=STATEMENTS)) is Check.WORKLOAD
 
 
+def test_the_remembered_questions_must_be_those_that_the_receipt_commits_to() -> None:
+    """A custodian who signs for other questions, or for none, while the statements are the analyst's own."""
+    own = b"-- understood as: SELECT COUNT(*) AS n FROM shop\n"
+    bundle = Told(questions=own).bundle(log_of())
+    assert found(bundle, papers(statements=STATEMENTS, questions=own)) is None
+    assert found(bundle, papers(statements=STATEMENTS)) is None
+    for other in (own[:-1], own.replace(b"n FROM", b"m FROM"), b"", own + own):
+        assert found(bundle, papers(statements=STATEMENTS, questions=other)) is Check.WORKLOAD
+    # The receipt that was kept commits to the questions: the custodian's copy cannot have others, or none.
+    kept = bundle.evidence.receipt
+    for told in (Told(), Told(questions=own + own)):
+        assert found(told.bundle(log_of()), papers(receipt=kept)) is Check.RECEIPT
+    assert found(Told().bundle(log_of()), papers(statements=STATEMENTS, questions=own)) is None
+
+
 def test_a_checkpoint_held_before_or_after_must_be_of_the_same_log() -> None:
     log = log_of()
     first = Told().bundle(log, earlier=3)

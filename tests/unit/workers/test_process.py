@@ -80,6 +80,7 @@ def test_who_has_ended_is_known_by_its_exit_code_to_every_thread(started: tuple[
     process.kill()  # it, or nobody
 
 
+@pytest.mark.full
 def test_a_killed_server_leaves_no_process_behind() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", "from harness.waiting_worker import main; main()"],
@@ -98,6 +99,7 @@ def test_a_killed_server_leaves_no_process_behind() -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_workers_start_again_where_the_process_they_are_forked_from_was_ended(
     started: tuple[WorkerProcess, Given],

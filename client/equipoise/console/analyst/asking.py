@@ -23,7 +23,6 @@ from equipoise.frames import shown as shown_value
 from equipoise.model.results import Answers
 from equipoise.model.rounds import Round
 from equipoise.profile.kept_sql import keep_sql
-from equipoise.queries.grant_price import AskedTable, GrantPrice, standard_error
 from equipoise.queries.predicates import Among
 from equipoise.queries.statements import Statement
 from equipoise.queries.statements_file import statements_from_json
@@ -72,9 +71,10 @@ def ask(desk: Desk, asked: Asked) -> Response:
             raise InvalidArgument("do", "must be compose, check or send")
         if shown.terms.session is not None:
             return _ask_one_by_one(desk, shown, wanted, asked)
-        client.submit(round_id, wanted.statements, asked.needed("request_id"))
+        given = wanted.statements if wanted.questions is None else wanted.questions
+        client.submit(round_id, given, asked.needed("request_id"))
         if wanted.questions is not None:
-            keep_sql(desk.profile, round_id, f"{wanted.questions.as_comments}{sql}")
+            keep_sql(desk.profile, round_id, wanted.questions.as_comments, sql)
     except (InvalidArgument, BudgetExhausted, WrongState) as refusal:
         return round_page(desk, shown, {**typed, "refusal": refusal}, 400)
     return desk.go(f"/rounds/{round_id}")
@@ -120,7 +120,7 @@ def _composed(client: Client, shown: Round, asked: Asked, sql: str) -> str:
 
 def _check(client: Client, shown: Round, wanted: Wanted, asked: Asked) -> Checked:
     if shown.grant is not None:
-        return _costs(client, shown, wanted, GrantPrice(*_price(asked)))
+        return _costs(client, shown, wanted, asked)
     many = counted(len(wanted.statements), "statement")
     if shown.terms.session is not None or not wanted.statements:
         return Checked(wanted.understood, (f"{many} would be asked.",), None)
@@ -143,19 +143,15 @@ def _check(client: Client, shown: Round, wanted: Wanted, asked: Asked) -> Checke
     return Checked(wanted.understood, sentences, plain_table(heads, rows))
 
 
-def _costs(client: Client, shown: Round, wanted: Wanted, price: GrantPrice) -> Checked:
-    """What statements would cost of a grant."""
-    assert shown.grant is not None
-    dataset = client.dataset(shown.terms.dataset, shown.dataset_version)
-    persons = dataset.persons.records
-    table = AskedTable(dataset.schema, dataset.records, persons)
-    units = [price.units(each, table) for each in wanted.statements]
-    errors = [standard_error(each, persons, cost) for each, cost in zip(wanted.statements, units, strict=True)]
+def _costs(client: Client, shown: Round, wanted: Wanted, asked: Asked) -> Checked:
+    """What statements would cost of a grant, after all that was asked of it."""
+    rho, error = _price(asked)
+    found = client.grant_costs(shown.id, wanted.statements, rho=rho, error=error)
     rows = [
-        [str(place), in_rho(cost), f"{error:.4g}"]
-        for place, (cost, error) in enumerate(zip(units, errors, strict=True), start=1)
+        [str(place), in_rho(each.cost), f"{each.standard_error:.4g}"]
+        for place, each in enumerate(found.statements, start=1)
     ]
-    together = f"Together at most rho {in_rho(sum(units))}, of rho {in_rho(shown.grant.left)} that is left."
+    together = f"Together rho {in_rho(found.at_most)}, of rho {in_rho(found.left)} that is left."
     return Checked(
         wanted.understood, (together,), plain_table(("statement", "rho", "standard error in records"), rows)
     )

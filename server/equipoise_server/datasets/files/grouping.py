@@ -100,7 +100,7 @@ def coded_rows(
         value, code = f"v{axis}", f"map{axis}.code"
         if not attribute.edges:
             values.append(f"CAST({name} AS VARCHAR) AS {value}")
-            spellings = label_codes(attribute.categories)
+            spellings = label_codes(attribute)
             _create_map(connection, axis, "VARCHAR", list(spellings), list(spellings.values()))
             joins.append(f"LEFT JOIN map{axis} ON {value} = map{axis}.key")
             codes.append(f"CASE WHEN {value} IS NULL THEN {MISSING} ELSE coalesce({code}, {UNKNOWN}) END")

@@ -105,7 +105,7 @@ def _category(column: Column[object], attribute: Attribute) -> Expression:
             "floating-point numbers, which databases write as text in different ways; give the attribute edges"
         )
         raise _unfit(column, attribute, problem)
-    spellings = label_codes(attribute.categories)
+    spellings = label_codes(attribute)
     text = case((column, "true"), else_="false") if isinstance(column.type, Boolean) else cast(column, Text)
     return case((column.is_(None), MISSING), else_=case(spellings, value=text, else_=UNKNOWN))
 

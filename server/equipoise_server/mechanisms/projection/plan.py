@@ -15,6 +15,7 @@ from equipoise_server.mechanisms.expected_error import (
     holds_conditions,
     mean_over_queries,
     stated,
+    told_by_residuals,
 )
 from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
@@ -60,14 +61,15 @@ def plan_projection(name: str, setting: PublicParameters) -> MechanismPlan:
 def expected_error(parameters: NoiseParameters, setting: PublicParameters) -> float:
     """Return the mean error that is expected of fits to each analyst's own noisy answers.
 
-    Where the universe cannot be enumerated nothing is fitted to conditions, which err as their noise does.
+    Where the universe cannot be enumerated, tables are told by their residuals (`own_tables`), whose noise is at
+    most that on the counts. Nothing is fitted to conditions, which err as their noise does.
     """
     deviation = deviation_of(parameters, setting)
 
     def of_share(share: Share) -> float:
-        if setting.enumerable or asks_tables(share):
+        if setting.enumerable:
             return fitted_error(deviation, share)
-        return min(1.0, gaussian_mean(deviation**2))
+        return told_by_residuals(deviation, share) if asks_tables(share) else min(1.0, gaussian_mean(deviation**2))
 
     return mean_over_queries(setting, of_share)
 

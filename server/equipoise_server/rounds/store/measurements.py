@@ -15,6 +15,7 @@ from equipoise_server.mechanisms.persons import record_budget
 from equipoise_server.mechanisms.prior.choice import PRIOR
 from equipoise_server.mechanisms.prior.choice import STANDING as STANDING_PRIOR
 from equipoise_server.mechanisms.registry import may_start_from_measurement
+from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.standing.family import planned_noise
 from equipoise_server.mechanisms.standing.measurement import MeasurementParameters, as_options
 from equipoise_server.mechanisms.standing.released import OPTION, ReleasedMeasurement, named_measurement
@@ -31,12 +32,26 @@ FIELD = f"options.{OPTION}"
 
 def newest_measurement(connection: Connection, dataset: DatasetRecord, now: datetime) -> ReleasedMeasurement | None:
     """Return the newest released measurement of this version of a dataset, or None."""
+    newest = _newest(connection, dataset, now)
+    return None if newest is None else _released(connection, newest)
+
+
+def newest_noise(connection: Connection, dataset: DatasetRecord, now: datetime) -> ResidualNoise | None:
+    """Return the noise of the newest released measurement of this version of a dataset, or None.
+
+    Unlike `newest_measurement` it does not read the numbers.
+    """
+    newest = _newest(connection, dataset, now)
+    return None if newest is None else MeasurementParameters.from_json(newest.plan.parameters).noise
+
+
+def _newest(connection: Connection, dataset: DatasetRecord, now: datetime) -> RoundRecord | None:
     of_version = (rounds.c.dataset == dataset.name) & (rounds.c.dataset_version == dataset.version)
     released = of_version & (rounds.c.state == RoundState.RELEASED.value)
     query = select(rounds).join(measurements, measurements.c.run_id == rounds.c.run_id).where(released)
     for record in round_records(connection, query.order_by(rounds.c.position.desc())):
         if streams_open(record.state, record.release_time, now):
-            return _released(connection, record)
+            return record
     return None
 
 

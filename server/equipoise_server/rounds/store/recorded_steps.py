@@ -100,6 +100,7 @@ def _signed(row: Row[Any], promise: Promise) -> bool:
         row.queries,
         row.accept_time,
         promise,
+        receipt.questions,
     )
 
 

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.rounds import MEASUREMENT, MechanismPlan, SessionTerms, Terms
+from equipoise_server.mechanisms.interface import OnStep, unfollowed
 from equipoise_server.mechanisms.planner import Comparison, without_choice
 from equipoise_server.mechanisms.registry import PLANNERS, mechanism, session_mechanism
 from equipoise_server.rounds.records import DatasetRecord
@@ -56,8 +57,13 @@ def make_plan(terms: Terms, dataset: DatasetRecord) -> MechanismPlan:
     return compare_plans(terms, dataset).plan
 
 
-def compare_plans(terms: Terms, dataset: DatasetRecord) -> Comparison:
+def compare_plans(terms: Terms, dataset: DatasetRecord, report: OnStep = unfollowed) -> Comparison:
     """Return the plan for the terms, and what it was chosen from; of a mechanism that the terms name, nothing else.
+
+    Args:
+        terms: complete.
+        dataset: which they are about.
+        report: called with each mechanism's name before it is asked for its plan, where several are.
 
     Raises:
         InvalidArgument: the terms allow no plan, or the turns are too short for their statements.
@@ -66,7 +72,7 @@ def compare_plans(terms: Terms, dataset: DatasetRecord) -> Comparison:
     schema = dataset.schema
     setting = setting_of(terms, dataset.records, schema.universe_size, schema, dataset.persons.records)
     if terms.session is None and terms.mechanism in PLANNERS:
-        return PLANNERS[terms.mechanism].compare(setting)
+        return PLANNERS[terms.mechanism].compare(setting, report)
     named = mechanism if terms.session is None else session_mechanism
     comparison = without_choice(named(terms.mechanism), setting)
     if terms.session is not None and terms.session.turn_seconds:

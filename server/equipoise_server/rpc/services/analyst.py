@@ -20,6 +20,7 @@ from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.submissions import Submissions
 from equipoise_server.rpc.services.evidence_stream import awaited, evidence_pieces, workload_pieces
+from equipoise_server.rpc.services.own_world import OwnWorldMethods
 from equipoise_server.rpc.services.session_stream import SessionStreams
 from equipoise_server.rpc.services.synopsis_stream import Synopses
 from equipoise_server.rpc.services.uploads import Uploads
@@ -31,7 +32,7 @@ CHUNKS_AT_ONCE = 8  # read from the store together, about 300 KiB
 
 
 @dataclass(frozen=True)
-class AnalystMethods:
+class AnalystMethods(OwnWorldMethods):
     """The served methods of `AnalystService`, bound by `rpc.methods`."""
 
     datasets: Datasets
@@ -99,6 +100,7 @@ class AnalystMethods:
                 header.request_id,
                 workload,
                 header.commitment_salt,
+                header.questions_commitment or None,
             )
         return analyst_pb2.SubmitWorkloadResponse(receipt=receipt_to_message(record))
 

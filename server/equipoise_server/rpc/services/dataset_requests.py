@@ -8,13 +8,16 @@ from equipoise.wire import workloads
 from equipoise.wire.accounts import budget_from_message
 from equipoise.wire.persons import PERSONS
 from equipoise.wire.terms import DANGERS
+from equipoise_server.datasets.progress import OnRead
 from equipoise_server.rounds.dataset_versions import update_dataset
 from equipoise_server.rounds.datasets import Datasets
 from equipoise_server.rounds.new_datasets import AccountingMethod
 from equipoise_server.rounds.records import DatasetRecord
 
 
-def registered(datasets: Datasets, request: operator_pb2.RegisterDatasetRequest, caller: Caller) -> DatasetRecord:
+def registered(
+    datasets: Datasets, request: operator_pb2.RegisterDatasetRequest, caller: Caller, progress: OnRead
+) -> DatasetRecord:
     """Return the dataset that `request` has registered."""
     return datasets.register(
         request.name,
@@ -30,10 +33,13 @@ def registered(datasets: Datasets, request: operator_pb2.RegisterDatasetRequest,
         person=request.person,
         persons=PERSONS.read(request.persons, "persons"),
         accepted=tuple(DANGERS.read(each, f"accepted[{place}]") for place, each in enumerate(request.accepted)),
+        progress=progress,
     )
 
 
-def updated(datasets: Datasets, request: operator_pb2.UpdateDatasetRequest, caller: Caller) -> DatasetRecord:
+def updated(
+    datasets: Datasets, request: operator_pb2.UpdateDatasetRequest, caller: Caller, progress: OnRead
+) -> DatasetRecord:
     """Return the dataset as of the version that `request` has registered."""
     schema = workloads.schema_from_message(request.schema) if request.HasField("schema") else None
-    return update_dataset(datasets, request.name, request.source, schema, request.request_id, caller.name)
+    return update_dataset(datasets, request.name, request.source, schema, request.request_id, caller.name, progress)

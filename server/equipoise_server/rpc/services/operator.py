@@ -11,92 +11,35 @@ from equipoise.model.identities import Caller, Role
 from equipoise.model.rounds import RoundState
 from equipoise.v1 import operator_pb2, types_pb2
 from equipoise.wire.accounts import account_to_message, budget_from_message, journal_entry_to_message
-from equipoise.wire.datasets import charge_to_message, dataset_to_message, history_to_message, standing_to_message
 from equipoise.wire.identities import analyst_to_message
 from equipoise.wire.rounds import plan_choice_to_message, round_detail_to_message
 from equipoise.wire.terms import terms_from_message
 from equipoise_server.identity.admission import Admission
 from equipoise_server.rounds.analyst_deletion import delete_analyst
-from equipoise_server.rounds.dataset_endings import delete_dataset, retire_dataset
 from equipoise_server.rounds.records import RoundRecord
-from equipoise_server.rounds.services import RoundServices
+from equipoise_server.rounds.underway import PLANNING
 from equipoise_server.rpc.services.analyst_requests import added, login_allowed, renewed
-from equipoise_server.rpc.services.dataset_requests import registered, updated
-from equipoise_server.rpc.services.watch import watch
+from equipoise_server.rpc.services.own_world import GrantRequestMethods
+from equipoise_server.rpc.services.watch import progress_of, watch
 from equipoise_server.rpc.shown_rounds import shown_choice, shown_to_operator
 from equipoise_server.rpc.threads import Threads
 from equipoise_server.sessions.service import Sessions
 
 
 @dataclass(frozen=True)
-class OperatorMethods:
+class OperatorMethods(GrantRequestMethods):
     """The served methods of `OperatorService`, bound by `rpc.methods`.
 
     `login_issuer` is the identity provider's identifier, empty where nobody logs in. `log_keys` returns the log's
     public keys in force, in the form in which analysts get them.
     """
 
-    rounds: RoundServices
     sessions: Sessions
     admission: Admission
     login_issuer: str
     log_keys: Callable[[], str]
     threads: Threads
     stopping: asyncio.Event
-
-    def register_dataset(
-        self, caller: Caller, request: operator_pb2.RegisterDatasetRequest
-    ) -> operator_pb2.RegisterDatasetResponse:
-        """Registers a table that lies in the data directory and opens its budget accounts."""
-        record = registered(self.rounds.datasets, request, caller)
-        return operator_pb2.RegisterDatasetResponse(dataset=dataset_to_message(record))
-
-    def update_dataset(
-        self, caller: Caller, request: operator_pb2.UpdateDatasetRequest
-    ) -> operator_pb2.UpdateDatasetResponse:
-        """Registers another version of a dataset."""
-        record = updated(self.rounds.datasets, request, caller)
-        return operator_pb2.UpdateDatasetResponse(dataset=dataset_to_message(record))
-
-    def retire_dataset(
-        self, caller: Caller, request: operator_pb2.RetireDatasetRequest
-    ) -> operator_pb2.RetireDatasetResponse:
-        """Allows no new rounds on a dataset and no new versions of it."""
-        record = retire_dataset(self.rounds.operations, request.name, request.request_id, caller.name)
-        return operator_pb2.RetireDatasetResponse(dataset=dataset_to_message(record))
-
-    def delete_dataset(
-        self, caller: Caller, request: operator_pb2.DeleteDatasetRequest
-    ) -> operator_pb2.DeleteDatasetResponse:
-        """Erases what is held of a dataset's table."""
-        operations, watch = self.rounds.operations, self.rounds.context.watch
-        record = delete_dataset(operations, watch, request.name, request.request_id, caller.name)
-        return operator_pb2.DeleteDatasetResponse(dataset=dataset_to_message(record))
-
-    def list_datasets(
-        self, _: Caller, request: operator_pb2.ListDatasetsRequest
-    ) -> operator_pb2.ListDatasetsResponse:
-        """Lists the datasets with their budgets."""
-        standings, token = self.rounds.dataset_views.page(request.page_size, request.page_token)
-        return operator_pb2.ListDatasetsResponse(
-            datasets=[standing_to_message(standing) for standing in standings], next_page_token=token
-        )
-
-    def get_dataset_history(
-        self, _: Caller, request: operator_pb2.GetDatasetHistoryRequest
-    ) -> operator_pb2.GetDatasetHistoryResponse:
-        """Shows a dataset with all of its versions."""
-        return history_to_message(self.rounds.dataset_views.history(request.name))
-
-    def list_dataset_charges(
-        self, _: Caller, request: operator_pb2.ListDatasetChargesRequest
-    ) -> operator_pb2.ListDatasetChargesResponse:
-        """Lists what each round counts on the account of a dataset, the newest first."""
-        views = self.rounds.dataset_views
-        found, token = views.charges(request.dataset, request.page_size, request.page_token)
-        return operator_pb2.ListDatasetChargesResponse(
-            charges=[charge_to_message(charge) for charge in found], next_page_token=token
-        )
 
     def add_analyst(
         self, caller: Caller, request: operator_pb2.AddAnalystRequest
@@ -139,21 +82,31 @@ class OperatorMethods:
             analysts=[analyst_to_message(analyst) for analyst in listed], next_page_token=token
         )
 
-    def plan_round(self, _: Caller, request: operator_pb2.PlanRoundRequest) -> operator_pb2.PlanRoundResponse:
+    def plan_round(self, caller: Caller, request: operator_pb2.PlanRoundRequest) -> operator_pb2.PlanRoundResponse:
         """Shows what a round, or a session, would do, what it was chosen from, and whether accounts admit it."""
         terms = terms_from_message(request.terms)
-        comparison = self.rounds.opening.compare(terms)
+        with self.rounds.underway.followed(caller.name, request.request_id, PLANNING) as step:
+            comparison = self.rounds.opening.compare(terms, step)
         charges = self.rounds.opening.charges(terms, comparison.plan)
         return plan_choice_to_message(
             shown_choice(comparison, terms, charges, self.rounds.datasets.get(terms.dataset).persons)
         )
+
+    async def watch_request(
+        self, caller: Caller, request: operator_pb2.WatchRequestRequest
+    ) -> AsyncIterator[operator_pb2.WatchRequestResponse]:
+        """Streams how far one of the caller's requests has come, until it is answered."""
+        look = progress_of(lambda: self.rounds.underway.look(caller.name, request.request_id))
+        async for progress in watch(look, self.stopping):
+            yield operator_pb2.WatchRequestResponse(progress=progress)
 
     def open_round(self, caller: Caller, request: operator_pb2.OpenRoundRequest) -> operator_pb2.OpenRoundResponse:
         """Opens a round: workloads are accepted from now on."""
         terms = terms_from_message(request.terms)
         if terms.session is not None:
             raise InvalidArgument("terms.session", "must not be set in a round; OpenSession opens sessions")
-        record = self.rounds.opening.open(terms, request.request_id, caller.name)
+        with self.rounds.underway.followed(caller.name, request.request_id, PLANNING) as step:
+            record = self.rounds.opening.open(terms, request.request_id, caller.name, step)
         return operator_pb2.OpenRoundResponse(detail=self._detail(record))
 
     def list_rounds(self, _: Caller, request: operator_pb2.ListRoundsRequest) -> operator_pb2.ListRoundsResponse:
@@ -205,7 +158,8 @@ class OperatorMethods:
     ) -> operator_pb2.OpenSessionResponse:
         """Opens an online session, and charges both budgets."""
         terms = terms_from_message(request.terms)
-        record = self.sessions.open(terms, request.request_id, caller.name)
+        with self.rounds.underway.followed(caller.name, request.request_id, PLANNING) as step:
+            record = self.sessions.open(terms, request.request_id, caller.name, step)
         return operator_pb2.OpenSessionResponse(detail=self._detail(record))
 
     def close_session(

@@ -1,10 +1,21 @@
-"""What is asked one statement at a time, and the answers as they were given."""
+"""What is asked one statement at a time, the answers as they were given, and requests for grants."""
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, ForeignKey, ForeignKeyConstraint, Index, LargeBinary, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    LargeBinary,
+    Table,
+    Text,
+    UniqueConstraint,
+)
 
-from equipoise_server.storage.tables.metadata import metadata
+from equipoise_server.storage.tables.metadata import Position, metadata
 
 # The rounds that are sessions. `answered`: how many statements ever were; it only grows, and the guard knows it.
 sessions = Table(
@@ -44,4 +55,22 @@ asked = Table(
     Column("cost", BigInteger, nullable=False),
     ForeignKeyConstraint(["round_id", "analyst"], ["shares.round_id", "shares.analyst"]),
     Index("ix_asked_slot", "round_id", "slot", unique=True),
+)
+
+# What analysts asked operators for. `number` counts an analyst's requests; `round_id`: the grant that was given.
+grant_requests = Table(
+    "grant_requests",
+    metadata,
+    Column("position", Position, primary_key=True),
+    Column("analyst", Text, ForeignKey("identities.name"), nullable=False),
+    Column("number", BigInteger, nullable=False),
+    Column("dataset", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("epsilon", Double, nullable=False),
+    Column("create_time", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("answer", Text, nullable=False),
+    Column("round_id", Text, ForeignKey("rounds.id")),
+    Column("decide_time", BigInteger),
+    UniqueConstraint("analyst", "number", name="uq_grant_requests_number"),
 )

@@ -84,7 +84,7 @@ def test_neighbours_differ_in_what_is_protected_and_nothing_else(unit: str, univ
 
 
 @pytest.mark.slow
-@pytest.mark.thin(18)
+@pytest.mark.full
 @pytest.mark.parametrize("unit", ["query", "analyst"])
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_mechanism_can_be_audited(name: str, unit: str) -> None:
@@ -166,6 +166,7 @@ def test_numbers_are_grouped_evenly_and_constants_are_not_divided() -> None:
     assert groups.outcome(((-5, 7, 0, 0, 0), ((2, 1),)))[0] == 0
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_it_says_what_is_certified_and_how_far(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     options = ("--mechanism", "laplace", "--runs", "40", "--records", "40", "--level", "1e-9")
@@ -185,6 +186,7 @@ def test_it_says_what_is_certified_and_how_far(capsys: pytest.CaptureFixture[str
     assert told["findings"][0]["detectable_epsilon"] is None
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_it_ends_with_1_where_a_claim_is_refuted(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

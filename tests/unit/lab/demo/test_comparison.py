@@ -65,6 +65,7 @@ def compared(name: str, setting: PublicParameters = SETTING) -> Compared:
     return compare_mechanisms(setting, name, delivered(name), DATA, WORKLOADS, TRUTH)
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_what_was_delivered_comes_first_and_is_measured_by_what_was_delivered() -> None:
     first, *others = compared("laplace").mechanisms
@@ -95,6 +96,7 @@ def test_a_mechanism_that_would_take_long_is_planned_but_not_run(monkeypatch: py
         assert (row.measured is not None) is quick
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_a_mechanism_that_cannot_serve_says_why() -> None:
     refused = compared("gaussian", replace(SETTING, attributes=())).refusals

@@ -37,6 +37,7 @@ def persons_setting(name: str, unit: str, records: int) -> PublicParameters:
     return replace(setting_for(name, "a table", unit), person_records=records)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @every_mechanism
 @every_unit

@@ -22,6 +22,7 @@ every_unit = pytest.mark.parametrize("unit", UNITS)
 every_case = pytest.mark.parametrize("case", CASES)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @every_mechanism
 @every_unit
@@ -120,6 +121,7 @@ def test_a_budget_too_small_for_anything_is_refused(name: str, unit: str) -> Non
         MECHANISMS[name].plan(setting)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @every_mechanism
 @every_unit

@@ -40,6 +40,7 @@ every_unit = pytest.mark.parametrize("unit", UNITS)
 every_case = pytest.mark.parametrize("case", CASES)
 
 
+@pytest.mark.thin(4)
 @pytest.mark.slow
 @every_mechanism
 @every_unit
@@ -88,6 +89,7 @@ def test_marginals_of_some_records_are_answered_like_all_else(name: str, unit: s
         assert not answers.misses(truth).any()
 
 
+@pytest.mark.thin(4)
 @pytest.mark.slow
 @every_mechanism
 @every_unit
@@ -106,6 +108,7 @@ def test_the_order_of_submission_is_nobody_s_business(name: str, unit: str) -> N
     assert delivered(run(name, "a table", unit)) == delivered(run(name, "a table", unit, backwards))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @every_mechanism
 @every_unit

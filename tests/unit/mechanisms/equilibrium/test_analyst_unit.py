@@ -87,7 +87,7 @@ def check_intervals(case: Instance, answers: Mapping[str, Answers], largest: flo
 
 
 @pytest.mark.slow
-@pytest.mark.thin(2)
+@pytest.mark.full
 @pytest.mark.parametrize("play", ["mixed", "sampled"])
 def test_the_game_learns_and_keeps_its_promises(play: str) -> None:
     case = protected(600, 2, 20.0 if play == "sampled" else 12.0, play=play)
@@ -198,6 +198,7 @@ def test_absent_analysts_and_empty_workloads_keep_their_places() -> None:
     assert without.synopsis.cells.tobytes() == outcome.synopsis.cells.tobytes()
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_another_analysts_answers_depend_on_the_synopsis_and_its_place_alone() -> None:
     """With places for all, and a game that learns nothing, one analyst's content moves nobody else's answers."""

@@ -51,6 +51,7 @@ def test_twenty_accounts_see_nothing_of_what_one_analyst_asks_and_move_none_of_i
     assert content(accounts_ask_else, [VICTIM]) == content(usual, [VICTIM])
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_accounts_that_ask_the_same_are_answered_with_noise_of_their_own() -> None:
     """Noise that two of them shared would tell each what the other was answered."""

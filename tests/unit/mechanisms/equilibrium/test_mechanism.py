@@ -71,6 +71,7 @@ def within_intervals(case: Instance, answers: dict[str, Answers]) -> bool:
     return not any(answer.misses(true_answers(case, name)).any() for name, answer in answers.items())
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("play", ["mixed", "sampled"])
 def test_the_game_learns_and_keeps_its_promises(play: str) -> None:
@@ -118,6 +119,7 @@ def test_an_absent_analyst_changes_only_its_own_stream() -> None:
     assert set(outcome.answers) == set(present)
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_hrus_own_play_runs_and_learns() -> None:
     case = instance(play="hru", rounds=300)
@@ -153,6 +155,7 @@ def test_without_a_place_to_spare_nothing_is_promised_of_the_uncertified() -> No
     assert case.plan.max_uncertified > 0
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.1, 0.2, 1.1])
 def test_sampled_play_fits_a_budget_that_is_no_whole_number_of_units(epsilon: float) -> None:

@@ -85,6 +85,7 @@ def test_sums_lie_in_their_intervals() -> None:
     assert half_widths(whole).max() < half_widths(by_b).max() < 0.1
 
 
+@pytest.mark.full
 def test_noise_has_the_variance_that_was_paid_for() -> None:
     errors = [
         (asked(started(seed=number.to_bytes(32)), TABLE, PRICE).values / 2.0**40 - 1 / 6) * RECORDS
@@ -159,6 +160,7 @@ def test_a_second_payment_draws_noise_of_its_own() -> None:
     assert errors[0] != errors[1]
 
 
+@pytest.mark.full
 def test_fits_are_unbiased_have_their_standard_errors_and_hold_together() -> None:
     """100 grants of overlapping questions that are asked again for more: values, errors and all intervals."""
     course: list[tuple[Statement, int]] = [

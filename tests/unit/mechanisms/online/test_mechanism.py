@@ -82,6 +82,7 @@ def truth(each: SessionWorkload) -> NDArray[np.float64]:
 TWO = (asked(60, 0, 2), asked(60, 1, 2))
 
 
+@pytest.mark.full
 def test_a_session_is_played_again_to_the_byte_from_wherever_it_stopped() -> None:
     public = setting(*TWO, updates=12, threshold=0.02)
     plan = ONLINE.plan(public)
@@ -115,6 +116,7 @@ def test_a_session_is_played_again_to_the_byte_from_wherever_it_stopped() -> Non
     assert len(outcome.synopsis) == 0
 
 
+@pytest.mark.thin(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"updates": 12, "threshold": 0.02}, {"updates": 3, "answers": "laplace"}])
 def test_every_truth_lies_in_its_interval(options: dict[str, object]) -> None:

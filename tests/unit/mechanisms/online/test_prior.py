@@ -152,6 +152,7 @@ def test_what_the_measurement_tells_costs_no_update_and_does_not_read_the_table(
         session.answer(50, TRIPLE)
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("table", [usual, skewed])
 def test_every_truth_lies_in_its_interval(table: Any) -> None:
@@ -190,6 +191,7 @@ def test_after_the_last_update_the_measurement_still_tells_what_it_can() -> None
     assert int(answers[-1].methods[0]) == UNCERTIFIED
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_a_session_that_is_started_again_measures_the_same() -> None:
     asked = stream(60)

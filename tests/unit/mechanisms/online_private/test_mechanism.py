@@ -160,6 +160,7 @@ def test_where_a_session_ends_does_not_show_who_asked_before() -> None:
     assert len(ends) > 3
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_every_truth_lies_in_its_interval() -> None:
     """In 15 sessions, each of which may fail with probability 10^-6."""

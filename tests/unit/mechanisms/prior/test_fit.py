@@ -67,6 +67,7 @@ def test_exact_tables_give_what_iterative_proportional_fitting_gives(monkeypatch
     assert np.abs(fitted - naive).max() < 1e-5
 
 
+@pytest.mark.full
 def test_with_noise_the_fit_minimises_distance_and_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
     """No distribution nearby has a smaller objective: the loss, and the pull to the uniform distribution."""
     monkeypatch.setattr(fit, "PROGRESS", -math.inf)

@@ -115,6 +115,7 @@ def test_the_measurement_is_named_and_not_charged_and_all_of_the_budget_is_left(
     assert ROUND not in own.parameters
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_plan_starts_from_it_where_that_is_expected_to_err_least(name: str) -> None:
@@ -172,6 +173,7 @@ def asking_little(family: str | tuple[tuple[str, ...], ...] = "pairs", *ways: in
     return replace(case, shares=shares, data_budget=Budget(0.1, 1e-9))
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_auto_answers_from_the_measurement_where_that_errs_least_and_charges_nobody() -> None:
     case = asking_little("pairs", 2, 1)
@@ -191,6 +193,7 @@ def test_auto_answers_from_the_measurement_where_that_errs_least_and_charges_nob
     assert [each.mechanism for each in PLANNERS["auto"].compare(meagre).candidates] == [*MECHANISMS]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "ways", "told"),

@@ -60,6 +60,7 @@ def measured(run: int, ordered: tuple[int, ...] = ()) -> Measured:
 
 
 @pytest.mark.full
+@pytest.mark.sparse(5)
 @pytest.mark.parametrize("ordered", [(), (0,)], ids=["in no order", "by levels"])
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_errors_have_no_more_than_the_stated_deviation_and_no_bias(name: str, ordered: tuple[int, ...]) -> None:

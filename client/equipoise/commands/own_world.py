@@ -1,0 +1,124 @@
+"""What analysts type to see their own world: what they may ask about, what they have spent, what they asked for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from equipoise.accounting import in_rho
+from equipoise.clients.analyst import Client
+from equipoise.commands.columns import OWN_GRANTS
+from equipoise.commands.dataset_columns import OWN_REQUESTS
+from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
+from equipoise.commands.printing import (
+    Columns,
+    print_facts,
+    print_json,
+    print_line,
+    print_list,
+    print_rows,
+    print_table,
+)
+from equipoise.errors import InvalidArgument
+from equipoise.model.own_world import OwnDataset
+from equipoise.queries.statements_file import statement_to_json
+
+OWN_DATASETS: Columns[OwnDataset] = {
+    "dataset": lambda own: own.dataset.name,
+    "version": lambda own: own.dataset.version,
+    "state": lambda own: own.dataset.state,
+    "records": lambda own: f"{own.dataset.records:,}",
+    "attributes": lambda own: len(own.dataset.schema.attributes),
+    "open rounds": lambda own: len(own.open_rounds),
+    "open sessions": lambda own: len(own.open_sessions),
+    "open grants": lambda own: len(own.open_grants),
+    "measured tables": lambda own: len(own.measured),
+}
+
+
+def datasets(
+    dataset: Annotated[
+        str | None, typer.Argument(help="One of them: also which attributes it has, and what is measured.")
+    ] = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """List the datasets that you may ask about: those of your rounds, sessions and grants.
+
+    Of one dataset, also the tables that its standing measurement tells, with the standard error of their cells.
+    """
+    with Client.from_profile(profile) as client:
+        found = [each for each in client.datasets() if dataset in (None, each.dataset.name)]
+    if dataset is not None and not found:
+        raise InvalidArgument("dataset", "is none of a round, a session or a grant of yours")
+    print_list("datasets", found, OWN_DATASETS, as_json)
+    if as_json or dataset is None:
+        return
+    (own,) = found
+    names = ", ".join(each.name for each in own.dataset.schema.attributes)
+    waiting = (("round", own.open_rounds), ("session", own.open_sessions), ("grant", own.open_grants))
+    print_facts([("attributes", names), *((f"open {kind}", each) for kind, ids in waiting for each in ids)])
+    rows = [(", ".join(each.attributes), f"{each.standard_error:.4g}") for each in own.measured]
+    if rows:
+        print_table(("measured table", "standard error of a cell, in records"), rows)
+    else:
+        print_line("  Nothing is measured of it.")
+
+
+def budget(
+    grant_id: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[GRANT]", help="One of them, by its id or its dataset: also what each statement has cost."
+        ),
+    ] = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Show your open grants: what each allows, what you have spent of it, and what is left, in zCDP.
+
+    Of one grant, also of one that has ended, each statement with what it was wanted for and what it has cost.
+    """
+    with Client.from_profile(profile) as client:
+        if grant_id is None:
+            grants, spent = client.grants(), []
+        else:
+            grants = [client.session(grant_id)]
+            spent = list(client.spending(grants[0].id))
+    if as_json:
+        statements = {} if grant_id is None else {"statements": spent}
+        print_json({"grants": grants, **statements})
+        return
+    print_rows(OWN_GRANTS, [(each, each.grant) for each in grants if each.grant is not None])
+    if grant_id is not None:
+        rows = [
+            (each.sequence, in_rho(each.rho), in_rho(each.cost), statement_to_json(each.statement))
+            for each in spent
+        ]
+        print_table(("statement", "wanted for rho", "cost rho", "what"), rows)
+
+
+def request(
+    dataset: Annotated[str, typer.Argument(help="The name of the dataset that you want to ask about.")],
+    reason: Annotated[str, typer.Argument(help="Why, in one sentence, for your operators.")],
+    epsilon: Annotated[
+        float, typer.Option(min=0, help="How large a data epsilon you wish for; 0: the operator judges.")
+    ] = 0.0,
+    request_id: RequestId = None,
+    profile: Profile = DEFAULT_PROFILE,
+    as_json: AsJson = False,
+) -> None:
+    """Ask your operators for a grant. No other analyst learns of it; `equipoise requests` shows what comes."""
+    with Client.from_profile(profile) as client:
+        kept = client.request_grant(dataset, reason, epsilon=epsilon, request_id=request_id)
+    if as_json:
+        print_json(kept)
+    else:
+        print_rows(OWN_REQUESTS, [kept])
+
+
+def requests(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> None:
+    """List your requests for grants, newest first, with what became of them."""
+    with Client.from_profile(profile) as client:
+        print_list("requests", list(client.grant_requests()), OWN_REQUESTS, as_json)

@@ -1,0 +1,84 @@
+"""What statements would cost of a grant as it stands, and in which order they would cost least. Nothing is asked.
+
+Costs are functions of what was asked and paid before, so an analyst computes from its own spending what the server
+would charge, to the last unit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from equipoise.accounting import RHO_UNIT
+from equipoise.queries.grant_account import GrantAccount, Wanted
+
+UNLIMITED = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class StatementCost:
+    """One statement of a dry run.
+
+    `rho`: it is wanted as precisely as that alone would buy. `cost`: what is missing to that after all before it;
+    both in units of 10^-12 of rho. `standard_error`: of its least precise count once it is paid, in records.
+    """
+
+    rho: int
+    cost: int
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class GrantCosts:
+    """A dry run: what statements would cost in their order, what is left, and what is cheaper.
+
+    `at_most`: what they would cost together in this order, `left`: what is left of the grant, and `cheapest`: what
+    they would cost in `cheapest_order`, the places of the statements, from 0; all in units of 10^-12 of rho. The
+    order is the cheapest of three: as given, small tables first, and large tables first.
+    """
+
+    statements: tuple[StatementCost, ...]
+    at_most: int
+    left: int
+    cheapest: int
+    cheapest_order: tuple[int, ...]
+
+
+def account_after(spent: Sequence[Wanted]) -> GrantAccount:
+    """Return the account of a grant after all that was answered, without a limit.
+
+    Args:
+        spent: what was asked and answered, in order.
+    """
+    account = GrantAccount(UNLIMITED)
+    for each in spent:
+        account.pay(each)
+    return account
+
+
+def grant_costs(account: GrantAccount, left: int, wanted: Sequence[Wanted], person_records: int) -> GrantCosts:
+    """Return what statements would cost as a grant stands, and the cheapest of three orders.
+
+    Args:
+        account: of the grant, without a limit; it is not changed.
+        left: what is left of the grant, in units of 10^-12 of rho.
+        wanted: the statements, in the order in which they would be asked.
+        person_records: how many records each person has, M.
+    """
+    given = list(range(len(wanted)))
+    small = sorted(given, key=lambda place: wanted[place].meaning.counts)
+    orders = (given, small, small[::-1])
+    runs = [_run(account, [wanted[place] for place in order], person_records) for order in orders]
+    totals = [sum(each.cost for each in run) for run in runs]
+    best = totals.index(min(totals))
+    return GrantCosts(tuple(runs[0]), totals[0], left, totals[best], tuple(orders[best]))
+
+
+def _run(account: GrantAccount, wanted: Sequence[Wanted], person_records: int) -> list[StatementCost]:
+    own, costs = account.copy(), []
+    for each in wanted:
+        cost = own.pay(each)
+        variance = person_records**2 * RHO_UNIT / (2 * own.precision.known(each.meaning))
+        costs.append(StatementCost(each.rho, cost, math.sqrt(variance)))
+    return costs
