@@ -133,8 +133,6 @@ async def test_streams_end_with_the_certificate_and_go_on_after_another_login(
     """And a session goes on at its next statement, with the receipts that the profile keeps."""
     await server.admit("bob")
     allow_login(server.state, "ann", Role.ANALYST, SUBJECT)
-    profile = tmp_path / "ann"
-    log_in(profile, published(server), by_code)
     with server.blocking_channel(server.operator()) as channel:
         operator = operator_pb2_grpc.OperatorServiceStub(channel)
         operator.RegisterDataset(registration())
@@ -142,6 +140,8 @@ async def test_streams_end_with_the_certificate_and_go_on_after_another_login(
         round_id = operator.OpenRound(asked).detail.round.id
         opened = operator_pb2.OpenSessionRequest(terms=terms_to_message(SESSION), request_id="session")
         session_id = operator.OpenSession(opened).detail.round.id
+    profile = tmp_path / "ann"
+    log_in(profile, published(server), by_code)
     with Client.from_profile(profile) as client:
         stub = analyst_pb2_grpc.AnalystServiceStub(client._connection.channel)
         watch = stub.WatchAnalystRound(analyst_pb2.WatchAnalystRoundRequest(round_id=round_id))
@@ -185,7 +185,7 @@ def test_a_token_is_of_no_use_for_another_key_and_the_door_leads_nowhere_else(
         assert log_in_call(asked) == log_in_call(asked)
         # A code is of one key, too, and a token of the device flow that somebody brings is none.
         code = by_code(description(issuer), CLIENT, "").code
-        asked = enrolment_pb2.LogInRequest(device_code=code, signing_request=mine)
+        asked = enrolment_pb2.LogInRequest(device_code=code, signing_request=signing_request(new_key()))
         assert log_in_call(asked) == log_in_call(asked)
         for hostile in (code, f"{code}a"):
             with pytest.raises(grpc.RpcError) as refused:
