@@ -28,6 +28,7 @@ from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.datasets.source import source_at
 
+TRIPLES = 64  # of a wide table, that one analyst asks for
 BINARY_ATTRIBUTES, BINARY_RECORDS = 16, 21_574
 SMALL, LARGE = 2_000, 2_000_000
 
@@ -61,6 +62,27 @@ def battery(table: Path, schema_file: Path) -> Iterator[Case]:
             f"Adult of {records:,}, 2,000 predicates",
             partial(asked_by_ten, schema, again, 2_000),
         )
+
+
+def wide_battery(table: Path, schema_file: Path) -> Iterator[Case]:
+    """Yield the rounds on a table whose possible records cannot be listed: Adult's 13 attributes, one analyst."""
+    schema = Schema.from_json(schema_file.read_text(encoding="utf-8"))
+    adult = source_at(table).counts(schema)
+    width = len(schema.names)
+    yield Case(f"Adult of {width}, all pairs", lambda: dealt(schema, adult, all_pairs(schema), 1))
+    yield Case(f"Adult of {width}, {TRIPLES} triples", lambda: dealt(schema, adult, some_triples(schema), 1))
+
+
+def all_pairs(schema: Schema) -> list[Statement]:
+    """The tables of all pairs of attributes."""
+    return [Marginal(names) for names in itertools.combinations(schema.names, 2)]
+
+
+def some_triples(schema: Schema) -> list[Statement]:
+    """Tables of three attributes, drawn as those who published errors of them drew them."""
+    triples = list(itertools.combinations(schema.names, 3))
+    drawn = np.random.RandomState(0).choice(len(triples), TRIPLES, replace=False)
+    return [Marginal(triples[place]) for place in drawn.tolist()]
 
 
 def tables_of(schema: Schema, data: Counts, analysts: int, each: int) -> Task:

@@ -1,14 +1,17 @@
 """A day of grants on the flights through a real server: what it costs by the journal, and how quick answers are.
 
-    PYTHONPATH=tests python benchmarks/grants_served.py [--analysts 20]
+    PYTHONPATH=tests python benchmarks/grants_served.py [--analysts 20] [--long 100000]
 
 Analysts ask at once, each one question after the other, and chosen by the answers so far. What they were told that
-they paid is compared with the journal, and what that comes to with `dp_accounting`.
+they paid is compared with the journal, and what that comes to with `dp_accounting`. Beside the time on the clock is
+what the server's processes have computed, which another load on the machine does not change much. `--long` asks so
+often in one grant, and compares the first tenth with the last.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import tempfile
 import time
@@ -54,7 +57,7 @@ def course(client: Client, grant: str) -> Iterator[int]:
         yield answer.cost
 
 
-def served(analysts: int, place: Path) -> None:
+def served(analysts: int, long: int, place: Path) -> None:
     """Print the figures of a day of so many analysts."""
     with dying_server(place, "sqlite") as server, kept_alive(server):
         unpack_table(server.state / "data" / "flights.csv")
@@ -78,6 +81,8 @@ def served(analysts: int, place: Path) -> None:
         print(f"{analysts} analysts at once, adaptively: {time.perf_counter() - begin:.1f} s", flush=True)
         with Client.from_profile(place / names[0]) as client:
             paid[names[0]] += quickness(client, grants[names[0]])
+            if long:
+                length(client, grants[names[0]], long)
         for name in names:
             operator.ask(lambda it, name=name: it.end_grant(grants[name]))  # type: ignore[misc]
         history = operator.ask(lambda it: list(it.account_history("data/flights")))
@@ -92,21 +97,56 @@ def served(analysts: int, place: Path) -> None:
 
 def quickness(client: Client, grant: str) -> int:
     """Print how long answers to a marginal of 96 cells take, each for more than the last; return their cost."""
-    alone, costs, begin = [], 0, time.perf_counter()
+    alone, costs, begin, computed = [], 0, time.perf_counter(), processor_seconds()
     for number in range(TIMES):
         begin = time.perf_counter()
         costs += sum(answer.cost for answer in client.ask(grant, [HUNDRED], rho=1e-5 + number * 1e-6))
         alone.append(time.perf_counter() - begin)
-    together = [time.perf_counter()]
+    each = (processor_seconds() - computed) / TIMES
+    together, computed = [time.perf_counter()], processor_seconds()
     for answer in client.ask(grant, [HUNDRED] * TIMES, rho=1e-5 + TIMES * 1e-6):
         together.append(time.perf_counter())
         costs += answer.cost
+    known = (processor_seconds() - computed) / TIMES
+    print(f"96 cells: the server computes {each * 1e3:.1f} ms if it is paid, {known * 1e3:.1f} ms if it is known")
     print(
         f"96 cells: median {statistics.median(alone) * 1e3:.1f} ms, each with a stream of its own and paid; ",
         end="",
     )
     print(f"{statistics.median(np.diff(together)) * 1e3:.1f} ms in one stream, known already", flush=True)
     return costs
+
+
+def length(client: Client, grant: str, long: int) -> None:
+    """Print what the server computes for each of many answers in one grant: of the first tenth, and of the last."""
+    tenth, marks = long // 10, [(time.perf_counter(), processor_seconds())]
+    questions = (HUNDRED for _ in range(tenth * 10))
+    for number, _ in enumerate(client.ask(grant, questions, rho=1e-6, window=32), start=1):
+        if number % tenth == 0:
+            marks.append((time.perf_counter(), processor_seconds()))
+    clock, computed = (np.diff([mark[of] for mark in marks]) / tenth * 1e3 for of in (0, 1))
+    print(
+        f"{long} answers in one grant: {clock[0]:.1f} ms each in the first tenth, {clock[-1]:.1f} in the last; ",
+        end="",
+    )
+    print(f"computed {computed[0]:.1f} ms and {computed[-1]:.1f} ms", flush=True)
+
+
+def processor_seconds() -> float:
+    """Return the processor time of all processes that this one has begun and that still run, in seconds."""
+    parents, times = {}, {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended
+        parents[int(stat.parent.name)] = int(fields[1])
+        times[int(stat.parent.name)] = int(fields[11]) + int(fields[12])
+    own, found = {os.getpid()}, 0
+    while grown := {each for each, parent in parents.items() if parent in own} - own:
+        own |= grown
+        found += sum(times[each] for each in grown)
+    return found / os.sysconf("SC_CLK_TCK")
 
 
 def rho_of(events: str) -> Fraction:
@@ -126,9 +166,10 @@ def main() -> None:
     """Print the figures of docs/grants.md."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--analysts", type=int, default=20)
+    parser.add_argument("--long", type=int, default=0)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        served(options.analysts, Path(place))
+        served(options.analysts, options.long, Path(place))
 
 
 if __name__ == "__main__":

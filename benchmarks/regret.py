@@ -1,17 +1,20 @@
 """The regret of `auto`: its error over that of the best forced mechanism, on a battery of rounds.
 
     python benchmarks/regret.py adult7.csv adult7-domain.json [--repeat 5] [--only TEXT] [--seconds 30]
+        [--plan-only] [--wide adult13.csv adult13-domain.json]
 
 Every mechanism that has a plan within the limit of seconds is run on every round (epsilon 1, delta 1/n^2 for the
 people; epsilon 1, delta 10^-6 for the analysts, unit query, beta 0.05). One whose mean and whose largest error are
 both twice the least or more is run with one seed, as it can be the best by neither; all others with all seeds.
 Prints, for each, the seeds, the expected mean error of its plan, the mean and the largest error measured, and, for
-the chosen one, both regrets.
+the chosen one, both regrets. `--plan-only` runs nothing and prints which mechanism each round takes, and what every
+plan expects and promises.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import time
 from dataclasses import dataclass, field, replace
@@ -19,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from battery import Case, battery
+from battery import Case, battery, wide_battery
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
@@ -83,15 +86,34 @@ def main() -> None:
     arguments.add_argument("--repeat", type=int, default=5)
     arguments.add_argument("--only", default="", help="rounds whose names hold this text")
     arguments.add_argument("--seconds", type=float, default=30.0, help="predicted, for a mechanism to be run")
+    arguments.add_argument("--wide", type=Path, nargs=2, help="Adult's 13 attributes, as CSV and JSON")
+    arguments.add_argument("--plan-only", action="store_true", help="plan, and run nothing")
     options = arguments.parse_args()
     print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS), flush=True)
     regrets = []
-    for case in battery(options.table, options.schema):
-        if options.only in case.name:
+    wide = wide_battery(*options.wide) if options.wide else ()
+    for case in itertools.chain(battery(options.table, options.schema), wide):
+        if options.only not in case.name:
+            continue
+        if options.plan_only:
+            tell_plans(case)
+        else:
             regrets.append(judge(case, options.repeat, options.seconds))
+    if not regrets:
+        return
     for name, place in (("mean error", 0), ("largest error", 1)):
         column = [regret[place] for regret in regrets]
         print(f"regret of the {name}: {max(column):.3f} at most, {np.mean(column):.3f} in the mean")
+
+
+def tell_plans(case: Case) -> None:
+    """Print what every plan of a round expects and promises; the chosen one's name is in bold."""
+    compared = compare(setting_of(case.task()), MECHANISMS)
+    for candidate in compared.candidates:
+        if candidate.plan is not None:
+            name = f"**{candidate.mechanism}**" if candidate is compared.chosen else candidate.mechanism
+            told = f"{candidate.plan.expected_error:.3g} | | {candidate.plan.max_half_width:.3g}"
+            print(f"| {case.name} | {name} | | {told} | | {candidate.plan.seconds:.3g} | | |", flush=True)
 
 
 def judge(case: Case, repeat: int, seconds: float) -> tuple[float, float]:

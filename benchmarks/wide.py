@@ -16,12 +16,12 @@ import itertools
 import math
 import resource
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from battery import dealt
+from battery import TRIPLES, all_pairs, dealt, some_triples
 from numpy.typing import NDArray
 from regret import setting_of
 
@@ -37,7 +37,6 @@ from equipoise_server.mechanisms.planner import compare
 from equipoise_server.mechanisms.registry import MECHANISMS
 
 COLUMNS = ("round", "mechanism", "planned in s", "run in s", "largest", "aim", "mean", "aim", "intervals that hold")
-TRIPLES = 64
 ANALYSTS, EACH = 1000, 5
 AIMS = {"all pairs": (0.0055, 0.00055), "64 triples": (0.0062, 0.00011)}  # largest error, mean error
 
@@ -82,21 +81,15 @@ def main() -> None:
 def rounds(schema: Schema, data: Counts) -> Iterator[tuple[str, Task, str]]:
     """Yield the name of each round, who asks for what, and what of an analyst is protected."""
     triples = list(itertools.combinations(schema.names, 3))
-    drawn = np.random.RandomState(0).choice(len(triples), TRIPLES, replace=False)
-    yield "all pairs", of_one(schema, data, itertools.combinations(schema.names, 2)), "query"
-    yield "64 triples", of_one(schema, data, (triples[place] for place in drawn.tolist())), "query"
+    yield "all pairs", dealt(schema, data, all_pairs(schema), 1), "query"
+    yield f"{TRIPLES} triples", dealt(schema, data, some_triples(schema), 1), "query"
     demand = list(draw_demand(len(triples), ANALYSTS, EACH, seed_bytes(1)))
     together = sorted(set(itertools.chain.from_iterable(demand)))
-    every = of_one(schema, data, (triples[place] for place in together))
+    every = dealt(schema, data, [Marginal(triples[place]) for place in together], 1)
     yield f"all {len(together)} triples of {ANALYSTS:,} analysts, by one", every, "query"
     tables = {f"a{who}": [Marginal(triples[place]) for place in own] for who, own in enumerate(demand)}
     workloads = {who: compile_workload(own, schema) for who, own in tables.items()}
     yield f"{ANALYSTS:,} analysts, {EACH} triples each", Task.filling_shares(schema, data, workloads), "analyst"
-
-
-def of_one(schema: Schema, data: Counts, tables: Iterable[tuple[str, ...]]) -> Task:
-    """Return the task of one analyst who asks for all of these tables."""
-    return dealt(schema, data, [Marginal(names) for names in tables], 1)
 
 
 def measured(outcome: Outcome, truths: Mapping[str, NDArray[np.float64]]) -> tuple[float, float, float]:

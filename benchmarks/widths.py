@@ -13,20 +13,18 @@ written as Parquet, where wanted, and its largest and mean error over all pairs 
 from __future__ import annotations
 
 import argparse
-import itertools
 import resource
 import time
 from pathlib import Path
 
 import numpy as np
-from battery import dealt
+from battery import all_pairs, dealt
 from regret import setting_of
 from wide import measured
 
 from equipoise.model.accounts import Budget
 from equipoise.model.synopsis import SynopsisPart
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.queries.statements import Marginal
 from equipoise.synopsis import write_synopsis
 from equipoise_lab.simulation.task import Task, seed_bytes
 from equipoise_server.datasets.coded_counts import CodedCounts
@@ -65,8 +63,7 @@ def main() -> None:
     for width in map(int, options.widths.split(",")):
         schema = Schema(tuple(Attribute(f"a{axis}", tuple("0123456789")) for axis in range(width)))
         data = made(options.records, schema)
-        pairs = [Marginal(names) for names in itertools.combinations(schema.names, 2)]
-        task = dealt(schema, data, pairs, 1)
+        task = dealt(schema, data, all_pairs(schema), 1)
         setting = setting_of(task)
         begun = time.process_time()
         plan = compare(setting, MECHANISMS).plan

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import html
 import importlib
+import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".csv", ".json", ".parquet")
 SHOWN_IN_HTML = 60  # rows
+SHOWN_ROWS = 20  # as text
 
 Numbers: TypeAlias = NDArray[np.float64] | NDArray[np.int64]
 Values: TypeAlias = Sequence[object] | Numbers
@@ -57,6 +59,14 @@ class Frame:
             return self.columns[name]
         except KeyError:
             raise InvalidArgument("column", f"there is no {name!r}; there are {', '.join(self.names)}") from None
+
+    def __str__(self) -> str:
+        """The first rows, in columns."""
+        rows = [[*map(shown, row)] for row in itertools.islice(self.rows(), SHOWN_ROWS)]
+        widths = [max(map(len, column)) for column in zip(self.names, *rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in (self.names, *rows)]
+        more = len(self) - len(rows)
+        return "\n".join([*lines, f"... and {more:,} more rows"] if more else lines)
 
     def rows(self) -> Iterator[tuple[object, ...]]:
         """Yields the rows; what is missing is None."""

@@ -35,6 +35,7 @@ from equipoise_server.rpc.login_door import door_served
 from equipoise_server.rpc.ports import bind_port
 from equipoise_server.rpc.server import SERVICES, make_server
 from equipoise_server.rpc.threads import SharedThreads, Threads
+from equipoise_server.sessions.calendar import Calendar
 from equipoise_server.sessions.service import Sessions
 from equipoise_server.storage.crash_points import Hook, install_hook
 from equipoise_server.storage.store import Store
@@ -100,8 +101,9 @@ async def serve(
                 await asyncio.to_thread(rounds.lifecycle.recover)
                 await server.start()
                 strangers = live.credentials(of_clients=False)
+                calendar = Calendar(rounds.operations, rounds.opening, sessions)
                 await stack.enter_async_context(door_served(deployment.config, settings, strangers, admission))
-                schedule = asyncio.create_task(keep_schedule(rounds.schedule, sessions, stopping))
+                schedule = asyncio.create_task(keep_schedule(rounds.schedule, sessions, calendar, stopping))
                 expiry = asyncio.create_task(tell_of_expiry(live, clock))
                 _log.info("serving", listen=deployment.config.listen, port=port)
                 if ready is not None:

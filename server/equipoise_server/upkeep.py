@@ -11,6 +11,7 @@ from equipoise_server.admin.live_deployment import LiveDeployment
 from equipoise_server.clock import Clock
 from equipoise_server.rounds.lifecycle import Lifecycle
 from equipoise_server.rounds.schedule import Schedule
+from equipoise_server.sessions.calendar import Calendar
 from equipoise_server.sessions.service import Sessions
 
 TAKE_OVER_SECONDS = 2  # how often a server looks for rounds whose server has died
@@ -35,12 +36,15 @@ async def take_over(lifecycle: Lifecycle, stopping: asyncio.Event) -> None:
                 _log.error("not_taken_over", kind=type(error).__name__)
 
 
-async def keep_schedule(schedule: Schedule, sessions: Sessions, stopping: asyncio.Event) -> None:
+async def keep_schedule(
+    schedule: Schedule, sessions: Sessions, calendar: Calendar, stopping: asyncio.Event
+) -> None:
     """Takes all due steps until the server is told to stop. A step that fails stays due, and is tried again."""
     while not stopping.is_set():
         try:
             await asyncio.to_thread(schedule.keep)
             await asyncio.to_thread(sessions.loops.look_after)
+            await asyncio.to_thread(calendar.keep)
         except EquipoiseError as error:
             _log.error("schedule_not_kept", problem=error.message)
         except Exception as error:

@@ -51,7 +51,7 @@ def test_rounds_of_every_end_are_in_order(bench: Bench) -> None:
     assert problems(audit) == []
     removed, raised, named = audit.remarks
     assert "was registered with the danger epsilon" in named
-    assert removed.endswith("of analysts who were deleted, only the hashes are left")
+    assert removed.endswith("items of deleted analysts are left as hashes only")
     assert raised.endswith("the cap of data/shop was set to epsilon 30 at delta 0.001")
 
 
@@ -78,4 +78,4 @@ def test_an_audit_finds_a_round_that_is_not_counted_for_the_statements_it_protec
     bench.sealed(replace(TERMS, unit="analyst"))
     (problem,) = problems(audited(bench))
     assert problem.startswith("A9: ")
-    assert problem.endswith("charges not just the data's account and those of each share")
+    assert problem.endswith("it charges other accounts than the data's and those of its shares")

@@ -117,7 +117,7 @@ def test_a_release_later_than_the_grid_is_found_by_the_audit(tmp_path: Path) -> 
         place.released()
         audited = place.run("auditor", "audit", "verify")
     assert audited.code == 1
-    assert "its release time is later than the grid's first after its end" in audited.text
+    assert "its release time is later than the first point of the release grid after its end" in audited.text
 
 
 @pytest.mark.full

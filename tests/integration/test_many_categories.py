@@ -21,6 +21,7 @@ from harness.stores import Cluster
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
+from equipoise.model.accounts import Danger
 from equipoise.model.results import Answers
 from equipoise.model.rounds import Share
 from equipoise.queries.predicates import attribute
@@ -36,6 +37,7 @@ from equipoise_server.datasets.source import source_in
 pytestmark = pytest.mark.both_stores
 
 AIRPORTS, FIRST, DAYS, ROWS = 400, date(2013, 1, 1), 730, 3000
+ACCEPTED = (*LARGE_CAPS, Danger.DELTA)
 ASKED = (
     Marginal(("origin",)),
     Marginal(("departure",)),
@@ -91,7 +93,7 @@ def test_hundreds_of_categories_are_counted_alike_everywhere_and_answered(bench:
         people = "same-as:flights0" if place else "new"
         cap = None if place else CAP
         dataset = f"flights{place}"
-        bench.rounds.datasets.register(dataset, name, schema, cap, cap, dataset, people=people, accepted=LARGE_CAPS)
+        bench.rounds.datasets.register(dataset, name, schema, cap, cap, dataset, people=people, accepted=ACCEPTED)
         terms = replace(TERMS, dataset=dataset, shares=shares, mechanism="gaussian", options={})
         round_id = bench.opened(terms)
         submitted = workload_to_bytes(ASKED)

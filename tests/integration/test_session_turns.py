@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import replace
 from datetime import timedelta
 
@@ -20,6 +22,7 @@ from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
 from equipoise.wire.statements import statement_to_bytes
 from equipoise_server.sessions.answer_store import StoredAnswer
 from equipoise_server.sessions.attachments import Attachment
+from equipoise_server.sessions.open_session import OpenSession
 from equipoise_server.workers.session_process import SessionProcess
 
 DATA = "data/shop"
@@ -117,6 +120,42 @@ def test_turns_in_which_nobody_asks_are_processed_as_they_end(
     until(lambda: passed == [2, 6])
     bench.clock.move(100)
     until(lambda: passed == [2, 6, 12])
+
+
+def test_turns_that_end_before_a_prior_is_fitted_are_nobody_s(
+    on_sqlite: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise whoever asked in them would make others wait for another turn."""
+    fitted, ready, pass_to = threading.Event(), threading.Event(), SessionProcess.pass_to
+
+    def passed(process: SessionProcess, slot: int) -> None:
+        assert fitted.wait(PATIENCE)
+        pass_to(process, slot)
+        ready.set()
+
+    def after_a_turn() -> bool:
+        bench.clock.move(10)
+        time.sleep(0.3)
+        return len(answered(bench)) == 2
+
+    monkeypatch.setattr(OpenSession, "begins_late", True)
+    monkeypatch.setattr(SessionProcess, "pass_to", passed)
+    bench = on_sqlite
+    session_id = bench.sessions.open(replace(BY_TURNS, session=SessionTerms(1000, 10)), "open").id
+    ann, bob = (attached(bench, name, session_id) for name in ("ann", "bob"))
+    anns = ann.ask(1, statement_to_bytes(ASKED["ann"][0]))
+    bench.clock.move(21)
+    bobs = bob.ask(1, statement_to_bytes(ASKED["bob"][0]))
+    fitted.set()
+    assert ready.wait(PATIENCE)
+    time.sleep(0.5)  # in which a statement of the first turn would be answered
+    assert answered(bench) == []
+    until(after_a_turn)
+    bench.clock.move(10)
+    # Both are of one turn, the third or a later one.
+    slot = anns.result(PATIENCE).slot
+    assert slot >= 4
+    assert bobs.result(PATIENCE).slot == slot + 1
 
 
 def ask_later(bench: Bench, stream: Attachment, sequence: int, statement: Statement) -> StoredAnswer:

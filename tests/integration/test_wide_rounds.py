@@ -51,9 +51,9 @@ ASKED: dict[str, tuple[Statement, ...]] = {
 }
 SHARES = tuple(Share(name, 3, 80) for name in ASKED)
 ALL_CERTIFIED = ("laplace", "standing", "projection", "online")
-SESSIONS = {"online": SessionTerms()}
+SESSIONS = {"online": SessionTerms(), "online_private": SessionTerms(length=60, turn_seconds=5)}
 MECHANISMS = (AUTO, "laplace", "pooled", "standing", "projection", "equilibrium", "multiplicative_weights")
-DEAR = ("laplace", "pooled", "multiplicative_weights")
+DEAR = ("laplace", "pooled", "multiplicative_weights", "online_private")
 
 
 def cases(*names: str) -> list[Any]:
@@ -105,12 +105,14 @@ class Released:
         return self._released(round_id)
 
     def _play_session(self, mechanism: str) -> str:
-        terms = Terms(
-            "wide", SHARES, BUDGET, None, mechanism=mechanism, session=SESSIONS[mechanism], accepted=SMALL_TABLE
-        )
+        session = SESSIONS[mechanism]
+        own = BUDGET if session.turn_seconds else None
+        terms = Terms("wide", SHARES, BUDGET, own, mechanism=mechanism, session=session, accepted=SMALL_TABLE)
         session_id = self.operator.open_session(terms).round.id
         for name, asked in ASKED.items():
-            assert len(list(self.clients[name].ask(session_id, asked, accept_unprotected=True))) == len(asked)
+            assert len(list(self.clients[name].ask(session_id, asked, accept_unprotected=own is None))) == len(
+                asked
+            )
         self.operator.close_session(session_id)
         return self._released(session_id)
 

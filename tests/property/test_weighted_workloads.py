@@ -65,6 +65,23 @@ def test_expectations_and_combinations_are_the_matrix_s(statements: list[Linear]
     np.testing.assert_allclose(compiled.combination(coefficients), coefficients @ matrix, atol=1e-12)
 
 
+@given(mixed, seeds)
+def test_combinations_in_units_are_the_matrix_s_exactly(statements: list[Linear], seed: int) -> None:
+    compiled, generator = compile_workload(statements, SCHEMA), np.random.default_rng(seed)
+    units = naive_matrix(statements) * np.where(compiled.weighted, 1, WHOLE)[:, None]
+    most = max(1, 2**29 // max(1, compiled.query_count))
+    coefficients = generator.integers(-most, most, compiled.query_count, endpoint=True)
+    exact = [sum(map(int.__mul__, column, coefficients.tolist())) for column in units.T.tolist()]
+    assert compiled.unit_transpose(coefficients).tolist() == exact
+    places = generator.integers(0, len(RECORDS), 40)
+    codes = np.array(compiled.categories(places)).astype(np.uint8)
+    listed = ListedWorkload(compiled, RecordList(SCHEMA.sizes, codes))
+    assert listed.unit_transpose(coefficients).tolist() == [exact[place] for place in places.tolist()]
+    for workload in (compiled, listed):
+        with pytest.raises(ValueError, match="coefficients"):
+            workload.unit_transpose(coefficients[:-1])
+
+
 @settings(max_examples=examples(50))
 @given(mixed, seeds)
 def test_over_a_list_of_records_sums_are_the_same(statements: list[Linear], seed: int) -> None:

@@ -27,5 +27,8 @@ def test_frames_go_to_files_arrow_notebooks_and_pictures(tmp_path: Path) -> None
     assert (tmp_path / "answer.csv").read_text().splitlines()[1] == "'=JFK,2.5,1.0,3.0"
     assert "&lt;b" in Frame({"a": ["<b>"]})._repr_html_()
     assert frame.plot().get_ylabel() == "n"
+    assert str(frame).splitlines()[0].split() == ["origin", "n", "n_low", "n_high"]
+    assert str(Frame({"n": list(range(50))})).splitlines()[-1] == "... and 30 more rows"
+    assert str(Frame({"n": []})) == "n"
     with pytest.raises(InvalidArgument, match="must end in"):
         frame.write(Path("answer.xls"))

@@ -200,7 +200,7 @@ def _suits(order: object, composition: str) -> bool:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns a JSON object no name of which stands twice: another reader could take another value."""
+    """Returns a JSON object in which no name stands twice, as readers differ in which value they take."""
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise ValueError

@@ -51,8 +51,8 @@ def check_charges(journal: Sequence[JournalEntry]) -> Accounts:
         entry, account = moment.entry, moment.account
         if entry.action in ("reserve", "reduce") and not account.is_made_of_parts(entry.round_id):
             raise VerificationFailed(
-                f"entry {entry.sequence} of the budget journal charges {account.name} something else than "
-                "what its parts come to"
+                f"entry {entry.sequence} of the budget journal charges {account.name} an amount that differs "
+                "from the sum of its parts"
             )
     return accounts
 

@@ -101,7 +101,7 @@ class _Reading:
     def _allow_login(self, step: Step, there: KnownIdentity, change: IdentityItem) -> None:
         if change.login is None or change.certificates:
             raise VerificationFailed(
-                f"{step}: {change.name!a} may log in, and no account is said, or a certificate is"
+                f"{step}: {change.name!a} may log in, but the record has no account, or it has a certificate"
             )
         if any(each.login == change.login for each in self.known.values() if each is not there):
             raise VerificationFailed(f"{step}: the account of {change.name!a} logs in another identity, too")
@@ -123,9 +123,7 @@ class _Reading:
         if before is not None and (
             before.event is not AuthorityEvent.RETIRED or change.predecessor != before.authority
         ):
-            raise VerificationFailed(
-                f"{step}: its predecessor is not the authority that was left alone in force before"
-            )
+            raise VerificationFailed(f"{step}: its predecessor is not the one authority in force")
         held: dict[str, list[int]] = defaultdict(list)
         for name, _, validity in self._in_force(change.time):
             held[name].append(validity.end)
@@ -141,7 +139,7 @@ class _Reading:
             # A record does not say which certificate each succeeds: compare the latest with the latest, and so on.
             if any(new > old for new, old in zip(sorted(signed[name]), sorted(held[name]), strict=True)):
                 raise VerificationFailed(
-                    f"{step}: a certificate of {name!a} ends later than the one in whose place it is"
+                    f"{step}: a certificate of {name!a} ends later than the one that it replaces"
                 )
         self._authorities += 1
         for each in change.certificates:
@@ -154,7 +152,7 @@ class _Reading:
             or before.event is not AuthorityEvent.ROTATED
             or (change.authority, change.predecessor) != (before.authority, before.predecessor)
         ):
-            raise VerificationFailed(f"{step}: it ends no exchange of authorities that was begun")
+            raise VerificationFailed(f"{step}: it ends an exchange of authorities that was not begun")
         old = [each for each in self._in_force(change.time) if each[2].authorities < self._authorities]
         due, lost = {each[:2] for each in old}, {(each.name, each.digest) for each in change.certificates}
         for name, _ in sorted(lost - due):

@@ -97,4 +97,4 @@ def _change_in(step: Step) -> IdentityChange | AuthorityChange:
         time = from_microseconds(item.time)
         return IdentityChange(step.index, time, item.event, item.name, item.role, item.by, known)
     except OverflowError:
-        raise VerificationFailed(f"{step}: says a time that is none") from None
+        raise VerificationFailed(f"{step}: its time is not valid") from None

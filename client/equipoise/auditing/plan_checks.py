@@ -57,7 +57,7 @@ def check_budgets(recorded: Recorded, accounts: Accounts) -> None:
             else history.ended.one(SpendingItem).data_digest
         )
         if used not in (None, history.registered.one(DataItem).digest):
-            raise VerificationFailed(f"{history.ended}: was computed on other data than {history.registered}")
+            raise VerificationFailed(f"{history.ended}: its data differ from those of {history.registered}")
 
 
 def dangers_of(history: RecordedRound) -> Dangers:
@@ -87,7 +87,7 @@ def accepted_dangers(recorded: Recorded) -> list[str]:
 
 def _check_cost(history: RecordedRound, side: str, budget: Budget | None, cost: Cost, events: str) -> None:
     if not is_cost_of_events(events, cost, None):
-        raise VerificationFailed(f"{history.opened}: the {side} cost is not what its parts come to")
+        raise VerificationFailed(f"{history.opened}: the {side} cost is not the sum of its parts")
     if budget is None:
         raise VerificationFailed(f"{history.opened}: the plan has a cost of {side}s, for whom there is no budget")
     epsilon = epsilon_of(cost, budget.delta, None)
@@ -118,11 +118,11 @@ def _check_charged(history: RecordedRound, accounts: Accounts) -> None:
     }
     charged = _charged_until_sealed(history, accounts)
     if charged.keys() != wanted.keys():
-        raise VerificationFailed(f"{charging}: charges not just the data's account and those of each share")
+        raise VerificationFailed(f"{charging}: it charges other accounts than the data's and those of its shares")
     for name, events in wanted.items():
         account = accounts.by_name.get(name)
         if account is None or not is_cost_of_events(events, charged[name], account.order):
-            raise VerificationFailed(f"{charging}: charges {name} something else than what the plan costs")
+            raise VerificationFailed(f"{charging}: what {name} is charged differs from the plan's cost")
         if name.startswith(prefix) and account.order != terms.analyst_order:
             raise VerificationFailed(f"{history.opened}: {name} counts at another order than the record says")
     if len({charged[prefix + analyst] for analyst in charged_analysts}) > 1:
@@ -152,4 +152,6 @@ def _check_announced_charges(history: RecordedRound, charged: Mapping[str, Cost]
         cost = charged.get(item.analyst)
         uncharged = isinstance(item, ChargeItem) and item.state == NOTHING_CHARGED
         if item.charge != (cost or Cost()) or (cost is not None and uncharged):
-            raise VerificationFailed(f"{history.ended}: {item.analyst!a} is shown another charge than was made")
+            raise VerificationFailed(
+                f"{history.ended}: {item.analyst!a} is shown a charge that differs from the one made"
+            )

@@ -110,7 +110,7 @@ def dataset_in_use(datasets: Datasets, step: Step, name: str) -> RecordedDataset
 def _check_persons(step: Step, public: DatasetItem, data: DataItem) -> None:
     name, persons = data.dataset, public.persons
     if (data.person is None) != (persons.mode is PersonMode.ROWS):
-        raise VerificationFailed(f"{step}: {name!a} says who is a person, and not by which column, or the reverse")
+        raise VerificationFailed(f"{step}: {name!a} must say both who is a person and by which column, or neither")
     if public.records % persons.records:
         raise VerificationFailed(f"{step}: {name!a} does not have {persons.records:,} records a person")
 

@@ -75,12 +75,12 @@ def behind(listed: ListedRound, recorded: Recorded, now: datetime) -> str:
     if history is None:
         return f"the round {listed.id} is listed, but its opening is not recorded"
     if listed.dataset != history.terms.dataset:
-        return f"the round {listed.id} is listed of another dataset than is recorded"
+        return f"the round {listed.id} is listed under another dataset than the one on record"
     if listed.open_time != history.terms.open_time:
-        return f"the round {listed.id} is listed with another opening time than is recorded"
+        return f"the round {listed.id} is listed with another opening time than the one on record"
     released = None if history.ended is None else history.release
     if released is not None and listed.release_time not in (None, released.release_time):
-        return f"the round {listed.id} is listed with another release time than is recorded"
+        return f"the round {listed.id} is listed with another release time than the one on record"
     # A release enters the log at its release time.
     waits = listed.state == "released" and (listed.release_time or 0) > to_microseconds(now)
     wanted = "sealed" if waits or listed.state == "running" else listed.state
@@ -105,7 +105,7 @@ def _check_entries(history: RecordedRound, entries: Sequence[JournalEntry]) -> N
         return
     sealing = history.sealed.one(ReservationItem)
     if recorded_charges(sealing.charges) != reserved:
-        raise VerificationFailed(f"{history.sealed}: reserves something else than the budget journal")
+        raise VerificationFailed(f"{history.sealed}: what it reserves differs from the budget journal")
     at_seal = sealing.journal.sequence
     if any(each.sequence > at_seal for each in by_action["reserve"]):
         raise VerificationFailed(f"{history.sealed}: comes before its reservation in the budget journal")
@@ -134,27 +134,31 @@ def _check_reduced(history: RecordedRound, reduced: Sequence[JournalEntry]) -> N
         return
     of_grant = history.terms.mechanism == GRANT and history.state != "aborted"
     if not of_grant or [each.account for each in reduced] != [f"data/{history.account}"]:
-        raise VerificationFailed(f"{history.opened}: a charge was reduced that nothing allows to be")
+        raise VerificationFailed(f"{history.opened}: a charge was reduced, which only a grant's may be")
 
 
 def _check_release(history: RecordedRound, ended: Step, settling: Sequence[JournalEntry], settled: Charges) -> None:
     spending, release = ended.one(SpendingItem), ended.one(ReleaseItem)
     spent = [each for each in settling if each.action == "spend"]
     if not spent or _charges(spent) != settled or recorded_charges(spending.charges) != settled:
-        raise VerificationFailed(f"{ended}: spends something else than the budget journal")
+        raise VerificationFailed(f"{ended}: what it spends differs from the budget journal")
     _require_until(ended, settling)
     _require_time(ended, spending.commit_time, settling)
     grid = history.terms.release_grid_seconds * 1_000_000
     if release.release_time < spending.commit_time or (grid and release.release_time % grid):
-        raise VerificationFailed(f"{ended}: its release time is not a point of the round's grid after its end")
+        raise VerificationFailed(
+            f"{ended}: its release time is not a point of the round's release grid after its end"
+        )
     if release.release_time - spending.commit_time > grid:
-        raise VerificationFailed(f"{ended}: its release time is later than the grid's first after its end")
+        raise VerificationFailed(
+            f"{ended}: its release time is later than the first point of the release grid after its end"
+        )
 
 
 def _check_abort(ended: Step, settled: Charges, state: str) -> None:
     charges = ended.one(SettlementItem).charges
     if any(each.state != state for each in charges) or recorded_charges(charges) != settled:
-        raise VerificationFailed(f"{ended}: settles something else than the budget journal")
+        raise VerificationFailed(f"{ended}: what it settles differs from the budget journal")
 
 
 def _require_until(step: Step, entries: Iterable[JournalEntry]) -> None:

@@ -165,15 +165,15 @@ def _open(recorded: Recorded, step: Step) -> None:
     registered = dataset.versions[-1]
     _require_root(step, opening.dataset_root, registered)
     if opening.dataset_version != len(dataset.versions):
-        raise VerificationFailed(f"{step}: names another version than {registered} registers")
+        raise VerificationFailed(f"{step}: the version that it names is not that of {registered}")
     if opening.round_id in recorded.rounds or plan.round_id != opening.round_id:
         raise VerificationFailed(f"{step}: the round {opening.round_id} is opened twice, or under two ids")
     if opening.records != registered.one(DatasetItem).records:
-        raise VerificationFailed(f"{step}: the number of records is not the dataset's")
+        raise VerificationFailed(f"{step}: the number of records differs from the dataset's")
     _require_analysts(step, opening.round_id, [share.analyst for share in plan.shares])
     for share, item in zip(plan.shares, step.record.each(ShareItem), strict=True):
         if item is not None and item.share != share:
-            raise VerificationFailed(f"{step}: the share of {share.analyst!a} is not the plan's")
+            raise VerificationFailed(f"{step}: the share of {share.analyst!a} differs from the plan's")
     recorded.rounds[opening.round_id] = RecordedRound(step, registered, dataset.account)
 
 
@@ -183,7 +183,9 @@ def _round_of(recorded: Recorded, step: Step, ids: set[str], *states: str) -> Re
     if len(ids) != 1 or history is None:
         raise VerificationFailed(f"{step}: the round {min(ids)} is not opened before")
     if history.state not in states:
-        raise VerificationFailed(f"{step}: comes while the round is {history.state}, and not {' or '.join(states)}")
+        raise VerificationFailed(
+            f"{step}: comes while the round is {history.state}: it must be {' or '.join(states)}"
+        )
     if step.kind in ("round-sealed", "round-released", "round-aborted"):
         _require_analysts(step, min(ids), history.analysts)
     return history

@@ -149,7 +149,7 @@ class _Verification:
             return Check(number, Outcome.FAILED, error.message)
         except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError):
             # The custodian wrote the records, and nothing that it writes may end the audit without a report.
-            return Check(number, Outcome.FAILED, "what is on record is not of its form")
+            return Check(number, Outcome.FAILED, "a record is malformed")
         except _NotMade as reason:
             return Check(number, Outcome.NOT_CHECKED, str(reason))
         return Check(number, Outcome.PASSED)
@@ -166,7 +166,7 @@ class _Verification:
                 self.audit.remarks.append(f"{step}: the {key.purpose} key {key.id.hex()} was {what}")
         removed = sum(each is None for step in self.audit.steps for each in step.record.items)
         if removed:
-            self.audit.remarks.append(f"of {removed} items, of analysts who were deleted, only the hashes are left")
+            self.audit.remarks.append(f"{removed} items of deleted analysts are left as hashes only")
 
     def _signatures(self) -> None:
         checked = check_signatures(self.archive.checkpoint, self.trusted, self.audit.steps)

@@ -38,12 +38,16 @@ class Operator(RequestClient):
     def open(
         self, terms: Terms, request_id: str | None = None, on_progress: OnProgress | None = None
     ) -> RoundDetail:
-        """Opens a round: analysts with a share can submit. Raises `BudgetExhausted` naming the account.
+        """Opens a round: analysts with a share can submit.
 
         Args:
             terms: of the round.
             request_id: makes the call safe to repeat; None: a fresh one.
             on_progress: called, from another thread, with how far the server is.
+
+        Raises:
+            InvalidArgument: `terms.session` is set.
+            BudgetExhausted: an account, which is named, has too little left.
         """
         if terms.session is not None:
             raise InvalidArgument("terms.session", "is of a session, which open_session opens")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -15,8 +15,10 @@ from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, Request
 from equipoise.commands.printing import print_json, print_list, print_rows
 from equipoise.commands.rounds import act
 from equipoise.commands.terms_options import Beta, DataDelta, Dataset
-from equipoise.errors import InvalidArgument
+from equipoise.errors import EquipoiseError, InvalidArgument
 from equipoise.model.accounts import Budget
+from equipoise.model.calendar import Period, opening_time
+from equipoise.model.grants import grant_terms
 from equipoise.model.rounds import GRANT, RoundDetail
 
 grant_app = typer.Typer(
@@ -51,6 +53,18 @@ def add(
             show_default=False,
         ),
     ] = None,
+    renew: Annotated[
+        Period | None,
+        typer.Option(
+            help="Give another one like it each time one ends, by the calendar; round schedules lists these.",
+            show_default=False,
+        ),
+    ] = None,
+    yearly_epsilon: Annotated[
+        float | None,
+        typer.Option(help="With --renew: the largest epsilon of all that are given in one calendar year (UTC)."),
+    ] = None,
+    yearly_delta: Annotated[float | None, typer.Option(help="The delta of the yearly epsilon.")] = None,
     accept: Accept = None,
     request_id: RequestId = None,
     profile: Profile = DEFAULT_PROFILE,
@@ -59,21 +73,34 @@ def add(
     """Give an analyst a part of a dataset's budget: it can ask from now on, and pays for each statement.
 
     All of it is reserved on the data account now. What is not spent is counted no more when the grant has ended.
+    With --renew the grant ends after that time, and the server gives the next one, within the yearly budget.
     """
     budget = Budget(data_epsilon, data_delta)
+    yearly = None
+    if renew is not None:
+        if until is not None:
+            raise InvalidArgument("until", "must not be given with --renew, which says when each ends")
+        if yearly_epsilon is None or yearly_delta is None:
+            raise InvalidArgument("renew", "needs --yearly-epsilon and --yearly-delta")
+        yearly = Budget(yearly_epsilon, yearly_delta)
+        until = opening_time(datetime.now(UTC).replace(microsecond=0), renew, 1)
 
     def give(operator: Operator) -> RoundDetail:
         if request is not None:
             _check_waiting(operator, analyst, request, dataset)
-        given = operator.give_grant(
-            dataset,
-            analyst,
-            budget,
-            until=until,
-            beta=beta,
-            accepted=tuple(accept or ()),
-            request_id=request_id,
-        )
+        accepted = tuple(accept or ())
+        following = None
+        if renew is not None and until is not None and yearly is not None:
+            terms = grant_terms(dataset, analyst, budget, None, beta, accepted)
+            following = operator.schedule(terms, renew, until, yearly)
+        try:
+            given = operator.give_grant(
+                dataset, analyst, budget, until=until, beta=beta, accepted=accepted, request_id=request_id
+            )
+        except EquipoiseError:
+            if following is not None:
+                operator.stop_schedule(following.id)
+            raise
         if request is not None:
             operator.decide_grant_request(analyst, request, grant_id=given.round.id)
         return given

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from equipoise.clients.operator import Operator
+from equipoise.commands.calendar import schedule, schedules, unschedule
 from equipoise.commands.columns import ROUNDS, SHARES, SHARES_OF_SESSION, next_step, print_plan, print_round
 from equipoise.commands.dangers import warnings
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId, with_fields
@@ -135,6 +136,11 @@ def abort(
 ) -> None:
     """Abort a round: end it without answers. If it has run, its budgets count as spent."""
     act(profile, as_json, lambda operator: operator.abort(round_id, reason, request_id))
+
+
+round_app.command("schedule")(schedule)
+round_app.command("schedules")(schedules)
+round_app.command("unschedule")(unschedule)
 
 
 def show_plan(terms: Terms, profile: Path, as_json: bool) -> None:

@@ -76,10 +76,11 @@ class LocalClient:
         dry = self.dry_run(round_id, questions.statements)
         return questions.expected(dry.expected_error, dry.max_half_width, self.records)
 
-    def submit(self, round_id: str, statements: Sequence[Statement]) -> None:
-        """Submits a workload to a round of this trial, in place of any before. Raises as `dry_run`."""
+    def submit(self, round_id: str, asked: Sequence[Statement] | Questions) -> None:
+        """Submits statements, or those of questions, to a round of this trial, in place of any. As `dry_run`."""
+        statements = tuple(asked.statements if isinstance(asked, Questions) else asked)
         compile_workload(statements, self._schema)
-        self._submitted[round_id] = tuple(statements)
+        self._submitted[round_id] = statements
 
     def wait(self, round_id: str) -> None:
         """Returns at once: a trial's answers are there when they are asked for."""

@@ -76,6 +76,16 @@ def _whole_and_rest(
     return (high << bits) + low + (rest >> WEIGHT_BITS), rest & WHOLE - 1
 
 
+def in_units(coefficients: NDArray[np.int64], weighted: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return int64[k] coefficients whose combination is in units of 2^-16, as weighted queries are.
+
+    Args:
+        coefficients: one for each query, int64[k].
+        weighted: which queries add up weights, bool[k].
+    """
+    return np.where(weighted, coefficients, coefficients << WEIGHT_BITS)
+
+
 def check_unweighted(weighted: NDArray[np.bool_]) -> None:
     """Raise `ValueError` where a query is weighted, bool[k]: its multiples at records are no whole numbers."""
     if weighted.any():

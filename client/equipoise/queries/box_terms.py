@@ -186,6 +186,19 @@ class Terms:
         return min(range(len(sizes) + 1), key=lambda split: math.prod(sizes[:split]) + math.prod(sizes[split:]))
 
 
+def check_coefficients(coefficients: NDArray[np.int64], queries: int, most: int) -> None:
+    """Raises `ValueError` unless there is a coefficient for each of the queries, and `check_total` passes them.
+
+    Args:
+        coefficients: int64[k], of either sign.
+        queries: how many there are.
+        most: the largest total of absolute values that is allowed.
+    """
+    if coefficients.shape != (queries,):
+        raise ValueError(f"there must be {queries} coefficients")
+    check_total(coefficients, most)
+
+
 def check_total(numbers: NDArray[np.int64], limit: int) -> None:
     """Raises `ValueError` where the absolute values sum to more than `limit`, itself without overflowing.
 

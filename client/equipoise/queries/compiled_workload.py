@@ -10,7 +10,7 @@ marginal is summed and spread along its axes, and one of some records only is a 
 Formal guarantees: with q(x) in {0, 1} the value of query q at universe cell x,
 `counts(h)[q] = sum_x h[x] q(x)`, `record_counts(cells)[q] = sum_b q(cells[b])`, and
 `transpose(c)[x] = sum_q c[q] q(x)`, without rounding. Weighted queries have q(x) in [0, 1], counts that are rounded
-down to whole records (`axis_weights`), and no exact transpose.
+down to whole records (`axis_weights`), and an exact transpose in units of 2^-16 alone (`unit_transpose`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.queries.axis_weights import WHOLE, check_unweighted, whole_sums
-from equipoise.queries.box_terms import EXACT, Terms, Vectors, check_total
+from equipoise.queries.axis_weights import WHOLE, check_unweighted, in_units, whole_sums
+from equipoise.queries.box_terms import EXACT, Terms, Vectors, check_coefficients, check_total
 from equipoise.queries.marginal_tables import Axes, AxisSets
 from equipoise.queries.marginals import MarginalRange, Marginals
 from equipoise.queries.restricted_tables import RestrictedTables, weighted_queries
@@ -45,9 +45,8 @@ class CompiledWorkload:
 
     Query numbers run through the statements in order; those of statement i are `statement_offsets[i]` to
     `statement_offsets[i + 1]`. `statement_sensitivities`, int64[statements]: by how much a statement's counts move
-    together, at most, when one record is replaced; its kind says it (`equipoise.queries.statements`). Universe
-    cells number the records with the last attribute varying fastest. `digest`: the SHA-256 of the submitted bytes,
-    to which noise is bound; empty where there are none.
+    together, at most, when one record is replaced. Universe cells number records, the last attribute varying
+    fastest. `digest`: the SHA-256 of the submitted bytes, to which noise is bound; empty where there are none.
     """
 
     schema_sizes: tuple[int, ...]
@@ -147,21 +146,25 @@ class CompiledWorkload:
     def transpose(self, coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
         """Returns the combination of all queries with int64[k] coefficients, over the universe: `int64[|X|]`.
 
-        Exact; raises `ValueError` if the coefficients sum to more than 2^45 in absolute value, or a query is
-        weighted.
+        Exact; raises `ValueError` if they sum to more than 2^45 in absolute value, or a query is weighted.
         """
         check_unweighted(self.weighted)
-        if coefficients.shape != (self.query_count,):
-            raise ValueError(f"there must be {self.query_count} coefficients")
-        check_total(coefficients, MAX_COEFFICIENTS)
+        check_coefficients(coefficients, self.query_count, MAX_COEFFICIENTS)
         universe = np.zeros(self.size, dtype=np.int64)
         combine_over_universe(self, coefficients, universe)
         return universe
 
+    def unit_transpose(self, coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`transpose` in units of 2^-16, of weighted queries too; coefficients may sum to 2^29 at most."""
+        check_coefficients(coefficients, self.query_count, MAX_COEFFICIENTS // WHOLE)
+        universe = np.zeros(self.size, dtype=np.int64)
+        combine_over_universe(self, in_units(coefficients, self.weighted), universe)
+        return universe
+
     def combination(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """`transpose` of float64[k] coefficients: `float64[|X|]`, to the rounding of its sums."""
-        universe = np.zeros(self.size, dtype=np.float64)
-        combine_over_universe(self, np.where(self.weighted, coefficients / WHOLE, coefficients), universe)
+        universe, own = np.zeros(self.size), np.where(self.weighted, coefficients / WHOLE, coefficients)
+        combine_over_universe(self, own, universe)
         return universe
 
     def transpose_sparse(self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -177,13 +180,10 @@ class CompiledWorkload:
         return universe
 
     def statement_sensitivity(self, statement: int) -> int:
-        """Returns how much one statement's counts can move, in sum, when one record is replaced.
-
-        It depends on the kind of statement only, never on its content.
-        """
-        if not 0 <= statement < self.statement_count:
-            raise ValueError(f"statement must be at least 0 and below {self.statement_count:,}, not {statement}")
-        return int(self.statement_sensitivities[statement])
+        """Returns how much a statement's counts can move, in sum, when a record is replaced: its kind says it."""
+        if 0 <= statement < self.statement_count:
+            return int(self.statement_sensitivities[statement])
+        raise ValueError(f"statement must be at least 0 and below {self.statement_count:,}, not {statement}")
 
     @property
     def l1_sensitivity(self) -> int:

@@ -19,8 +19,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.queries.axis_weights import WHOLE, check_unweighted, whole_sums
-from equipoise.queries.box_terms import EXACT, Terms, check_total
+from equipoise.queries.axis_weights import WHOLE, check_unweighted, in_units, whole_sums
+from equipoise.queries.box_terms import EXACT, Terms, check_coefficients, check_total
 from equipoise.queries.compiled_workload import MAX_COEFFICIENTS, CompiledWorkload
 from equipoise.queries.marginal_tables import Axes, Table
 from equipoise.queries.packed_boxes import PackedBoxes, selected_sums, unpacked
@@ -79,10 +79,12 @@ class ListedWorkload:
 
     def transpose(self, coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
         check_unweighted(self.compiled.weighted)
-        if coefficients.shape != (self.query_count,):
-            raise ValueError(f"there must be {self.query_count} coefficients")
-        check_total(coefficients, MAX_COEFFICIENTS)
+        check_coefficients(coefficients, self.query_count, MAX_COEFFICIENTS)
         return self._combine(coefficients)
+
+    def unit_transpose(self, coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
+        check_coefficients(coefficients, self.query_count, MAX_COEFFICIENTS // WHOLE)
+        return self._combine(in_units(coefficients, self.compiled.weighted))
 
     def combination(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._combine(np.where(self.compiled.weighted, coefficients / WHOLE, coefficients))

@@ -149,7 +149,7 @@ class Schema:
             if bool(each.none) != self.padded:
                 raise InvalidArgument(f"schema.attributes[{i}].none", "must be set for all attributes, or for none")
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The attributes' names."""
         return tuple(each.name for each in self.attributes)

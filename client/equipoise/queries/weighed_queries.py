@@ -63,6 +63,13 @@ class WeighedQueries(Protocol):
         """
         ...
 
+    def unit_transpose(self, coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`transpose` in units of 2^-16: int64[size], also of weighted queries, and as exact.
+
+        Raises `ValueError` for coefficients of another number, or that sum to more than 2^29 in absolute value.
+        """
+        ...
+
     def transpose_sparse(self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
         """`transpose` where only some queries, int64[j], have coefficients, int64[j]; repeated queries add up."""
         ...

@@ -11,7 +11,7 @@ import re
 from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Predicate
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.schema_checks import edge_text
-from equipoise.queries.statements import Marginal, Statement
+from equipoise.queries.statements import Marginal, Statement, Sum
 from equipoise.questions.attribute_values import labels_as_numbers, special_categories
 from equipoise.questions.conditions import RecordSet
 from equipoise.questions.expressions import (
@@ -63,15 +63,20 @@ def statement_sql(statement: Statement, question: Question) -> str:
     """Returns one statement as SQL.
 
     Args:
-        statement: a condition, or a marginal.
+        statement: a condition, a marginal or a sum.
         question: one that is about the same table.
     """
     schema, table = question.schema, _name(question.table)
-    if not isinstance(statement, Marginal):
+    if not isinstance(statement, Marginal | Sum):
         return f"SELECT COUNT(*) FROM {table} WHERE {_records(statement, schema)}"  # type: ignore[arg-type]
-    keys = ", ".join(map(_name, statement.attributes))
+    names = statement.attributes if isinstance(statement, Marginal) else statement.by
+    number = "COUNT(*)"
+    if isinstance(statement, Sum):
+        number = f"SUM({_clamped(Clamped(statement.attribute, statement.low, statement.high))})"
     where = "" if statement.where is None else f" WHERE {_records(statement.where, schema)}"
-    return f"SELECT {keys}, COUNT(*) FROM {table}{where} GROUP BY {keys}"
+    keys = ", ".join(map(_name, names))
+    grouped = f" GROUP BY {keys}" if names else ""
+    return f"SELECT {', '.join([*map(_name, names), number])} FROM {table}{where}{grouped}"
 
 
 def _name(name: str) -> str:

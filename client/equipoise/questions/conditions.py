@@ -214,15 +214,16 @@ def _everywhere(condition: Condition) -> int:
     return _truth(condition, Attribute("none", ("none",)), None)
 
 
-def _attributes(condition: Condition) -> set[str]:
+@lru_cache(maxsize=1 << 14)
+def _attributes(condition: Condition) -> frozenset[str]:
     match condition:
         case Compare(name, _, _) | IsMissing(name):
-            return {name}
+            return frozenset((name,))
         case Negated(part) | IsTrue(part):
             return _attributes(part)
         case Both(parts) | Either(parts):
-            return set().union(*map(_attributes, parts))
-    return set()
+            return frozenset().union(*map(_attributes, parts))
+    return frozenset()
 
 
 def _constants(condition: Condition) -> tuple[Constant, ...]:

@@ -35,6 +35,7 @@ _TOKEN = re.compile(
     |(?P<unreadable>.)""",
     re.VERBOSE | re.DOTALL,
 )
+_QUOTES = dict.fromkeys("\u2018\u2019\u00b4", "'text'") | dict.fromkeys("`[]\u201c\u201d\u201e", '"name"')
 _GLUED = frozenset({"text", "name", "number", "word"})  # two of these need something between them
 
 
@@ -141,6 +142,8 @@ def _unreadable(sign: str) -> str:
         return "the comment is never closed, or holds another one"
     if sign == "\0":
         return "is a NUL, which no SQL holds"
+    if sign in _QUOTES:
+        return f"{sign} is no quote of SQL; write {_QUOTES[sign]}"
     return f"{sign!r} stands for nothing outside of quotes here; docs/sql.md lists what can be asked"
 
 

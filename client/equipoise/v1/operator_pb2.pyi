@@ -1860,3 +1860,255 @@ class DecideGrantRequestResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DecideGrantRequestResponse: _TypeAlias = DecideGrantRequestResponse  # noqa: Y015
+
+@_typing.final
+class RoundSchedule(_message.Message):
+    """Rounds, or grants, that the server opens by the calendar."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    TERMS_FIELD_NUMBER: _builtins.int
+    PERIOD_FIELD_NUMBER: _builtins.int
+    FIRST_TIME_FIELD_NUMBER: _builtins.int
+    OPEN_SECONDS_FIELD_NUMBER: _builtins.int
+    YEARLY_BUDGET_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    STOP_TIME_FIELD_NUMBER: _builtins.int
+    NEXT_TIME_FIELD_NUMBER: _builtins.int
+    ROUND_IDS_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """A random identifier."""
+    period: _builtins.str
+    """"daily", "weekly" or "monthly"."""
+    open_seconds: _builtins.int
+    """How many seconds after its opening each closes; 0: when the next one is opened."""
+    problem: _builtins.str
+    """Why the last one that was due was not opened; empty where it was."""
+    @_builtins.property
+    def terms(self) -> _types_pb2.RoundTerms:
+        """What each of them is to be, without a closing time."""
+
+    @_builtins.property
+    def first_time(self) -> _timestamp_pb2.Timestamp:
+        """When the first one is opened; the others follow at the same time of day, a month's on the same day or its last."""
+
+    @_builtins.property
+    def yearly_budget(self) -> _types_pb2.Budget:
+        """The most that all of them opened in one calendar year (UTC) may cost the people in the table."""
+
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was made."""
+
+    @_builtins.property
+    def stop_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was stopped; unset before."""
+
+    @_builtins.property
+    def next_time(self) -> _timestamp_pb2.Timestamp:
+        """When the next one is due; unset once it was stopped."""
+
+    @_builtins.property
+    def round_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What it has opened, newest first: at most the last 12."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        terms: _types_pb2.RoundTerms | None = ...,
+        period: _builtins.str = ...,
+        first_time: _timestamp_pb2.Timestamp | None = ...,
+        open_seconds: _builtins.int = ...,
+        yearly_budget: _types_pb2.Budget | None = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        stop_time: _timestamp_pb2.Timestamp | None = ...,
+        next_time: _timestamp_pb2.Timestamp | None = ...,
+        round_ids: _abc.Iterable[_builtins.str] | None = ...,
+        problem: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "first_time", b"first_time", "next_time", b"next_time", "stop_time", b"stop_time", "terms", b"terms", "yearly_budget", b"yearly_budget"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "first_time", b"first_time", "id", b"id", "next_time", b"next_time", "open_seconds", b"open_seconds", "period", b"period", "problem", b"problem", "round_ids", b"round_ids", "stop_time", b"stop_time", "terms", b"terms", "yearly_budget", b"yearly_budget"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RoundSchedule: _TypeAlias = RoundSchedule  # noqa: Y015
+
+@_typing.final
+class ScheduleRoundsRequest(_message.Message):
+    """What is sent to ScheduleRounds."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TERMS_FIELD_NUMBER: _builtins.int
+    PERIOD_FIELD_NUMBER: _builtins.int
+    FIRST_TIME_FIELD_NUMBER: _builtins.int
+    OPEN_SECONDS_FIELD_NUMBER: _builtins.int
+    YEARLY_BUDGET_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    period: _builtins.str
+    """"daily", "weekly" or "monthly"."""
+    open_seconds: _builtins.int
+    """How many seconds after its opening each closes; 0: when the next one is opened."""
+    request_id: _builtins.str
+    """Chosen by the caller; the same request again gets the first answer."""
+    @_builtins.property
+    def terms(self) -> _types_pb2.RoundTerms:
+        """What each of them is to be: of a round, or of a session without turns. A closing time must not be set."""
+
+    @_builtins.property
+    def first_time(self) -> _timestamp_pb2.Timestamp:
+        """When the first one is opened; in the future."""
+
+    @_builtins.property
+    def yearly_budget(self) -> _types_pb2.Budget:
+        """The most that all of them opened in one calendar year (UTC) may cost the people in the table."""
+
+    def __init__(
+        self,
+        *,
+        terms: _types_pb2.RoundTerms | None = ...,
+        period: _builtins.str = ...,
+        first_time: _timestamp_pb2.Timestamp | None = ...,
+        open_seconds: _builtins.int = ...,
+        yearly_budget: _types_pb2.Budget | None = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["first_time", b"first_time", "terms", b"terms", "yearly_budget", b"yearly_budget"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["first_time", b"first_time", "open_seconds", b"open_seconds", "period", b"period", "request_id", b"request_id", "terms", b"terms", "yearly_budget", b"yearly_budget"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ScheduleRoundsRequest: _TypeAlias = ScheduleRoundsRequest  # noqa: Y015
+
+@_typing.final
+class ScheduleRoundsResponse(_message.Message):
+    """What comes back from ScheduleRounds."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCHEDULE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def schedule(self) -> Global___RoundSchedule:
+        """The schedule."""
+
+    def __init__(
+        self,
+        *,
+        schedule: Global___RoundSchedule | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["schedule", b"schedule"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["schedule", b"schedule"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ScheduleRoundsResponse: _TypeAlias = ScheduleRoundsResponse  # noqa: Y015
+
+@_typing.final
+class ListSchedulesRequest(_message.Message):
+    """What is sent to ListSchedules."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    page_size: _builtins.int
+    """At most this many; 0 for the default of 100, at most 1,000."""
+    page_token: _builtins.str
+    """Where the previous page ended; empty for the first."""
+    def __init__(
+        self,
+        *,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSchedulesRequest: _TypeAlias = ListSchedulesRequest  # noqa: Y015
+
+@_typing.final
+class ListSchedulesResponse(_message.Message):
+    """What comes back from ListSchedules."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCHEDULES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Empty on the last page."""
+    @_builtins.property
+    def schedules(self) -> _containers.RepeatedCompositeFieldContainer[Global___RoundSchedule]:
+        """The schedules."""
+
+    def __init__(
+        self,
+        *,
+        schedules: _abc.Iterable[Global___RoundSchedule] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "schedules", b"schedules"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSchedulesResponse: _TypeAlias = ListSchedulesResponse  # noqa: Y015
+
+@_typing.final
+class StopScheduleRequest(_message.Message):
+    """What is sent to StopSchedule."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """The schedule."""
+    request_id: _builtins.str
+    """Chosen by the caller; the same request again gets the first answer."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StopScheduleRequest: _TypeAlias = StopScheduleRequest  # noqa: Y015
+
+@_typing.final
+class StopScheduleResponse(_message.Message):
+    """What comes back from StopSchedule."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCHEDULE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def schedule(self) -> Global___RoundSchedule:
+        """The schedule."""
+
+    def __init__(
+        self,
+        *,
+        schedule: Global___RoundSchedule | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["schedule", b"schedule"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["schedule", b"schedule"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StopScheduleResponse: _TypeAlias = StopScheduleResponse  # noqa: Y015

@@ -175,6 +175,21 @@ class OperatorServiceStub(object):
                 request_serializer=equipoise_dot_v1_dot_operator__pb2.CloseSessionRequest.SerializeToString,
                 response_deserializer=equipoise_dot_v1_dot_operator__pb2.CloseSessionResponse.FromString,
                 _registered_method=True)
+        self.ScheduleRounds = channel.unary_unary(
+                '/equipoise.v1.OperatorService/ScheduleRounds',
+                request_serializer=equipoise_dot_v1_dot_operator__pb2.ScheduleRoundsRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_operator__pb2.ScheduleRoundsResponse.FromString,
+                _registered_method=True)
+        self.ListSchedules = channel.unary_unary(
+                '/equipoise.v1.OperatorService/ListSchedules',
+                request_serializer=equipoise_dot_v1_dot_operator__pb2.ListSchedulesRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_operator__pb2.ListSchedulesResponse.FromString,
+                _registered_method=True)
+        self.StopSchedule = channel.unary_unary(
+                '/equipoise.v1.OperatorService/StopSchedule',
+                request_serializer=equipoise_dot_v1_dot_operator__pb2.StopScheduleRequest.SerializeToString,
+                response_deserializer=equipoise_dot_v1_dot_operator__pb2.StopScheduleResponse.FromString,
+                _registered_method=True)
         self.ListGrantRequests = channel.unary_unary(
                 '/equipoise.v1.OperatorService/ListGrantRequests',
                 request_serializer=equipoise_dot_v1_dot_operator__pb2.ListGrantRequestsRequest.SerializeToString,
@@ -394,6 +409,27 @@ class OperatorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ScheduleRounds(self, request, context):
+        """Has the server open rounds, or grants, by the calendar, each with a closing time, within a yearly budget.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListSchedules(self, request, context):
+        """Lists what is opened by the calendar, newest first, also what was stopped.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StopSchedule(self, request, context):
+        """Opens no more by a schedule. What it has opened goes on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListGrantRequests(self, request, context):
         """Lists what analysts have asked for: grants, newest first.
         """
@@ -550,6 +586,21 @@ def add_OperatorServiceServicer_to_server(servicer, server):
                     servicer.CloseSession,
                     request_deserializer=equipoise_dot_v1_dot_operator__pb2.CloseSessionRequest.FromString,
                     response_serializer=equipoise_dot_v1_dot_operator__pb2.CloseSessionResponse.SerializeToString,
+            ),
+            'ScheduleRounds': grpc.unary_unary_rpc_method_handler(
+                    servicer.ScheduleRounds,
+                    request_deserializer=equipoise_dot_v1_dot_operator__pb2.ScheduleRoundsRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_operator__pb2.ScheduleRoundsResponse.SerializeToString,
+            ),
+            'ListSchedules': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSchedules,
+                    request_deserializer=equipoise_dot_v1_dot_operator__pb2.ListSchedulesRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_operator__pb2.ListSchedulesResponse.SerializeToString,
+            ),
+            'StopSchedule': grpc.unary_unary_rpc_method_handler(
+                    servicer.StopSchedule,
+                    request_deserializer=equipoise_dot_v1_dot_operator__pb2.StopScheduleRequest.FromString,
+                    response_serializer=equipoise_dot_v1_dot_operator__pb2.StopScheduleResponse.SerializeToString,
             ),
             'ListGrantRequests': grpc.unary_unary_rpc_method_handler(
                     servicer.ListGrantRequests,
@@ -1319,6 +1370,87 @@ class OperatorService(object):
             '/equipoise.v1.OperatorService/CloseSession',
             equipoise_dot_v1_dot_operator__pb2.CloseSessionRequest.SerializeToString,
             equipoise_dot_v1_dot_operator__pb2.CloseSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ScheduleRounds(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/equipoise.v1.OperatorService/ScheduleRounds',
+            equipoise_dot_v1_dot_operator__pb2.ScheduleRoundsRequest.SerializeToString,
+            equipoise_dot_v1_dot_operator__pb2.ScheduleRoundsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSchedules(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/equipoise.v1.OperatorService/ListSchedules',
+            equipoise_dot_v1_dot_operator__pb2.ListSchedulesRequest.SerializeToString,
+            equipoise_dot_v1_dot_operator__pb2.ListSchedulesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StopSchedule(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/equipoise.v1.OperatorService/StopSchedule',
+            equipoise_dot_v1_dot_operator__pb2.StopScheduleRequest.SerializeToString,
+            equipoise_dot_v1_dot_operator__pb2.StopScheduleResponse.FromString,
             options,
             channel_credentials,
             insecure,

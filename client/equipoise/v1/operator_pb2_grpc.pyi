@@ -104,6 +104,12 @@ class OperatorServiceStub:
     """Opens an online session, and charges both budgets."""
     CloseSession: _grpc.UnaryUnaryMultiCallable[_operator_pb2.CloseSessionRequest, _operator_pb2.CloseSessionResponse]
     """Closes an online session: no more statements are answered."""
+    ScheduleRounds: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ScheduleRoundsRequest, _operator_pb2.ScheduleRoundsResponse]
+    """Has the server open rounds, or grants, by the calendar, each with a closing time, within a yearly budget."""
+    ListSchedules: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ListSchedulesRequest, _operator_pb2.ListSchedulesResponse]
+    """Lists what is opened by the calendar, newest first, also what was stopped."""
+    StopSchedule: _grpc.UnaryUnaryMultiCallable[_operator_pb2.StopScheduleRequest, _operator_pb2.StopScheduleResponse]
+    """Opens no more by a schedule. What it has opened goes on."""
     ListGrantRequests: _grpc.UnaryUnaryMultiCallable[_operator_pb2.ListGrantRequestsRequest, _operator_pb2.ListGrantRequestsResponse]
     """Lists what analysts have asked for: grants, newest first."""
     DecideGrantRequest: _grpc.UnaryUnaryMultiCallable[_operator_pb2.DecideGrantRequestRequest, _operator_pb2.DecideGrantRequestResponse]
@@ -183,6 +189,12 @@ class OperatorServiceAsyncStub(OperatorServiceStub):
     """Opens an online session, and charges both budgets."""
     CloseSession: _aio.UnaryUnaryMultiCallable[_operator_pb2.CloseSessionRequest, _operator_pb2.CloseSessionResponse]  # type: ignore[assignment]
     """Closes an online session: no more statements are answered."""
+    ScheduleRounds: _aio.UnaryUnaryMultiCallable[_operator_pb2.ScheduleRoundsRequest, _operator_pb2.ScheduleRoundsResponse]  # type: ignore[assignment]
+    """Has the server open rounds, or grants, by the calendar, each with a closing time, within a yearly budget."""
+    ListSchedules: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListSchedulesRequest, _operator_pb2.ListSchedulesResponse]  # type: ignore[assignment]
+    """Lists what is opened by the calendar, newest first, also what was stopped."""
+    StopSchedule: _aio.UnaryUnaryMultiCallable[_operator_pb2.StopScheduleRequest, _operator_pb2.StopScheduleResponse]  # type: ignore[assignment]
+    """Opens no more by a schedule. What it has opened goes on."""
     ListGrantRequests: _aio.UnaryUnaryMultiCallable[_operator_pb2.ListGrantRequestsRequest, _operator_pb2.ListGrantRequestsResponse]  # type: ignore[assignment]
     """Lists what analysts have asked for: grants, newest first."""
     DecideGrantRequest: _aio.UnaryUnaryMultiCallable[_operator_pb2.DecideGrantRequestRequest, _operator_pb2.DecideGrantRequestResponse]  # type: ignore[assignment]
@@ -427,6 +439,30 @@ class OperatorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_operator_pb2.CloseSessionResponse, _abc.Awaitable[_operator_pb2.CloseSessionResponse]]:
         """Closes an online session: no more statements are answered."""
+
+    @_abc_1.abstractmethod
+    def ScheduleRounds(
+        self,
+        request: _operator_pb2.ScheduleRoundsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.ScheduleRoundsResponse, _abc.Awaitable[_operator_pb2.ScheduleRoundsResponse]]:
+        """Has the server open rounds, or grants, by the calendar, each with a closing time, within a yearly budget."""
+
+    @_abc_1.abstractmethod
+    def ListSchedules(
+        self,
+        request: _operator_pb2.ListSchedulesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.ListSchedulesResponse, _abc.Awaitable[_operator_pb2.ListSchedulesResponse]]:
+        """Lists what is opened by the calendar, newest first, also what was stopped."""
+
+    @_abc_1.abstractmethod
+    def StopSchedule(
+        self,
+        request: _operator_pb2.StopScheduleRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_operator_pb2.StopScheduleResponse, _abc.Awaitable[_operator_pb2.StopScheduleResponse]]:
+        """Opens no more by a schedule. What it has opened goes on."""
 
     @_abc_1.abstractmethod
     def ListGrantRequests(

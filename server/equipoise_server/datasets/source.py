@@ -155,10 +155,14 @@ def source_in(directory: Path, name: str) -> RowSource:
     try:
         path = (directory / file).resolve()
     except (RuntimeError, OSError):  # symbolic links that lead in a circle
-        raise InvalidArgument("source", "there is no such file in the server's data directory") from None
+        raise InvalidArgument("source", _absent(file)) from None
     if not file or not path.is_relative_to(directory.resolve()):
         raise InvalidArgument("source", "must be a file inside the server's data directory")
     source = _source(path, options, "source")
     if not source.exists():
-        raise InvalidArgument("source", "there is no such file in the server's data directory")
+        raise InvalidArgument("source", _absent(file))
     return source
+
+
+def _absent(file: str) -> str:
+    return f"there is no such file in the server's data directory: {file!r}"

@@ -24,7 +24,8 @@ ANY_WIDTH = (
     "or a standing measurement, instead; in a session online or online_private with a prior"
 )
 SUMS_INSTEAD = (
-    "ask for marginals over the attribute, or in a grant, or in a round of gaussian, laplace, projection or pooled"
+    "ask for marginals over the attribute, or in a grant, in a session of online_private or low_sensitivity, or in "
+    "a round of gaussian, laplace, projection, pooled or standing"
 )
 
 

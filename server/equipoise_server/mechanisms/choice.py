@@ -28,9 +28,9 @@ from equipoise.model.rounds import MechanismPlan
 from equipoise_server.mechanisms.prior.choice import Start
 
 NEAR = 0.05
-# By how much expectations of what nothing measured tells are off, on tables that judge no choice: by 1.53 of cells
-# of tables, by 1.95 of conditions (`docs/regimes.md`).
-DOUBT = 1.5
+# By how much expectations of what nothing measured tells are off, on tables that judge no choice: those of cells of
+# tables; of conditions it is 1.95 (`docs/regimes.md`).
+DOUBT = 1.53
 SAYS_NOTHING = 0.5
 
 Refusal = InvalidArgument | BudgetExhausted

@@ -170,14 +170,44 @@ def residual_fit_part(deviation: float, cells: float) -> float:
     return min(1.0, RESIDUAL_FIT * math.pow(cells * deviation, RESIDUAL_POWER)) if deviation else 1.0
 
 
-def told_by_residuals(deviation: float, share: Share) -> float:
+def told_by_residuals(deviation: float, share: Share, attributes: int) -> float:
     """Return the mean error of tables whose residuals are measured and fitted, as a fraction of the records.
 
     Args:
-        deviation: of the noise on one cell before the fit, as a fraction of the records, or what it is at most.
+        deviation: of noise on each count that costs as much, as a fraction of the records.
         share: which asks for tables alone.
+        attributes: of the table, with two categories or more.
     """
-    return min(1.0, gaussian_mean(deviation**2) * residual_fit_part(deviation, cells_of_a_table(share)))
+    cells = cells_of_a_table(share)
+    told = deviation * part_of_residuals(attributes, share.ways, max(1.0, share.queries / cells), cells)
+    return min(1.0, gaussian_mean(told**2) * residual_fit_part(told, cells))
+
+
+def part_of_residuals(attributes: int, ways: int, tables: float, cells: float) -> float:
+    """Return the deviation of cells that residuals tell, as a part of that of noise on each count.
+
+    By the best allocation (`residuals.allocation`) where all attributes have `g` categories, with `g^ways` cells a
+    table, and every set of `k` attributes is in as many tables: each of `D = min(C(attributes, k), tables C(ways,
+    k))` sets in `tables C(ways, k) / D`. Over its variance a set's residual costs `p = (1 - 1/g)^k`, and to a cell
+    it adds `p g^(-2 (ways - k))` times that. So the part is the sum over `k` of `p g^(k - ways) sqrt(D C(ways, k) /
+    tables)`.
+
+    Args:
+        attributes: of the table.
+        ways: attributes of each table asked for; 0 where nothing tells, and then the part is 1.
+        tables: how many.
+        cells: of each.
+    """
+    if not 0 < ways <= attributes:
+        return 1.0
+    categories = max(1.0, math.pow(cells, 1 / ways))
+    part = 0.0
+    for count in range(1, ways + 1):
+        chosen = math.comb(ways, count)
+        sets = min(math.comb(attributes, count), tables * chosen)
+        cost = math.pow(1 - 1 / categories, count) * math.pow(categories, count - ways)
+        part += cost * math.sqrt(sets * chosen / tables)
+    return min(1.0, part)
 
 
 def part_of_dense(share: Share, universe: int) -> float:

@@ -26,7 +26,7 @@ OnStep = Callable[[str, int, int], None]  # phase, steps done, steps in all
 
 
 def unfollowed(phase: str, done: int, total: int) -> None:
-    """Report a step to nobody."""
+    """Report to nobody that `done` of `total` steps of a `phase` are done."""
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from equipoise_server.rounds.store.datasets import dataset_of
 from equipoise_server.rounds.store.measurements import run_setting
 from equipoise_server.rounds.store.opened_terms import check_opened
 from equipoise_server.rounds.store.rounds import read_audit_nonce
+from equipoise_server.rounds.terms.turns import turns_before_answers
 from equipoise_server.sessions.turns import AnswerSchedule, Immediate, TurnBased
 from equipoise_server.workers.session_process import NOT_NOW
 
@@ -87,6 +88,12 @@ class OpenSession:
     def unspent(self) -> GrantAccount | None:
         """Return the account of a grant of which nothing is spent; None in any other session."""
         return GrantAccount(self.record.plan.data_cost.rho) if is_grant(self.record) else None
+
+    @property
+    def begins_late(self) -> bool:
+        """Whether turns may end before the worker can answer anything, as it fits a prior first. It is public."""
+        session = self.record.terms.session
+        return by_turns(self.record) and session is not None and turns_before_answers(session, self.record.plan) > 0
 
     @property
     def most_work(self) -> int | None:

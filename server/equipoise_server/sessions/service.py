@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from equipoise.errors import InvalidArgument, NotFound, OutOfRange, Unavailable, WrongState
 from equipoise.model.rounds import GRANT, Grant, Progress, RoundState, Terms
@@ -107,6 +107,10 @@ class Sessions:
         return Progress(
             "answering", answered, sum(share.statements for share in record.terms.shares), 0.0, False, 0
         )
+
+    def clock_problem(self, connection: Connection) -> str | None:
+        """Return why the server's clock is not trusted; None where it is."""
+        return self._context.watch.problem(connection)
 
     # Analysts
 

@@ -2,7 +2,6 @@
 
 One thread asks the worker and writes to the store; callers' threads only add statements and wait. An answer is
 delivered when it is stored, the guard counts it (`answer_journal`), and it is due.
-
 If the worker, the store or the guard fails, or the clock by which turns end is not trusted, the loop ends, and
 every waiting caller gets the same error. The next attachment starts the session again from the store.
 """
@@ -38,8 +37,7 @@ class SessionLoop:
     """The loop of one session that this server has claimed and that the guard knows. Safe to use from threads."""
 
     def __init__(self, session: OpenSession, journal: AnswerJournal, clock: Clock, idle_seconds: float) -> None:
-        self._session = session
-        self._id = session.record.id
+        self._session, self._id = session, session.record.id
         self._journal, self._clock = journal, clock
         self._changed = threading.Condition()  # guards all that follows
         self._pending = PendingStatements()
@@ -164,6 +162,10 @@ class SessionLoop:
         problem: EquipoiseError | None = None
         try:
             self._journal.compute_again(self._process)
+            if self._session.begins_late:  # else who has asked meanwhile would decide who waits longer
+                self._process.pass_to(self._slots)
+                with self._changed:
+                    self._slots = max(self._slots, self._session.schedule.passed(self._clock()))
             while self._ended is None:
                 if taken := self._next():
                     self._answer(taken)

@@ -50,6 +50,10 @@ class CrashPoint(StrEnum):
     REQUEST_GRANT_COMMITTED = "request_grant committed"
     DECIDE_GRANT_REQUEST_WRITTEN = "decide_grant_request written"  # the request waits; a grant that was given stays
     DECIDE_GRANT_REQUEST_COMMITTED = "decide_grant_request committed"
+    SCHEDULE_ROUNDS_WRITTEN = "schedule_rounds written"  # nothing is opened by the calendar
+    SCHEDULE_ROUNDS_COMMITTED = "schedule_rounds committed"
+    STOP_SCHEDULE_WRITTEN = "stop_schedule written"  # it goes on
+    STOP_SCHEDULE_COMMITTED = "stop_schedule committed"
     SEAL_WRITTEN = "seal written"  # open, nothing reserved
     SEAL_COMMITTED = "seal committed"  # reserved, and counts; no data have been touched
     RUN_WRITTEN = "run written"  # sealed; an abort may still give the charge back

@@ -26,6 +26,7 @@ from equipoise.clients.operator import Operator
 from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.errors import NotAuthenticated
 from equipoise.model.accounts import Account, Budget
+from equipoise.model.calendar import Period
 from equipoise.model.datasets import DatasetState
 from equipoise.model.rounds import RoundState, SessionTerms, Share, Terms
 from equipoise.model.synopsis import Synopsis
@@ -126,6 +127,7 @@ def play(server: DyingServer, profiles: Path) -> Played:
     )
     operator.ask(lambda it: it.set_cap("data/shop", LARGER, "cap"))
     ask_for_a_grant(operator, ann)
+    make_a_schedule_and_stop_it(operator)
     first = operator.ask(lambda it: it.open(TERMS, "open")).round.id
     ann.ask(lambda it: it.submit(first, ASKED["bob"], "1"))
     ann.ask(lambda it: it.withdraw(first, "2"))
@@ -172,6 +174,14 @@ def ask_for_a_grant(operator: Persisting[Operator], ann: Persisting[Client]) -> 
         lambda it: it.decide_grant_request("ann", wish.number, answer="Not now.", request_id="decline")
     )
     assert [declined] == ann.ask(lambda it: list(it.grant_requests()))
+
+
+def make_a_schedule_and_stop_it(operator: Persisting[Operator]) -> None:
+    """A schedule, of which nothing is due."""
+    far = datetime(2999, 1, 1, tzinfo=UTC)
+    made = operator.ask(lambda it: it.schedule(TERMS, Period.MONTHLY, far, CAP, request_id="schedule"))
+    stopped = operator.ask(lambda it: it.stop_schedule(made.id, "stop"))
+    assert [stopped] == operator.ask(lambda it: list(it.schedules()))
 
 
 def update_and_retire(operator: Persisting[Operator], tables: Path, rows: list[str]) -> None:

@@ -13,6 +13,7 @@ from typing import Any, NoReturn, cast
 import grpc
 import pytest
 from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
 from grpc import aio
 from harness.dangers import LARGE_CAPS_SENT, SMALL_TABLE
 from harness.mutations import nearly
@@ -255,6 +256,15 @@ def templates(round_id: str) -> dict[str, Message]:
         f"{OPERATOR}/OpenRound": operator_pb2.OpenRoundRequest(terms=TERMS_MESSAGE, request_id="a"),
         f"{OPERATOR}/OpenSession": operator_pb2.OpenSessionRequest(terms=SESSION_MESSAGE, request_id="a"),
         f"{OPERATOR}/CloseSession": operator_pb2.CloseSessionRequest(session_id=round_id, request_id="a"),
+        f"{OPERATOR}/ScheduleRounds": operator_pb2.ScheduleRoundsRequest(
+            terms=TERMS_MESSAGE,
+            period="monthly",
+            first_time=Timestamp(seconds=4_000_000_000),
+            yearly_budget=CAP,
+            request_id="a",
+        ),
+        f"{OPERATOR}/ListSchedules": operator_pb2.ListSchedulesRequest(page_size=1, page_token="1"),
+        f"{OPERATOR}/StopSchedule": operator_pb2.StopScheduleRequest(id=round_id, request_id="a"),
         f"{OPERATOR}/ListGrantRequests": operator_pb2.ListGrantRequestsRequest(page_size=1, page_token="1"),
         f"{OPERATOR}/DecideGrantRequest": operator_pb2.DecideGrantRequestRequest(
             analyst="ann", number=1, answer="There is no budget left.", request_id="a"

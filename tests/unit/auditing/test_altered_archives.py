@@ -131,7 +131,7 @@ def journal_forked(custodian: Custodian) -> Archive:
         (
             charge_lowered,
             "A6",
-            "entry 6 of the budget journal charges data/shop something else than what its parts",
+            "entry 6 of the budget journal charges data/shop an amount that differs from the sum of its parts",
         ),
         (entry_dropped, "A5", "the budget journal is damaged at entry 7"),
         (last_entries_dropped, "A5", "some were dropped"),
@@ -184,7 +184,7 @@ def test_a_round_that_is_listed_with_other_times_is_named(custodian: Custodian) 
     for name, words in (("open_time", "opening time"), ("release_time", "release time")):
         custodian.listed[OTHER] = replace(honest, **{name: getattr(honest, name) + 1})
         failed = failures(custodian, custodian.archive())["A8"]
-        assert failed == f"the round {OTHER} is listed with another {words} than is recorded"
+        assert failed == f"the round {OTHER} is listed with another {words} than the one on record"
     custodian.listed[OTHER] = replace(honest, state="sealed", release_time=None)  # it was released meanwhile
     assert not failures(custodian, custodian.archive())
 

@@ -50,4 +50,4 @@ def test_events_that_are_not_json_fail_and_end_no_audit(monkeypatch: pytest.Monk
     custodian = Custodian()
     custodian.register()
     custodian.open_session("cc")
-    assert failures(custodian)["A9"] == "what is on record is not of its form"
+    assert failures(custodian)["A9"] == "a record is malformed"

@@ -81,7 +81,11 @@ LIES: dict[str, tuple[Callable[[Custodian], None], str, str]] = {
         "A8",
         "opens data/later, though no dataset of new people is registered",
     ),
-    "the round on it": (charged_to_its_own, "A9", "charges not just the data's account and those of each share"),
+    "the round on it": (
+        charged_to_its_own,
+        "A9",
+        "it charges other accounts than the data's and those of its shares",
+    ),
     "its own account": (
         recorded_on_its_own,
         "A8",
@@ -123,8 +127,8 @@ def test_an_answer_that_is_recorded_and_not_kept_is_found(
 @pytest.mark.parametrize(
     ("persons", "person", "words"),
     [
-        ({"mode": "average", "records": 4}, None, "says who is a person, and not by which column"),
-        ({"mode": "rows", "records": 1}, "who", "says who is a person, and not by which column"),
+        ({"mode": "average", "records": 4}, None, "must say both who is a person and by which column"),
+        ({"mode": "rows", "records": 1}, "who", "must say both who is a person and by which column"),
         ({"mode": "events", "records": 3}, "who", "does not have 3 records a person"),
         ({"mode": "one", "records": 2}, "who", "records: must be 1 in the mode one"),
     ],

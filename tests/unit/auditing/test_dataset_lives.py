@@ -137,7 +137,7 @@ FRESH = "a version of 'shop' must have its people and its account 'shop'"
     ("lie", "check", "words"),
     [
         (with_a_fresh_account, "A8", f"{FRESH}, but has 'same-as:shop' and 'shop2'"),
-        (charged_elsewhere, "A9", "charges not just the data's account and those of each share"),
+        (charged_elsewhere, "A9", "it charges other accounts than the data's and those of its shares"),
         (as_new_people, "A8", f"{FRESH}, but has 'new' and 'shop'"),
         (with_another_cap, "A8", "a version of 'shop' gives its analysts another cap"),
         (a_version_left_out, "A8", "the dataset 'shop' is registered twice, or under two names"),
@@ -147,7 +147,7 @@ FRESH = "a version of 'shop' must have its people and its account 'shop'"
         (a_round_on_what_is_retired, "A8", "comes after the dataset 'shop' was retired"),
         (a_round_on_what_is_deleted, "A8", "comes after the dataset 'shop' was deleted"),
         (a_round_on_an_older_version, "A8", "does not name the root of entry 8 of the log (dataset-registered)"),
-        (a_round_that_names_another_version, "A8", "names another version than entry 8 of the log"),
+        (a_round_that_names_another_version, "A8", "the version that it names is not that of entry 8 of the log"),
         (deleted_during_a_round, "A8", "the dataset 'shop' is deleted while a round on it has not ended"),
         (deleted_twice, "A8", "the dataset 'shop' is deleted twice"),
         (retired_after_its_deletion, "A8", "comes after the dataset 'shop' was deleted"),

@@ -53,7 +53,7 @@ def test_the_pair_that_stands_for_tests_follows_from_them(
     custodian = Custodian()
     custodian.register()
     custodian.play(ROUND)
-    assert ("what its parts come to" in failures(custodian).get("A6", "")) is not holds
+    assert ("from the sum of its parts" in failures(custodian).get("A6", "")) is not holds
 
 
 def charged(more: int, announced: float = ORDER) -> Custodian:

@@ -172,9 +172,9 @@ LIES: dict[str, tuple[Lie, str, str]] = {
         "A8",
         f"the round {LATER} is opened twice, or under two ids",
     ),
-    "fewer records": (opened("round", records=399), "A8", "the number of records is not the dataset's"),
+    "fewer records": (opened("round", records=399), "A8", "the number of records differs from the dataset's"),
     "another dataset's root": (opened("round", dataset_root="00" * 32), "A8", "does not name the root of entry 4"),
-    "a larger share": (opened("share", statements=9), "A8", "the share of 'ann' is not the plan's"),
+    "a larger share": (opened("share", statements=9), "A8", "the share of 'ann' differs from the plan's"),
     "an item left out": (one_item_left_out, "A8", "does not have one item for each share"),
     "two shares of one analyst": (
         lambda custodian: custodian.open(LATER, ("ann", "ann")),
@@ -193,7 +193,11 @@ LIES: dict[str, tuple[Lie, str, str]] = {
     "held back": (released_as_if_it_had_ended_later, "A8", "has another time than its charges in the budget"),
     "aborted as if before": (aborted_as_if_before, "A8", "has another time than its charges in the budget"),
     "listed twice": (listed("again"), "A8", "a round is listed twice"),
-    "listed of another dataset": (listed(FIRST, dataset="other"), "A8", "of another dataset than is recorded"),
+    "listed of another dataset": (
+        listed(FIRST, dataset="other"),
+        "A8",
+        "under another dataset than the one on record",
+    ),
     "another grid": (opened("plan", terms={"release_grid_seconds": 1}), "A9", "the terms differ from the public"),
     "another beta": (opened("plan", terms={"beta": 0.06}), "A9", "the terms differ from the public parameters"),
     "another data budget": (
@@ -211,9 +215,9 @@ LIES: dict[str, tuple[Lie, str, str]] = {
     "charged for less": (
         charged_for_less_than_planned,
         "A9",
-        "charges data/shop something else than what the plan",
+        "what data/shop is charged differs from the plan's cost",
     ),
-    "no account": (charged_to_an_account_that_is_not_there, "A9", "charges analyst/shop/query/zed something else"),
+    "no account": (charged_to_an_account_that_is_not_there, "A9", "what analyst/shop/query/zed is charged differs"),
     "a cost without a budget": (unprotected_and_yet_charged_for_it, "A9", "analysts have a cost, but no budget"),
     "a hidden round": (a_nonce_for_a_round_that_is_hidden, "A10", "got a nonce of the auditor's, but is not"),
     "a key that did not sign": (a_key_that_did_not_sign, "A1", "which the log says is in force"),

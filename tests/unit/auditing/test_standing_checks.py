@@ -37,7 +37,7 @@ def measured_custodian(released: bool = True, parameters: str = json.dumps({"noi
 
 
 def test_a_measurement_without_its_noise_on_record_ends_no_audit() -> None:
-    assert "is not of its form" in answered(measured_custodian(parameters="{}"), NAMED)
+    assert "a record is malformed" in answered(measured_custodian(parameters="{}"), NAMED)
 
 
 def test_a_measurement_protects_no_analysts_and_says_so() -> None:

@@ -129,7 +129,7 @@ def test_a_seed_that_was_read_before_its_round_ended_is_found(custodian: Custodi
     custodian.open("cc")
     custodian.read_seed("cc")
     assert (
-        "comes while the round is open, and not released or aborted"
+        "comes while the round is open: it must be released or aborted"
         in failures(custodian, custodian.archive())["A8"]
     )
 

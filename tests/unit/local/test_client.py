@@ -47,10 +47,27 @@ def test_noise_costs_what_it_says() -> None:
             Noise(**wrong)  # type: ignore[arg-type]
 
 
+def test_sums_are_explained_as_sql_too() -> None:
+    client = Client.local(TABLE, SCHEMA)
+    texts = (
+        "SELECT origin, AVG(month) AS n FROM t GROUP BY 1",
+        "SELECT SUM(LEAST(GREATEST(month, 2), 9)) AS n FROM t",
+    )
+    expected = client.explain("r", client.sql("r", "; ".join(texts)))
+    sums = [each for each in expected["statement"] if "SUM" in str(each)]
+    assert sums == [
+        "SELECT origin, SUM(month) FROM t GROUP BY origin",
+        "SELECT SUM(LEAST(GREATEST(month, 2), 9)) FROM t",
+    ]
+    for each in sums:
+        (again,) = client.sql("r", str(each))
+        assert again.statements
+
+
 def test_what_was_submitted_decides_what_can_be_read() -> None:
     client = Client.local(TABLE, SCHEMA)
     one, other = client.sql("r", TEXT), client.sql("r", "SELECT COUNT(*) FROM t WHERE month = 1")
-    client.submit("r", one.statements)
+    client.submit("r", one)
     client.wait("r")
     first, again = client.frames("r", one), client.frames("r", one, fractions=True)
     assert np.asarray(again[0]["n"], float).tolist() == (np.asarray(first[0]["n"], float) / 5_000).tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -18,8 +19,12 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.expected_error import part_of_residuals
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
+from equipoise_server.mechanisms.residuals.allocation import least_largest
+from equipoise_server.mechanisms.residuals.family import ResidualFamily
+from equipoise_server.mechanisms.residuals.variances import cell_variances
 
 SIZES, RECORDS = (6, 5, 4, 3, 3), 20_000
 SCHEMA = Schema(tuple(Attribute(f"m{place}", tuple("abcdef"[:size])) for place, size in enumerate(SIZES)))
@@ -120,6 +125,36 @@ def test_what_shares_declare_of_attributes_tells_what_a_prior_knows(name: str) -
 
     assert expected(2) < 0.5 * expected(0)
     assert expected(3) == expected(0)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "ways", "tables"),
+    [((10,) * 12, 2, 66), ((4,) * 7, 3, 35), ((9, 8, 7, 6, 6, 5, 5, 4, 4, 3), 3, 20), ((5, 4, 3), 2, 1)],
+)
+def test_residuals_of_own_tables_leave_as_much_noise_as_expected(
+    sizes: tuple[int, ...], ways: int, tables: int
+) -> None:
+    """Against the allocation itself, which knows the sets: all of them, or some that are drawn."""
+    every = list(itertools.combinations(range(len(sizes)), ways))
+    drawn = np.random.default_rng(3).choice(len(every), tables, replace=False)
+    family = ResidualFamily.closed(sizes, [every[place] for place in drawn])
+    noise = least_largest(family, 1.0).noise
+    cells = [math.prod(sizes[axis] for axis in axes) for axes in noise.largest]
+    found = [math.sqrt(cell_variances(noise, axes).mean()) for axes in noise.largest]
+    on_counts = math.sqrt(tables)  # replacing a record moves two cells of each table by one
+    part = np.average(found, weights=cells) / on_counts
+    assert part_of_residuals(len(sizes), ways, tables, sum(cells) / tables) == pytest.approx(part, rel=0.12)
+
+
+def test_wide_tables_are_told_by_their_residuals_with_less_noise_than_on_their_counts() -> None:
+    sizes = (10,) * 13
+    public = replace(
+        setting([Share("ana", 78, 7_800, 156, ways=2)], 1_000_000),
+        universe_size=math.prod(sizes),
+        attributes=sizes,
+    )
+    noisy, told = (mechanism(name).plan(public).expected_error for name in ("gaussian", "projection"))
+    assert 0.8 * noisy < told < 0.9 * noisy
 
 
 @pytest.mark.parametrize("name", ["pooled", "equilibrium"])

@@ -23,6 +23,8 @@ REFUSED = {
     "SELECT * FROM t": "single records",
     "SELECT origin FROM t": "GROUP BY",
     "SELECT origin FROM t GROUP BY origin": "COUNT",
+    "SELECT COUNT(*) FROM t WHERE origin = \u2018JFK\u2019": "write 'text'",
+    "SELECT COUNT(*) FROM `t`": 'write "name"',
     "SELECT COUNT(*) FROM t JOIN s ON t.month = s.month": "view",
     "SELECT COUNT(*) FROM t, s": "view",
     "SELECT COUNT(*) OVER () FROM t": "windows",

@@ -92,7 +92,7 @@ def test_an_audit_finds_a_pair_that_does_not_follow(
     beyond_the_cap = lie == LIE and side == "data"
     assert made["A7"] is (Outcome.FAILED if beyond_the_cap else Outcome.PASSED)
     assert (made["A6"], made["A9"]) == (Outcome.FAILED, Outcome.NOT_CHECKED)
-    with pytest.raises(VerificationFailed, match=f"the {side} cost is not what its parts come to"):
+    with pytest.raises(VerificationFailed, match=f"the {side} cost is not the sum of its parts"):
         check_a9(custodian)
 
 

@@ -15,6 +15,7 @@ from equipoise.accounting import RHO_UNIT, Cost, PrivacyEvent, charge_of
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan
+from equipoise.records.canonical import canonical_json, parse_canonical_json
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key
 from equipoise_server.conversion import largest_rho
 from equipoise_server.mechanisms.budget_rounding import usable_delta, usable_rho, with_samplers
@@ -33,7 +34,7 @@ from equipoise_server.mechanisms.epochs.session_plan import session_plan
 from equipoise_server.mechanisms.equilibrium.options import real
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
-from equipoise_server.mechanisms.parameters import Parameters
+from equipoise_server.mechanisms.parameters import THE_PLAN, Parameters
 from equipoise_server.mechanisms.prior.choice import STANDING
 from equipoise_server.mechanisms.prior.known_answers import measured_half_width
 from equipoise_server.mechanisms.prior.plan import PriorParameters, plan_prior, standing_prior
@@ -123,6 +124,19 @@ def data_events(
     if prior.released:
         return rest
     return [*with_samplers(prior.events(), prior.truncation(), setting.data_budget.epsilon), *rest]
+
+
+def beginning_seconds(plan: MechanismPlan) -> float:
+    """Predict what passes before a session by turns answers: the fit of its prior, on one ordinary core.
+
+    Returns:
+        Seconds, which are a part of the plan's; 0 of a session that starts from no prior.
+    """
+    written = parse_canonical_json(plan.parameters.encode(), THE_PLAN)
+    start = written.get("start", written) if isinstance(written, dict) else None
+    if not isinstance(start, dict) or start.keys() != codec_of(PriorEpochParameters).keys.keys():
+        return 0.0
+    return PriorEpochParameters.from_json(canonical_json(start).decode()).prior.seconds()
 
 
 def prior_session_plan(

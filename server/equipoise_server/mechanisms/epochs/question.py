@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.model.results import Answers
-from equipoise.queries.fixed_point import on_grid
+from equipoise.queries.axis_weights import WEIGHT_BITS
+from equipoise.queries.fixed_point import GRID_BITS, on_grid
 from equipoise.queries.weighed_queries import WeighedQueries
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.codec import COUNT, canonical_object, key
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
 
-DIRECTION_BITS = 16  # a direction's unit is 2^-16
+DIRECTION_BITS = WEIGHT_BITS  # a direction's unit is 2^-16
 
 
 @canonical_object
@@ -71,7 +72,15 @@ class Question(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class LinearQuestion:
-    """A predicate, or all cells of a marginal: at most one holds for a record. The scale is (`records`, 1).
+    """A predicate, a marginal or a sum: at most one of its cells has a part of a record. Scale: (`records`, 1).
+
+    Theorem: sums are answered and hidden as counts are, although they are rounded down to whole records, so that
+    they are not linear. Proof. The data are seen through `truth` alone, in tests and in answers with noise, and one
+    replaced record moves each of its whole numbers by at most 1, in at most `l1_sensitivity` cells
+    (`axis_weights`). That an answer is within its half-width of the truth rests on what was tested or on its noise,
+    not on how the hypothesis answers. What is learnt rests on `direction`, which has no rounding: weights are whole
+    units of 2^-16, and all signs are the same, so that it lies between 0 and 2^16 or between -2^16 and 0 at every
+    record, as a count's does. That is all that the analysts' cost counts with (`cost.drawing_rho`).
 
     `queries`: its own over the records that the hypothesis has weights of.
     `known`: a prior's measurement, and the largest half-width up to which it answers; None without a prior.
@@ -84,7 +93,7 @@ class LinearQuestion:
 
     @property
     def l1_sensitivity(self) -> int:
-        """1 for a predicate; 2 for a marginal, one cell of which loses the record while another gains it."""
+        """1 for a single number; 2 for a table, one cell of which loses the record while another gains it."""
         return self.queries.compiled.statement_sensitivity(0)
 
     def truth(self) -> NDArray[np.int64]:
@@ -92,16 +101,19 @@ class LinearQuestion:
         return self.data.count(self.queries.compiled)
 
     def multiset_answers(self, multiset: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the share of the multiset's records."""
-        return on_grid(self.queries.counts(multiset), int(multiset.sum()))
+        """Return the share of the multiset's records; of a sum as finely as the grid allows."""
+        total = int(multiset.sum())
+        bits = max(0, GRID_BITS - total.bit_length()) if self.queries.compiled.weighted.any() else 0
+        bits = min(bits, WEIGHT_BITS)
+        return on_grid(self.queries.counts(multiset << bits), total << bits)
 
     def prior_answers(self, expected: NDArray[np.int64]) -> Answers | None:
         """Return what a prior's measurement tells within its half-width."""
         return prior_answers_within(self.known, self.queries.compiled, expected)
 
     def direction(self, signs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return each record's cell decides, or none does."""
-        return self.queries.transpose(signs) << DIRECTION_BITS
+        """Return what each record's cell says, by its weight in it."""
+        return self.queries.unit_transpose(signs)
 
 
 def prior_answers_within(
@@ -109,12 +121,14 @@ def prior_answers_within(
 ) -> Answers | None:
     """Return what a prior's measurement tells of a statement; None without one, or where it tells too little.
 
+    It is not asked for sums: that all statements hold at once is proven for boxes (`residuals.direct`).
+
     Args:
         known: the prior's measurement, and the largest half-width up to which it answers.
         statement: one statement of `cells` queries.
         expected: int64[cells], what the hypothesis answers, in units of 2^-40.
     """
-    if known is None or not known[0].holds(statement):
+    if known is None or statement.weighted.any() or not known[0].holds(statement):
         return None
     prior, half_width = known
     answers = prior.answers(statement, expected)

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.results import Answers
+from equipoise.queries.axis_weights import WEIGHT_BITS
 from equipoise.queries.fixed_point import GRID_BITS, on_grid
 from equipoise.queries.statistics import CompiledStatistic, Databases, grid_units
 from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkload
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.mechanisms.checking import check_no_sums
 from equipoise_server.mechanisms.epochs.question import DIRECTION_BITS, Scale, prior_answers_within
 from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
 
@@ -45,16 +45,17 @@ def rounding(scale: Scale) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Proportion(CompiledStatistic):
-    """The fraction of records for which a predicate holds, as a statistic.
+    """The fraction of records for which a predicate holds, or a sum of weights, as a statistic.
 
-    Theorem: Delta = 1 / n. Proof: one record counts or does not.
+    Theorem: Delta = 1 / n. Proof: one record counts or does not. A sum of weights is rounded down to whole records,
+    and moves by one of them at most (`axis_weights`).
     """
 
     predicate: CompiledWorkload
 
     @property
     def axes(self) -> tuple[int, ...]:
-        """Those of the predicate."""
+        """Those of the predicate or sum."""
         (axes,) = self.predicate.statement_tables()
         return axes
 
@@ -63,19 +64,18 @@ class Proportion(CompiledStatistic):
         return Fraction(1, records)
 
     def values(self, databases: Databases) -> NDArray[np.int64]:
-        """Return the fraction, rounded down."""
-        holds = self.predicate.transpose(np.ones(1, dtype=np.int64))[databases.cells]
-        return on_grid(databases.sums(databases.counts * holds), databases.records)
+        """Return the fraction, rounded down; sums stay below 2^57."""
+        units = self.predicate.unit_transpose(np.ones(1, dtype=np.int64))[databases.cells]
+        return on_grid(databases.sums(databases.counts * units) >> WEIGHT_BITS, databases.records)
 
 
 def statistic_of(statement: CompiledStatement) -> CompiledStatistic:
-    """Return a statement as a statistic with one value. Raises `InvalidArgument` for a table, and for a sum."""
+    """Return a statement as a statistic with one value. Raises `InvalidArgument` for a table."""
     if isinstance(statement, CompiledStatistic):
         return statement
-    check_no_sums("a session", statement, "statement")
     if statement.query_count != 1 or statement.l1_sensitivity != 1:
         raise InvalidArgument(
-            "statement", "is a table; low_sensitivity answers single numbers: conditions, statistics"
+            "statement", "is a table; low_sensitivity answers single numbers: conditions, sums, statistics"
         )
     return Proportion(statement)
 

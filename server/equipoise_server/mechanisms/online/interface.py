@@ -122,8 +122,8 @@ def linear(statement: CompiledStatement) -> CompiledWorkload:
 
 
 def counted(statement: CompiledStatement) -> CompiledWorkload:
-    """Return the statement if it counts records. Raises `InvalidArgument` for a statistic, and for a sum."""
-    check_no_sums("a session", linear(statement), "statement")
+    """Return the statement if it counts records, as `online` needs. Raises `InvalidArgument` for any other."""
+    check_no_sums("online", linear(statement), "statement")
     return linear(statement)
 
 

@@ -28,7 +28,7 @@ from equipoise_server.mechanisms.epochs.question import LinearQuestion, Scale
 from equipoise_server.mechanisms.epochs.session_plan import session_plan, statements_asked
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED
-from equipoise_server.mechanisms.online.interface import counted, session_length
+from equipoise_server.mechanisms.online.interface import linear, session_length
 from equipoise_server.mechanisms.parameters import read_either
 from equipoise_server.mechanisms.prior.choice import NONE, OF_PRIOR, OWN, STANDING, Start, starts_of
 from equipoise_server.mechanisms.prior.forecast import expected_of_session
@@ -44,7 +44,8 @@ class OnlinePrivate:
     answered afresh and every test's sign is theta-DP, both charged in full (`private_cost.data_parts`). For the
     analysts, and for sequences fixed in advance: replacing one statement changes what all others see by at most
     `private_cost.analyst_parts`. (Statements that were chosen by the answer to it would be replaced with it, and
-    are protected as so many.) With probability `1 - beta` all truths lie in their intervals.
+    are protected as so many.) With probability `1 - beta` all truths lie in their intervals. Sums are no exception
+    (`epochs.question.LinearQuestion` has the proof).
     """
 
     name = "online_private"
@@ -84,8 +85,8 @@ class OnlinePrivate:
         return prior_session_plan(self.name, setting, session, parameters, expected)
 
     def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:  # noqa: ARG002
-        """Accept linear queries only. Raises `InvalidArgument` for anything else."""
-        counted(statement)
+        """Accept linear queries only, sums too. Raises `InvalidArgument` for anything else."""
+        linear(statement)
 
     def start(self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes) -> LinearSession:
         """Start a session over the records of the universe, from each of them once, or over a prior's support.
@@ -127,7 +128,7 @@ class LinearSession:
         rho: int = 0,  # noqa: ARG002
     ) -> Answers:
         """Answer the statement in a slot."""
-        asked = counted(statement)
+        asked = linear(statement)
         queries = self.known[0].support.queries(asked) if self.known else asked
         return self.epochs.answer(slot, LinearQuestion(queries, self.data, self.records, self.known), encoded)
 

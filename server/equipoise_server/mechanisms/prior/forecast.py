@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from equipoise_server.mechanisms.expected_error import (
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.prior.distribution import MIN_PART
 from equipoise_server.mechanisms.prior.plan import PriorParameters
+from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.residuals.variances import product_variances
 
 FITTED_PART = 1.0  # of the noise that a predicate has in the measured tables, which the fit leaves
@@ -122,7 +124,11 @@ def dense_variance(parameters: PriorParameters) -> float:
 
     Of ordered attributes these are the first half as often as every other category: ranges have less noise there.
     """
-    noise = parameters.noise
+    return _dense_variance(parameters.noise)
+
+
+@lru_cache(maxsize=8)  # each plan asks several times, and on a wide table it takes seconds
+def _dense_variance(noise: ResidualNoise) -> float:
     variances = []
     for axes in noise.largest:
         halves = [np.zeros((2, noise.sizes[axis])) for axis in axes]

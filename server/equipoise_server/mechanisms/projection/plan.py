@@ -61,15 +61,18 @@ def plan_projection(name: str, setting: PublicParameters) -> MechanismPlan:
 def expected_error(parameters: NoiseParameters, setting: PublicParameters) -> float:
     """Return the mean error that is expected of fits to each analyst's own noisy answers.
 
-    Where the universe cannot be enumerated, tables are told by their residuals (`own_tables`), whose noise is at
-    most that on the counts. Nothing is fitted to conditions, which err as their noise does.
+    Where the universe cannot be enumerated, tables are told by their residuals (`own_tables`). Nothing is fitted
+    to conditions, which err as their noise does.
     """
     deviation = deviation_of(parameters, setting)
+    telling = sum(size > 1 for size in setting.attributes)
 
     def of_share(share: Share) -> float:
         if setting.enumerable:
             return fitted_error(deviation, share)
-        return told_by_residuals(deviation, share) if asks_tables(share) else min(1.0, gaussian_mean(deviation**2))
+        if asks_tables(share):
+            return told_by_residuals(deviation, share, telling)
+        return min(1.0, gaussian_mean(deviation**2))
 
     return mean_over_queries(setting, of_share)
 

@@ -6,8 +6,8 @@ dimensions may be anything; a table over several axes is analysed one axis after
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -124,11 +124,12 @@ class Centred:
         return np.array([(size + 1) * (2 * size + 1) / (6 * size**2), (size**2 - 1) / (6 * size)])
 
 
-def bases_of(sizes: Sequence[int], ordered: Sequence[bool]) -> list[AxisBasis]:
+@lru_cache(maxsize=64)  # as every set of a family asks for them, of which a wide table has thousands
+def bases_of(sizes: tuple[int, ...], ordered: tuple[bool, ...]) -> tuple[AxisBasis, ...]:
     """Return the basis of every axis. Axes of one category have no levels and are never analysed.
 
     Args:
         sizes: the number of categories of each axis.
         ordered: whether each axis is ordered.
     """
-    return [Haar(size) if kind else Centred(size) for size, kind in zip(sizes, ordered, strict=True)]
+    return tuple(Haar(size) if kind else Centred(size) for size, kind in zip(sizes, ordered, strict=True))

@@ -131,7 +131,7 @@ class ResidualQueries:
         return holders
 
     @cached_property
-    def _bases(self) -> list[AxisBasis]:
+    def _bases(self) -> tuple[AxisBasis, ...]:
         return bases_of(self.family.sizes, self.family.is_ordered)
 
     @cached_property

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -14,8 +12,7 @@ from equipoise_server.mechanisms.planner import Comparison, without_choice
 from equipoise_server.mechanisms.registry import PLANNERS, mechanism, session_mechanism
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.terms.checks import setting_of
-
-HARDEST = 32  # times as long as planned for a usual one: a condition of many parts, on a busy machine
+from equipoise_server.rounds.terms.turns import check_turns
 
 
 def with_defaults(terms: Terms, now: datetime) -> Terms:
@@ -76,19 +73,8 @@ def compare_plans(terms: Terms, dataset: DatasetRecord, report: OnStep = unfollo
     named = mechanism if terms.session is None else session_mechanism
     comparison = without_choice(named(terms.mechanism), setting)
     if terms.session is not None and terms.session.turn_seconds:
-        _check_turns(terms.session, [share.statements for share in terms.shares], comparison.plan)
+        check_turns(terms.session, [share.statements for share in terms.shares], comparison.plan)
     return comparison
-
-
-def _check_turns(session: SessionTerms, statements: Sequence[int], plan: MechanismPlan) -> None:
-    """Refuse turns that are too short for the hardest statements: a late turn would be seen by all analysts."""
-    asked = sum(min(count, session.length) for count in statements)
-    needed = HARDEST * plan.seconds / asked * len(statements)
-    if session.turn_seconds < needed:
-        raise InvalidArgument(
-            "session.turn_seconds",
-            f"must be at least {math.ceil(needed):,}, so that the hardest statements of all shares fit into a turn",
-        )
 
 
 def _last_boundary(session: SessionTerms | None, wanted: datetime | None, now: datetime) -> datetime:

@@ -19,22 +19,20 @@ from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.underway import PLANNING
 from equipoise_server.rpc.services.analyst_requests import added, login_allowed, renewed
-from equipoise_server.rpc.services.own_world import GrantRequestMethods
+from equipoise_server.rpc.services.calendar import CalendarMethods
 from equipoise_server.rpc.services.watch import progress_of, watch
 from equipoise_server.rpc.shown_rounds import shown_choice, shown_to_operator
 from equipoise_server.rpc.threads import Threads
-from equipoise_server.sessions.service import Sessions
 
 
 @dataclass(frozen=True)
-class OperatorMethods(GrantRequestMethods):
+class OperatorMethods(CalendarMethods):
     """The served methods of `OperatorService`, bound by `rpc.methods`.
 
     `login_issuer` is the identity provider's identifier, empty where nobody logs in. `log_keys` returns the log's
     public keys in force, in the form in which analysts get them.
     """
 
-    sessions: Sessions
     admission: Admission
     login_issuer: str
     log_keys: Callable[[], str]

@@ -57,6 +57,34 @@ asked = Table(
     Index("ix_asked_slot", "round_id", "slot", unique=True),
 )
 
+# Rounds that are opened by the calendar. `terms`: JSON of the dataset, the terms and the shares; `decided`: how
+# many openings were due and are done with.
+round_schedules = Table(
+    "round_schedules",
+    metadata,
+    Column("position", Position, primary_key=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("terms", Text, nullable=False),
+    Column("period", Text, nullable=False),
+    Column("first_time", BigInteger, nullable=False),
+    Column("open_seconds", BigInteger, nullable=False),
+    Column("yearly_epsilon", Double, nullable=False),
+    Column("yearly_delta", Double, nullable=False),
+    Column("create_time", BigInteger, nullable=False),
+    Column("stop_time", BigInteger),
+    Column("decided", BigInteger, nullable=False),
+    Column("problem", Text, nullable=False),
+)
+
+# What a schedule has opened. `number` counts its openings that were due, from 0.
+scheduled_rounds = Table(
+    "scheduled_rounds",
+    metadata,
+    Column("schedule_id", Text, ForeignKey("round_schedules.id"), primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("round_id", Text, ForeignKey("rounds.id"), nullable=False),
+)
+
 # What analysts asked operators for. `number` counts an analyst's requests; `round_id`: the grant that was given.
 grant_requests = Table(
     "grant_requests",

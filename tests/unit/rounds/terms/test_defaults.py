@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -11,8 +12,10 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import SessionTerms, Share, Terms
 from equipoise.queries.schema import Attribute, Schema
+from equipoise_server.mechanisms.epochs.prior_plan import beginning_seconds
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.terms.defaults import make_plan
+from equipoise_server.rounds.terms.turns import turns_before_answers
 
 SIZE = 1 << 10
 SCHEMA = Schema(tuple(Attribute(name, tuple(map(str, range(SIZE)))) for name in "ab"))
@@ -35,6 +38,24 @@ BY_TURNS = Terms(
     options={},
     session=SessionTerms(length=200, turn_seconds=1),
 )
+
+
+def test_the_fit_of_a_prior_lengthens_no_turn_but_must_end_before_the_session() -> None:
+    wide = replace(DATASET, schema=Schema(tuple(Attribute(f"a{place}", tuple("abcdefgh")) for place in range(13))))
+    few = tuple(Share(name, 6, 500) for name in ("ann", "bob"))
+    plan = make_plan(replace(BY_TURNS, shares=few, session=SessionTerms(12, 60)), wide)
+    fitted = beginning_seconds(plan)
+    assert 0 < fitted < plan.seconds
+    # Of what is not the fit a share of each turn is kept, 32 times over.
+    least = math.ceil(32 * (plan.seconds - fitted) / 12 * 2)
+    assert make_plan(replace(BY_TURNS, shares=few, session=SessionTerms(1000, least)), wide).seconds > 0
+    with pytest.raises(InvalidArgument, match=rf"^session\.turn_seconds: must be at least {least},"):
+        make_plan(replace(BY_TURNS, shares=few, session=SessionTerms(1000, least - 1)), wide)
+    passed = int(4 * fitted // least)
+    assert turns_before_answers(SessionTerms(1000, least), plan) == passed > 0
+    with pytest.raises(InvalidArgument, match=rf"^session\.length: must be above {passed}:"):
+        make_plan(replace(BY_TURNS, shares=few, session=SessionTerms(passed, least)), wide)
+    assert beginning_seconds(make_plan(replace(BY_TURNS, session=SessionTerms(200, 2)), DATASET)) == 0
 
 
 def test_turns_too_short_for_hard_statements_are_refused_before_anything_is_charged() -> None:
