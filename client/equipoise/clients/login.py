@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,18 +12,20 @@ import grpc
 
 from equipoise.clients.connection import OPTIONS, Connection
 from equipoise.clients.provider import Description, ProviderFailed, description
-from equipoise.errors import InvalidArgument, NotAuthenticated, Unavailable
+from equipoise.clients.provider_login import DeviceCode
+from equipoise.errors import InvalidArgument, NotAuthenticated, Unavailable, WrongState
 from equipoise.profile.enrolment import Bundle, begin, install, is_profile, replace_file
 from equipoise.profile.login_file import LoginFile
 from equipoise.profile.login_nonce import nonce_of_request
 from equipoise.profile.profile import AUTHORITY, LOGIN, read_file
 from equipoise.v1 import enrolment_pb2, enrolment_pb2_grpc
 
-# Gets an ID token: from where a provider's parts are, the deployment's identifier there, and the nonce.
-TokenSource = Callable[[Description, str, str], str]
+# Gets an ID token, or a device code that stands for one: from where a provider's parts are, the deployment's
+# identifier there, and the nonce.
+Way = Callable[[Description, str, str], str | DeviceCode]
 
 
-def log_in(directory: Path, login: LoginFile, token_source: TokenSource) -> None:
+def log_in(directory: Path, login: LoginFile, way: Way, sleep: Callable[[float], object] = time.sleep) -> None:
     """Make a profile by logging in, or renew the certificate of one that was made so.
 
     What the profile keeps besides, such as receipts, stays, so sessions and streams go on with the new certificate.
@@ -30,7 +33,8 @@ def log_in(directory: Path, login: LoginFile, token_source: TokenSource) -> None
     Args:
         directory: The profile.
         login: Where to log in.
-        token_source: Gets the ID token.
+        way: Gets what the provider gives.
+        sleep: Waits for some seconds.
 
     Raises:
         InvalidArgument: The directory cannot be a profile, or holds one of another name.
@@ -41,7 +45,7 @@ def log_in(directory: Path, login: LoginFile, token_source: TokenSource) -> None
     request = begin(directory)
     try:
         provider = description(login.issuer)
-        token = token_source(provider, login.client, nonce_of_request(request))
+        had = way(provider, login.client, nonce_of_request(request))
     except ProviderFailed as error:
         raise Unavailable(f"the identity provider {login.issuer}: {error}") from None
     authority = read_file(directory / AUTHORITY) if renewed else login.authority.encode()
@@ -49,21 +53,45 @@ def log_in(directory: Path, login: LoginFile, token_source: TokenSource) -> None
     connection = Connection(channel, login.door)
     try:
         service = enrolment_pb2_grpc.EnrolmentServiceStub(channel)
-        asked = enrolment_pb2.LogInRequest(id_token=token, signing_request=request)
         try:
-            response = connection.call(service.LogIn, asked)
+            if isinstance(had, DeviceCode):
+                response = _typed(connection, service, had, request, sleep)
+            else:
+                asked = enrolment_pb2.LogInRequest(id_token=had, signing_request=request)
+                response = connection.call(service.LogIn, asked)
         except NotAuthenticated as error:
-            raise NotAuthenticated(f"{error.message}; {_whose(token)}") from None
+            raise NotAuthenticated(f"{error.message}; {_whose(had)}") from None
     finally:
         connection.close()
     install(directory, Bundle(response.name, login.target, response.certificate, authority, login.log_keys))
     replace_file(directory / LOGIN, login.to_json().encode())
 
 
-def _whose(token: str) -> str:
+def _typed(
+    connection: Connection,
+    service: enrolment_pb2_grpc.EnrolmentServiceStub,
+    had: DeviceCode,
+    request: bytes,
+    sleep: Callable[[float], object],
+) -> enrolment_pb2.LogInResponse:
+    """Ask until somebody has typed the code. Raises `Unavailable` where nobody does."""
+    asked, left = enrolment_pb2.LogInRequest(device_code=had.code, signing_request=request), had.seconds
+    while left > 0:
+        sleep(had.interval)
+        left -= had.interval
+        try:
+            return connection.call(service.LogIn, asked)
+        except WrongState:
+            continue
+    raise Unavailable("the identity provider: nobody typed the code in time")
+
+
+def _whose(had: str | DeviceCode) -> str:
     """Say whose account it is, which an operator needs to know to let it in. The token was not checked."""
+    if isinstance(had, DeviceCode):
+        return "if your operator has not let you in yet, log in once without --device: that says whom to let in"
     try:
-        payload = token.split(".")[1]
+        payload = had.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
         subject = claims["sub"]
     except (ValueError, LookupError, TypeError):

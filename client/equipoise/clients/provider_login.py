@@ -1,7 +1,8 @@
 """Gets an ID token from an identity provider, by a browser on this machine or by a code that is typed on another.
 
-Both ways end with a token for this deployment's client whose `nonce` is of the key that is to be certified. The
-token is not checked here: the custodian's server believes it or not. It is never written to a file.
+A browser ends with a token for this deployment's client whose `nonce` is of the key that is to be certified. A code
+has no nonce: it is exchanged by the custodian's server, with which the key is. The token is not checked here: the
+server believes it or not. It is never written to a file.
 
 Sources: RFC 7636 (PKCE), RFC 8252 (loopback redirection), RFC 8628 (device flow), OpenID Connect Core 1.0.
 """
@@ -15,14 +16,14 @@ import secrets
 import time
 import urllib.parse
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from equipoise.clients.provider import Description, ProviderFailed, fetched
 
 SCOPE = "openid"
 WAIT_SECONDS = 300.0  # for somebody who logs in
-MIN_INTERVAL, MORE_SECONDS = 1.0, 5.0
-DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+MIN_INTERVAL, USUAL_INTERVAL = 1.0, 5.0
 _DONE = b"You are logged in. You can close this page.\n"
 _FAILED = b"The login has failed. The terminal says more.\n"
 
@@ -69,48 +70,44 @@ def by_browser(
     return _id_token(fetched(provider.token, form | {"client_id": client, "code_verifier": verifier}))
 
 
-def by_device(
-    provider: Description,
-    client: str,
-    nonce: str,
-    tell: Callable[[str, str], object],
-    sleep: Callable[[float], object] = time.sleep,
-) -> str:
-    """Log in with a browser on any other machine, by typing a short code there.
+@dataclass(frozen=True)
+class DeviceCode:
+    """What stands for a login by a code: the custodian's server exchanges it for the ID token.
+
+    Attributes:
+        code: The device code, which only this client knows.
+        seconds: How long the provider waits for somebody to type the short code.
+        interval: How many seconds to wait between two questions.
+    """
+
+    code: str
+    seconds: float
+    interval: float
+
+
+def by_device(provider: Description, client: str, tell: Callable[[str, str], object]) -> DeviceCode:
+    """Begin a login with a browser on any other machine, by typing a short code there.
 
     Args:
         provider: Where its parts are.
         client: The deployment's identifier there.
-        nonce: Of the key that is to be certified.
         tell: Tells the person the page and the code.
-        sleep: Waits for some seconds.
 
     Returns:
-        The ID token.
+        What the server exchanges once the short code was typed.
 
     Raises:
-        ProviderFailed: The provider has no such way, refused, or nobody typed the code in time.
+        ProviderFailed: The provider has no such way, or refused.
     """
     if not provider.device:
         raise ProviderFailed("it offers no login by a code; leave out --device")
-    begun = fetched(provider.device, {"client_id": client, "scope": SCOPE, "nonce": nonce})
+    begun = fetched(provider.device, {"client_id": client, "scope": SCOPE})
     try:
         tell(str(begun.get("verification_uri_complete") or begun["verification_uri"]), str(begun["user_code"]))
-        form = {"grant_type": DEVICE_GRANT, "device_code": str(begun["device_code"]), "client_id": client}
-        left, interval = float(begun["expires_in"]), max(MIN_INTERVAL, float(begun.get("interval", MORE_SECONDS)))
+        interval = max(MIN_INTERVAL, float(begun.get("interval", USUAL_INTERVAL)))
+        return DeviceCode(str(begun["device_code"]), float(begun["expires_in"]), interval)
     except (KeyError, TypeError, ValueError):
         raise ProviderFailed("its answer lacks a code, a page or a time") from None
-    while left > 0:
-        sleep(interval)
-        left -= interval
-        try:
-            return _id_token(fetched(provider.token, form))
-        except ProviderFailed as error:
-            if error.code == "slow_down":
-                interval += MORE_SECONDS
-            elif error.code != "authorization_pending":
-                raise
-    raise ProviderFailed("nobody typed the code in time")
 
 
 def _id_token(answer: Mapping[str, Any]) -> str:

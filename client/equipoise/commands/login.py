@@ -10,7 +10,7 @@ import typer
 
 from equipoise.clients.login import check_is_login, log_in
 from equipoise.clients.provider import Description
-from equipoise.clients.provider_login import by_browser, by_device
+from equipoise.clients.provider_login import DeviceCode, by_browser, by_device
 from equipoise.commands.files import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson
 from equipoise.commands.options import Profile as ProfileOption
@@ -55,8 +55,8 @@ def _open(page: str) -> None:
     webbrowser.open(page)
 
 
-def _device(provider: Description, client: str, nonce: str) -> str:
+def _device(provider: Description, client: str, _nonce: str) -> DeviceCode:
     def tell(page: str, code: str) -> None:
         print_aside(f"Open {page} in any browser, and see that it shows this code: {code}")
 
-    return by_device(provider, client, nonce, tell)
+    return by_device(provider, client, tell)

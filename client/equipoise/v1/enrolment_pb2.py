@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x65quipoise/v1/enrolment.proto\x12\x0c\x65quipoise.v1\"9\n\x0cLogInRequest\x12\x10\n\x08id_token\x18\x01 \x01(\t\x12\x17\n\x0fsigning_request\x18\x02 \x01(\x0c\"2\n\rLogInResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x63\x65rtificate\x18\x02 \x01(\x0c\x32T\n\x10\x45nrolmentService\x12@\n\x05LogIn\x12\x1a.equipoise.v1.LogInRequest\x1a\x1b.equipoise.v1.LogInResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x65quipoise/v1/enrolment.proto\x12\x0c\x65quipoise.v1\"N\n\x0cLogInRequest\x12\x10\n\x08id_token\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65vice_code\x18\x03 \x01(\t\x12\x17\n\x0fsigning_request\x18\x02 \x01(\x0c\"2\n\rLogInResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x63\x65rtificate\x18\x02 \x01(\x0c\x32T\n\x10\x45nrolmentService\x12@\n\x05LogIn\x12\x1a.equipoise.v1.LogInRequest\x1a\x1b.equipoise.v1.LogInResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,9 +32,9 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'equipoise.v1.enrolment_pb2'
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_LOGINREQUEST']._serialized_start=46
-  _globals['_LOGINREQUEST']._serialized_end=103
-  _globals['_LOGINRESPONSE']._serialized_start=105
-  _globals['_LOGINRESPONSE']._serialized_end=155
-  _globals['_ENROLMENTSERVICE']._serialized_start=157
-  _globals['_ENROLMENTSERVICE']._serialized_end=241
+  _globals['_LOGINREQUEST']._serialized_end=124
+  _globals['_LOGINRESPONSE']._serialized_start=126
+  _globals['_LOGINRESPONSE']._serialized_end=176
+  _globals['_ENROLMENTSERVICE']._serialized_start=178
+  _globals['_ENROLMENTSERVICE']._serialized_end=262
 # @@protoc_insertion_point(module_scope)

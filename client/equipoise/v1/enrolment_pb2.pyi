@@ -26,6 +26,7 @@ class LogInRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ID_TOKEN_FIELD_NUMBER: _builtins.int
+    DEVICE_CODE_FIELD_NUMBER: _builtins.int
     SIGNING_REQUEST_FIELD_NUMBER: _builtins.int
     id_token: _builtins.str
     """The ID token, a compact JWS of at most 16 KiB, signed by RS256, ES256 or EdDSA (Ed25519), issued at most 10 minutes
@@ -33,17 +34,23 @@ class LogInRequest(_message.Message):
     "equipoise login v1", a line feed, and the SubjectPublicKeyInfo, in DER, of the signing request's key.
     A token gets one certificate: the same request again gets the same one, for another it is refused.
     """
+    device_code: _builtins.str
+    """Instead of a token a device code (RFC 8628), of at most 4,096 characters, that the provider gave for the
+    deployment's client. The server exchanges it for the token, which need not have a nonce then. A code gets one
+    certificate, as a token does.
+    """
     signing_request: _builtins.bytes
     """A PKCS #10 certificate request in PEM, of at most 16 KiB, for a fresh key on P-256 or P-384; its subject is ignored."""
     def __init__(
         self,
         *,
         id_token: _builtins.str = ...,
+        device_code: _builtins.str = ...,
         signing_request: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["id_token", b"id_token", "signing_request", b"signing_request"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["device_code", b"device_code", "id_token", b"id_token", "signing_request", b"signing_request"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -47,9 +47,10 @@ class EnrolmentServiceServicer(object):
     """
 
     def LogIn(self, request, context):
-        """Gives whoever has an ID token of the deployment's OpenID Connect provider a certificate of the identity that its
-        account (`iss` and `sub`) logs in. Whatever is wrong with the token, and if the account logs nobody in, it is
-        refused with IDENTITY in the same words. INVALID names what is wrong with the signing request.
+        """Gives whoever has logged in at the deployment's OpenID Connect provider a certificate of the identity that its
+        account (`iss` and `sub`) logs in. Whatever is wrong with the token or the code, and if the account logs nobody in,
+        it is refused with IDENTITY in the same words. INVALID names what is wrong with the signing request. STATE: nobody
+        has typed the code of a device yet; ask again after the interval that the provider named.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

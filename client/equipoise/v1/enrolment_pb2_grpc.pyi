@@ -37,9 +37,10 @@ class EnrolmentServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> EnrolmentServiceAsyncStub: ...
     LogIn: _grpc.UnaryUnaryMultiCallable[_enrolment_pb2.LogInRequest, _enrolment_pb2.LogInResponse]
-    """Gives whoever has an ID token of the deployment's OpenID Connect provider a certificate of the identity that its
-    account (`iss` and `sub`) logs in. Whatever is wrong with the token, and if the account logs nobody in, it is
-    refused with IDENTITY in the same words. INVALID names what is wrong with the signing request.
+    """Gives whoever has logged in at the deployment's OpenID Connect provider a certificate of the identity that its
+    account (`iss` and `sub`) logs in. Whatever is wrong with the token or the code, and if the account logs nobody in,
+    it is refused with IDENTITY in the same words. INVALID names what is wrong with the signing request. STATE: nobody
+    has typed the code of a device yet; ask again after the interval that the provider named.
     """
 
 @_typing.type_check_only
@@ -48,9 +49,10 @@ class EnrolmentServiceAsyncStub(EnrolmentServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     LogIn: _aio.UnaryUnaryMultiCallable[_enrolment_pb2.LogInRequest, _enrolment_pb2.LogInResponse]  # type: ignore[assignment]
-    """Gives whoever has an ID token of the deployment's OpenID Connect provider a certificate of the identity that its
-    account (`iss` and `sub`) logs in. Whatever is wrong with the token, and if the account logs nobody in, it is
-    refused with IDENTITY in the same words. INVALID names what is wrong with the signing request.
+    """Gives whoever has logged in at the deployment's OpenID Connect provider a certificate of the identity that its
+    account (`iss` and `sub`) logs in. Whatever is wrong with the token or the code, and if the account logs nobody in,
+    it is refused with IDENTITY in the same words. INVALID names what is wrong with the signing request. STATE: nobody
+    has typed the code of a device yet; ask again after the interval that the provider named.
     """
 
 class EnrolmentServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -62,9 +64,10 @@ class EnrolmentServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _enrolment_pb2.LogInRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_enrolment_pb2.LogInResponse, _abc.Awaitable[_enrolment_pb2.LogInResponse]]:
-        """Gives whoever has an ID token of the deployment's OpenID Connect provider a certificate of the identity that its
-        account (`iss` and `sub`) logs in. Whatever is wrong with the token, and if the account logs nobody in, it is
-        refused with IDENTITY in the same words. INVALID names what is wrong with the signing request.
+        """Gives whoever has logged in at the deployment's OpenID Connect provider a certificate of the identity that its
+        account (`iss` and `sub`) logs in. Whatever is wrong with the token or the code, and if the account logs nobody in,
+        it is refused with IDENTITY in the same words. INVALID names what is wrong with the signing request. STATE: nobody
+        has typed the code of a device yet; ask again after the interval that the provider named.
         """
 
 def add_EnrolmentServiceServicer_to_server(servicer: EnrolmentServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -76,6 +76,7 @@ def account_of(
     audience: str,
     key: ec.EllipticCurvePublicKey,
     now: datetime,
+    of_device: bool = False,
 ) -> Account:
     """Return the account that a token was issued for.
 
@@ -86,6 +87,8 @@ def account_of(
         audience: The identifier that this deployment has at the provider.
         key: Of the signing request that came with the token: the nonce must be of this key.
         now: The time.
+        of_device: Whether the server itself had the token from the provider, for a device code that came with the
+            signing request. Then it may lack the nonce, which that flow has not; one that it has is checked.
 
     Raises:
         BadToken: The token is not what the provider issues for this key, to this deployment, now.
@@ -97,9 +100,9 @@ def account_of(
     if claims.get("aud") not in (audience, [audience]) or claims.get("azp", audience) != audience:
         raise BadToken("another audience")
     _check_times(claims, now.timestamp())
-    nonce = claims.get("nonce")
-    spki = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-    if not isinstance(nonce, str) or not hmac.compare_digest(nonce.encode(), nonce_of(spki).encode()):
+    own = nonce_of(key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo))
+    nonce = claims.get("nonce", own if of_device else None)
+    if not isinstance(nonce, str) or not hmac.compare_digest(nonce.encode(), own.encode()):
         raise BadToken("a nonce of another key")
     subject = claims.get("sub")
     if not isinstance(subject, str):

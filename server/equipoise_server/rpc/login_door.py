@@ -1,4 +1,4 @@
-"""The door for people without a certificate: they show an ID token of the provider, and get a certificate.
+"""The door for people without a certificate: they show what the provider gave them, and get a certificate.
 
 It listens at an address of its own and offers one method. Nothing else can be reached through it, and all that
 follows a login is mutual TLS. Whoever is at the door is a stranger, so what a stranger takes is counted for each
@@ -25,6 +25,7 @@ from equipoise.errors import InvalidArgument, NotAuthenticated, TooFast
 from equipoise.v1 import enrolment_pb2
 from equipoise_server.config import Config
 from equipoise_server.identity.admission import Admission
+from equipoise_server.identity.device_codes import DeviceCodes
 from equipoise_server.identity.enrolment import MAX_REQUEST_BYTES, requested_key
 from equipoise_server.identity.login_tokens import MAX_TOKEN, BadToken, account_of, check_extra
 from equipoise_server.identity.logins import REFUSED
@@ -48,11 +49,12 @@ _log = structlog.get_logger("equipoise.login")
 
 @dataclass(frozen=True)
 class LoginDoor:
-    """Answers `LogIn`. `keys`: those of the provider."""
+    """Answers `LogIn`. `keys`: those of the provider; `codes`: of its device flow."""
 
     config: Config
     admission: Admission
     keys: ProviderKeys
+    codes: DeviceCodes
     threads: SharedThreads
 
     async def log_in(self, messages: AsyncIterator[bytes], context: Context) -> bytes:
@@ -69,12 +71,16 @@ class LoginDoor:
         now = self.admission.registry.operations.clock()
         key = requested_key(request.signing_request)
         issuer, client = self.config.login_issuer, self.config.login_client
+        of_device = bool(request.device_code)
+        if of_device and request.id_token:
+            raise InvalidArgument("device_code", "must be empty where there is an ID token")
         try:
-            account = account_of(request.id_token, self.keys.named, issuer, client, key, now)
+            token = self.codes.token(request.device_code) if of_device else request.id_token
+            account = account_of(token, self.keys.named, issuer, client, key, now, of_device)
         except BadToken as reason:
             _log.info("login_refused", problem=str(reason))
             raise NotAuthenticated(REFUSED) from None
-        name, pem = self.admission.log_in(account, request.signing_request, request.id_token)
+        name, pem = self.admission.log_in(account, request.signing_request, token)
         _log.info("logged_in", name=name)
         return enrolment_pb2.LogInResponse(name=name, certificate=pem)
 
@@ -129,7 +135,8 @@ async def door_served(
 
 
 def _make_door(config: Config, admission: Admission, threads: SharedThreads) -> aio.Server:
-    door, strangers = LoginDoor(config, admission, ProviderKeys(config.login_issuer), threads), Strangers()
+    keys, codes = ProviderKeys(config.login_issuer), DeviceCodes(config.login_issuer, config.login_client)
+    door, strangers = LoginDoor(config, admission, keys, codes, threads), Strangers()
 
     @asynccontextmanager
     async def counted(call: Call) -> AsyncIterator[None]:

@@ -23,9 +23,6 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
   findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
   // Nobody is asked whether this client may know who they are.
   async loadExistingGrant(context) {
-    // By itself this provider leaves the nonce out of the tokens of its device flow.
-    const { deviceCode } = context.oidc;
-    if (deviceCode) deviceCode.nonce = deviceCode.params.nonce;
     const grant = new context.oidc.provider.Grant({
       clientId: context.oidc.client.clientId,
       accountId: context.oidc.session.accountId,

@@ -1,4 +1,4 @@
-"""Logging in at a provider: only who was sent there comes back, and a code is waited for with patience."""
+"""Logging in at a provider: only who was sent there comes back, and a code is left to the server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from equipoise.clients import provider_login
 from equipoise.clients.provider import Description, ProviderFailed
-from equipoise.clients.provider_login import by_browser, by_device
+from equipoise.clients.provider_login import DeviceCode, by_browser, by_device
 
 PROVIDER = Description(
     "https://login.example/auth?a=b", "https://login.example/token", "", "https://login.example/d"
@@ -83,21 +83,19 @@ def test_nobody_who_comes_back_is_waited_for_only_so_long() -> None:
         by_browser(PROVIDER, "client", "nonce", lambda _: None, 0.05)
 
 
-def test_a_device_waits_as_long_as_the_provider_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    posted = answering(monkeypatch, BEGUN, "authorization_pending", "slow_down", {"id_token": "t"})
-    waited: list[float] = []
+def test_a_device_shows_a_code_and_leaves_the_token_to_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    posted = answering(monkeypatch, BEGUN)
     told: list[tuple[str, str]] = []
-    assert by_device(PROVIDER, "client", "n", lambda *page: told.append(page), waited.append) == "t"
-    assert (waited, told) == ([5, 5, 10], [("https://v", "ABCD")])
-    assert posted[0]["nonce"] == "n"
+    had = by_device(PROVIDER, "client", lambda *page: told.append(page))
+    assert had == DeviceCode("d", 60.0, 5.0)
+    assert told == [("https://v", "ABCD")]
+    assert posted == [{"client_id": "client", "scope": "openid"}]
 
 
-@pytest.mark.parametrize(
-    "answers", [({},), (BEGUN, "access_denied"), (BEGUN | {"expires_in": 4}, "authorization_pending"), (BEGUN, {})]
-)
-def test_a_device_that_is_refused_says_so(monkeypatch: pytest.MonkeyPatch, answers: tuple[Any, ...]) -> None:
-    answering(monkeypatch, *answers)
+@pytest.mark.parametrize("answer", [{}, "access_denied", BEGUN | {"expires_in": "soon"}])
+def test_a_device_that_is_refused_says_so(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
+    answering(monkeypatch, answer)
     with pytest.raises(ProviderFailed):
-        by_device(PROVIDER, "client", "n", lambda *_: None, lambda _: None)
+        by_device(PROVIDER, "client", lambda *_: None)
     with pytest.raises(ProviderFailed, match="--device"):
-        by_device(Description("", "", "", ""), "client", "n", lambda *_: None, lambda _: None)
+        by_device(Description("", "", "", ""), "client", lambda *_: None)

@@ -112,6 +112,20 @@ def test_a_token_of_the_provider_is_believed(head: dict[str, Any], sign: Callabl
     assert account(token(head, sign, aud=[CLIENT], azp=CLIENT)).subject == "248289761001"
 
 
+def test_only_a_token_that_the_server_had_itself_may_lack_the_nonce() -> None:
+    def of_device(given: str) -> Account:
+        return account_of(given, lambda _: KEYS[:1], ISSUER, CLIENT, REQUESTED, NOW, of_device=True)
+
+    assert of_device(token(nonce=None)) == of_device(token()) == Account(ISSUER, "248289761001")
+    with pytest.raises(BadToken, match="nonce"):
+        account(token(nonce=None))
+    for other in (OTHERS_NONCE, "", 1):
+        with pytest.raises(BadToken, match="nonce"):
+            of_device(token(nonce=other))
+    with pytest.raises(BadToken, match="audience"):
+        of_device(token(nonce=None, aud="another"))
+
+
 PUBLIC_PEM = RSA_KEY.public_key().public_bytes(
     serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
 )
