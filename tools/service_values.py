@@ -123,7 +123,7 @@ def _held(bench: Bench) -> tuple[Values, Values]:
             cap,
             name,
             accounting=accounting,
-            accepted=(Danger.EPSILON,),
+            accepted=(Danger.EPSILON, Danger.DELTA),
             people="new",
             new_budgets=name == "renyi-orders",
         )
