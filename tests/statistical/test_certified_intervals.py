@@ -70,7 +70,7 @@ def seen(played: Play, rounds: int) -> Seen:
 
 
 @pytest.mark.thin(36)
-@pytest.mark.sparse(3)
+@pytest.mark.sparse(9)
 @pytest.mark.parametrize("name", PLAYS)
 def test_truths_lie_in_their_intervals_and_no_interval_is_refuted(name: str, audit_size: AuditSize) -> None:
     found = seen(PLAYS[name](BETA), audit_size.rounds)
@@ -110,7 +110,7 @@ def covered(name: str, beta: float = BETA) -> list[Told]:
 
 
 @pytest.mark.full
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(12)
 @pytest.mark.parametrize("beta", [0.05, 0.2])
 @pytest.mark.parametrize("name", PLAYS)
 def test_the_share_of_rounds_with_a_truth_outside_is_at_most_beta(name: str, beta: float) -> None:
@@ -118,7 +118,7 @@ def test_the_share_of_rounds_with_a_truth_outside_is_at_most_beta(name: str, bet
 
 
 @pytest.mark.full
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(8)
 @pytest.mark.parametrize("beta", [0.05, 0.2])
 @pytest.mark.parametrize("name", TIGHT)
 def test_intervals_a_third_shorter_fail(name: str, beta: float) -> None:

@@ -127,6 +127,7 @@ ANALYST_CASES = {
 
 
 @pytest.mark.full
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize("name", DATA_CASES)
 def test_a_moved_record_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
     case = DATA_CASES[name]
@@ -135,6 +136,7 @@ def test_a_moved_record_shows_no_more_than_is_charged(name: str, audit_size: Aud
 
 
 @pytest.mark.full
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize("name", ANALYST_CASES)
 def test_a_changed_question_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
     case = ANALYST_CASES[name]

@@ -41,6 +41,7 @@ from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
 
 @pytest.mark.full
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize(
     ("case", "fraction"),
     [(WHOLE, 0.4), (TESTS, 0.9), (ANSWERS, 0.9), (TABLES, 0.9)],

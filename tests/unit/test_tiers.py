@@ -40,7 +40,7 @@ def collected(tier: str, paths: Sequence[Path] = SOME) -> list[str]:
     return [line for line in told.splitlines() if "::" in line]
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_every_test_is_in_one_tier() -> None:
     quick, rest, nightly, everything = (collected(tier) for tier in ("quick", "rest", "nightly", "all"))
     assert set(quick + rest + nightly) == set(everything)

@@ -35,6 +35,7 @@ POINTS = [
 
 
 @pytest.mark.full
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize("people", [same_people_as("shop"), NEW_PEOPLE])
 def test_a_registration_that_is_killed_at_every_point_is_charged_to_the_account_of_its_people(
     people: str, tmp_path: Path, store_url: str

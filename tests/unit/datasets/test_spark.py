@@ -71,6 +71,7 @@ def test_rows_of_more_than_one_word_are_counted_alike(tmp_path: Path) -> None:
     assert data_digest(for_spark(tmp_path, "wide.parquet").counts(wide)) == data_digest(of_file)
 
 
+@pytest.mark.nightly
 def test_spark_says_what_the_columns_hold(file: Path, tmp_path: Path) -> None:
     of_file = {column.name: column for column in source_at(file).columns()}
     of_spark = {column.name: column for column in for_spark(tmp_path, "t.parquet").columns()}

@@ -172,7 +172,7 @@ def test_somebody_who_asks_nothing_gets_nothing() -> None:
     assert len(outcome.answers["a0"]) == 0
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_turns_learn_over_a_support_where_the_universe_cannot_be_listed() -> None:
     """Turns move what the pairs do not tell; without a prior there is nothing to start from."""
     data = wide_table(RECORDS)

@@ -188,6 +188,7 @@ def test_options_out_of_range_are_refused(unit: str, play: str, name: str, value
     assert refused.value.field == f"options.{name}"
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.slow
 @pytest.mark.thin(6)
 @both_units
