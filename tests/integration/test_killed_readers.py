@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from harness.answers import flat_chunks
+from harness.dangers import ANY_BUDGET
 from harness.rounds_bench import SCHEMA, TERMS, Bench
 from harness.stores import Cluster, change_directly
 from sqlalchemy import Connection, create_engine, text
@@ -151,7 +152,7 @@ def test_a_worker_that_is_killed_while_it_reads_a_file_is_replaced(on_sqlite: Be
     with gzip.open(large, "wb", compresslevel=1) as file:
         file.write(b"colour,size\n" + b"red,s\ngreen,m\n" * 1_500_000)
     on_sqlite.rounds.datasets.register("large", large.name, SCHEMA, None, None, "large", people="same-as:shop")
-    terms = replace(TERMS, dataset="large")
+    terms = replace(TERMS, dataset="large", accepted=ANY_BUDGET)
     undisturbed = on_sqlite.released(terms).id
     round_id = on_sqlite.sealed(terms)
     on_sqlite.rounds.lifecycle.run(round_id, "run")

@@ -225,7 +225,8 @@ def test_the_audit_follows_the_account_and_shows_the_answers(bench: Bench) -> No
     bench.released(replace(LATEST, unit="analyst"))
     audit = audited(bench)
     assert problems(audit) == []
-    assert audit.remarks == []
+    (remark,) = audit.remarks
+    assert "shop was registered with the danger epsilon" in remark
     assert audit.recorded is not None
     assert {name: known.account for name, known in audit.recorded.datasets.items()} == dict.fromkeys(
         ("shop", "later", "latest"), "shop"
