@@ -125,7 +125,7 @@ def show(title: str, path: str, profile: Path, server: int, before: str = "") ->
 
 
 def processor_seconds(process: int) -> float:
-    """What a process has taken of the processor so far."""
+    """Return the processor time of a process so far, in seconds."""
     fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -72,7 +72,7 @@ def by_browser(
 
 @dataclass(frozen=True)
 class DeviceCode:
-    """What stands for a login by a code: the custodian's server exchanges it for the ID token.
+    """A device code of the provider, which the custodian's server exchanges for an ID token.
 
     Attributes:
         code: The device code, which only this client knows.

@@ -1,4 +1,4 @@
-"""What an operator does with analysts' requests for grants, and by the calendar."""
+"""The operator's client for analysts' requests for grants, and for rounds and grants that the calendar opens."""
 
 from __future__ import annotations
 

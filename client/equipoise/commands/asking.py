@@ -16,7 +16,7 @@ from equipoise.clients.analyst import Client
 from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.commands.columns import OWN_SESSIONS
 from equipoise.commands.files import read_statements
-from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId, numbers, percentage
+from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId, percentage, weights_of
 from equipoise.commands.printing import err, fraction, print_json, print_line, print_list, print_table
 from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
 from equipoise.queries.statements import Statement, StatisticKind, kind_of
@@ -116,7 +116,7 @@ def ask(
 
     The newest receipt is kept in the profile. With --json each answer is an object on a line of its own.
     """
-    price = Price(rho=rho, error=error, epsilon=epsilon, relative=relative, weights=numbers(weights))
+    price = Price(rho=rho, error=error, epsilon=epsilon, relative=relative, weights=weights_of(weights))
     if dry_run:
         show_costs(profile, session_id, read_statements(statements), price, as_json)
         return
@@ -174,7 +174,7 @@ def show_costs(
 
 
 class Price(TypedDict):
-    """What each statement may cost of a grant, as `SessionsClient.ask` takes it."""
+    """The price that is wanted for each statement of a grant, as `SessionsClient.ask` takes it."""
 
     rho: float | None
     error: float | None

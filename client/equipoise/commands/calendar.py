@@ -1,4 +1,4 @@
-"""What operators type about rounds and grants that are opened by the calendar."""
+"""Commands of operators for rounds and grants that are opened by the calendar."""
 
 from __future__ import annotations
 

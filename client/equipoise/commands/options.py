@@ -52,8 +52,8 @@ def percentage(text: str) -> float:
         raise InvalidArgument("relative", f"must be such as 5% or 0.05, not {text!a}") from None
 
 
-def numbers(text: str | None) -> list[float] | None:
-    """Return numbers that commas part. Raises `InvalidArgument` for anything else.
+def weights_of(text: str | None) -> list[float] | None:
+    """Return the weights of statements, which commas part. Raises `InvalidArgument` for anything else.
 
     Args:
         text: such as `2,1,0.5`; None stays None.

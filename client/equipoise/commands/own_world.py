@@ -1,4 +1,4 @@
-"""What analysts type to see their own world: what they may ask about, what they have spent, what they asked for."""
+"""Commands of analysts for their own datasets, their spending, and their requests for grants."""
 
 from __future__ import annotations
 

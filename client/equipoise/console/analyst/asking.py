@@ -144,7 +144,7 @@ def _check(client: Client, shown: Round, wanted: Wanted, asked: Asked) -> Checke
 
 
 def _costs(client: Client, shown: Round, wanted: Wanted, asked: Asked) -> Checked:
-    """What statements would cost of a grant, after all that was asked of it."""
+    """Return the costs of statements in a grant, after all that was asked of it."""
     rho, error = _price(asked)
     found = client.grant_costs(shown.id, wanted.statements, rho=rho, error=error)
     rows = [
