@@ -31,7 +31,7 @@ def check_fits(yearly: Budget, plans: Sequence[MechanismPlan]) -> None:
     total = sum((charge_at(events_from_json(plan.data_events), cap.order) for plan in plans), Cost())
     if not fits(total, cap, limits(cap)):
         raise BudgetExhausted(
-            f"yearly_budget: {len(plans)} openings in one year would exceed ({yearly.epsilon:g}, {yearly.delta:g}); "
+            f"yearly_budget: {len(plans)} openings in a year would exceed ({yearly.epsilon:g}, {yearly.delta:g}); "
             "none is opened before the next year"
         )
 
