@@ -113,10 +113,12 @@ def test_a_measurement_of_an_older_version_is_refused_before_any_charge(bench: B
         getattr(bench.rounds.lifecycle, step)(measured, f"{step} it")
     assert bench.wait(measured).complete
     bench.rounds.lifecycle.release(measured, "release it")
+    answering = replace(NOISE, mechanism=STANDING)
+    with pytest.raises(InvalidArgument, match=rf"the measurement {measured} of .* is released only at 20.* UTC$"):
+        bench.opened(answering)
     bench.clock.move(60)
     newer(bench)
     charged = bench.charged()
-    answering = replace(NOISE, mechanism=STANDING)
     with pytest.raises(InvalidArgument, match="version 2 of 'shop' has no released measurement"):
         bench.opened(answering)
     with pytest.raises(InvalidArgument, match="names a measurement of version 1 of 'shop'"):

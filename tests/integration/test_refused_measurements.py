@@ -62,7 +62,7 @@ def test_measurements_that_cannot_be_answered_from_are_refused_before_anything_i
     waiting = bench.opened(MEASURE)
     measurement_of_others = "names a measurement of 'shop'"
     with pytest.raises(
-        InvalidArgument, match=r"^options.standing: names the measurement .*, which is not released"
+        InvalidArgument, match=r"^options.standing: names the measurement .*, which is not released yet"
     ):
         opening.plan(replace(STANDING, options={"standing": waiting}))
     with pytest.raises(InvalidArgument, match=r"^options.standing: names 'nowhere', and there is no such round"):

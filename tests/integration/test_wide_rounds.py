@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import duckdb
@@ -148,8 +150,9 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Released]:
             "wide", (), BUDGET, None, mechanism="measurement", options={"family": "pairs"}, accepted=SMALL_TABLE
         )
         rounds = {"measurement": operator.open(once).round.id}
-        for _ in operator.watch(rounds["measurement"]):
-            pass  # the server does it all by itself
+        *_, last = operator.watch(rounds["measurement"])  # the server does it all by itself
+        assert last.round.release_time is not None
+        sleep(max(0.0, (last.round.release_time - datetime.now(UTC)).total_seconds()))
         for mechanism, options in (("equilibrium", {"prior": "none"}), ("histogram", {})):
             with pytest.raises(
                 InvalidArgument, match=r"134,217,728 possible records; .*; take projection, pooled, gaussian"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
@@ -27,6 +28,7 @@ Columns = Mapping[str, Callable[[T], object]]  # what is shown of a thing, by th
 
 _WIDEST = 1_000  # columns
 _BEGIN_NUMBERS = set("0123456789-(")
+_ID = re.compile("[0-9a-f]{16,}")  # of a round, a request, a certificate; longer numbers are printed with commas
 BAR = 24  # signs
 
 
@@ -114,8 +116,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
 
 def is_numeric(cells: Iterable[str]) -> bool:
-    """Tell whether a column is of numbers, which stand to the right."""
-    return all(cell[:1] in _BEGIN_NUMBERS for cell in cells)
+    """Tell whether a column is of numbers, which stand to the right. Ids are none, whatever they begin with."""
+    return all(cell[:1] in _BEGIN_NUMBERS and not _ID.fullmatch(cell) for cell in cells)
 
 
 def bars_of(sizes: Sequence[float]) -> list[str]:

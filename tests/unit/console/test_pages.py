@@ -61,6 +61,12 @@ def test_a_hostile_table_and_chart_are_text() -> None:
     harmless(parts.facts([(HOSTILE, HOSTILE)]))  # type: ignore[attr-defined]
 
 
+def test_numbers_stand_to_the_right_and_ids_do_not_whatever_they_begin_with() -> None:
+    ids = ["1" * 32, f"{'0a' * 16}"]
+    table = plain_table(["round", "queries", "name"], [[ids[0], "1,200", "ann"], [ids[1], "3", "2nd"]])
+    assert table.numeric == (False, True, False)
+
+
 def test_hostile_findings_are_text() -> None:
     job = Job(HOSTILE, "/", HOSTILE)
     job.tell(HOSTILE)

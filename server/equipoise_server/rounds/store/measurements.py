@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
@@ -46,13 +47,16 @@ def newest_noise(connection: Connection, dataset: DatasetRecord, now: datetime) 
 
 
 def _newest(connection: Connection, dataset: DatasetRecord, now: datetime) -> RoundRecord | None:
+    measured = _released_rounds(connection, dataset)
+    return next((each for each in measured if streams_open(each.state, each.release_time, now)), None)
+
+
+def _released_rounds(connection: Connection, dataset: DatasetRecord) -> Iterator[RoundRecord]:
+    """Yield the measurements of this version, newest first; the release time of some may still be to come."""
     of_version = (rounds.c.dataset == dataset.name) & (rounds.c.dataset_version == dataset.version)
     released = of_version & (rounds.c.state == RoundState.RELEASED.value)
     query = select(rounds).join(measurements, measurements.c.run_id == rounds.c.run_id).where(released)
-    for record in round_records(connection, query.order_by(rounds.c.position.desc())):
-        if streams_open(record.state, record.release_time, now):
-            return record
-    return None
+    yield from round_records(connection, query.order_by(rounds.c.position.desc()))
 
 
 def chosen_measurement(
@@ -67,9 +71,7 @@ def chosen_measurement(
     if named is None:
         newest = newest_measurement(connection, dataset, now)
         if newest is None:
-            which = f"version {dataset.version} of {dataset.name!r}"
-            problem = f"{which} has no released measurement; equipoise operator dataset measure makes one"
-            raise InvalidArgument(FIELD, problem)
+            raise InvalidArgument(FIELD, _why_none(connection, dataset))
         return newest
     if not isinstance(named, str):
         raise InvalidArgument(FIELD, "must be the id of a measurement's round")
@@ -89,8 +91,23 @@ def chosen_measurement(
         measured = f"a measurement of version {record.dataset_version} of {dataset.name!r}"
         raise InvalidArgument(FIELD, f"names {measured}, and rounds are about its version {dataset.version} now")
     if not streams_open(record.state, record.release_time, now):
-        raise InvalidArgument(FIELD, f"names the measurement {named}, which is not released yet")
+        raise InvalidArgument(FIELD, f"names the measurement {named}, which {_not_yet(record)}")
     return _released(connection, record)
+
+
+def _why_none(connection: Connection, dataset: DatasetRecord) -> str:
+    """Return why no measurement of this version can be used now."""
+    which = f"version {dataset.version} of {dataset.name!r}"
+    waits = next(_released_rounds(connection, dataset), None)
+    if waits is None:
+        return f"{which} has no released measurement; equipoise operator dataset measure makes one"
+    return f"the measurement {waits.id} of {which} {_not_yet(waits)}"
+
+
+def _not_yet(record: RoundRecord) -> str:
+    if record.release_time is None:
+        return "is not released yet"
+    return f"is released only at {record.release_time:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def with_measurement(connection: Connection, terms: Terms, dataset: DatasetRecord, now: datetime) -> Terms:
