@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from equipoise_server.config import Config
 from equipoise_server.identity.policy import Rate
-from equipoise_server.rpc.interceptors.call_limits import CallLimits
+from equipoise_server.rpc.interceptors.call_limits import OpenCallLimits
 from equipoise_server.rpc.interceptors.call_rates import CallRates
 from equipoise_server.rpc.services.session_stream import SessionStreamLimits
 
@@ -13,9 +13,9 @@ SHORTEST_LINE, LONGEST_LINE = 100_000, 2**31 - 1
 KEEPALIVE_ANSWER_SECONDS = 20  # how long a peer has to answer a keepalive ping
 
 
-def call_limits(config: Config) -> CallLimits:
+def call_limits(config: Config) -> OpenCallLimits:
     """Return the limits of each caller's open calls."""
-    return CallLimits(
+    return OpenCallLimits(
         calls=config.calls_per_caller,
         uploads=config.uploads_per_caller,
         connections=config.connections_per_caller,

@@ -21,7 +21,7 @@ TOO_SPREAD = "your calls come over too many connections at once"
 
 
 @dataclass(frozen=True)
-class CallLimits:
+class OpenCallLimits:
     """The limits of each caller: open calls, uploads among them, and the connections that they use."""
 
     calls: int
@@ -38,7 +38,7 @@ class _Account:
     connections: Counter[str] = field(default_factory=Counter)
 
 
-def call_limit(limits: CallLimits, rates: CallRates, policy: Mapping[str, MethodPolicy] = POLICY) -> Guard:
+def call_limit(limits: OpenCallLimits, rates: CallRates, policy: Mapping[str, MethodPolicy] = POLICY) -> Guard:
     """Return the guard that refuses calls beyond their caller's limits with `TooFast`.
 
     Args:

@@ -13,7 +13,7 @@ from equipoise.errors import TooFast
 from equipoise.model.identities import Caller, Role
 from equipoise_server.identity.policy import MethodPolicy, Ownership, Rate
 from equipoise_server.rpc.interceptors import authentication
-from equipoise_server.rpc.interceptors.call_limits import TOO_MANY, TOO_SPREAD, CallLimits, call_limit
+from equipoise_server.rpc.interceptors.call_limits import TOO_MANY, TOO_SPREAD, OpenCallLimits, call_limit
 from equipoise_server.rpc.interceptors.call_rates import CallRates
 from equipoise_server.rpc.interceptors.interceptor import UNKNOWN, Call, Context, Guard
 
@@ -34,7 +34,7 @@ class FakeContext:
 
 def limited(calls: int = 100, uploads: int = 100, connections: int = 100) -> Guard:
     rates = CallRates(dict.fromkeys(Rate, 1000.0), 4, POLICY)
-    return call_limit(CallLimits(calls, uploads, connections), rates, POLICY)
+    return call_limit(OpenCallLimits(calls, uploads, connections), rates, POLICY)
 
 
 async def enter(
