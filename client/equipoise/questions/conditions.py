@@ -1,14 +1,17 @@
 """Conditions as SQL means them: comparisons that are true, false or neither, where a value is missing.
 
-A workload's predicates are two-valued sets of records. `predicate_of` gives the set for which a condition is
+A workload's predicates are two-valued sets of records. `RecordSets` gives the set for which a condition is
 *true*: missing values are in neither `x >= 5` nor `NOT x >= 5`.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import reduce
+from operator import or_
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate
@@ -16,7 +19,7 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise.questions.attribute_values import FALSE, NULL, TRUE, Constant, compared, regions_of, undecided
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Compare:
     """`attribute operator constant`; the operator is one of `= <> < <= > >=` and `like`."""
 
@@ -25,42 +28,42 @@ class Compare:
     constant: Constant
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class IsMissing:
     """The attribute has no value."""
 
     attribute: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Both:
     """AND."""
 
     parts: tuple[Condition, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Either:
     """OR."""
 
     parts: tuple[Condition, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Negated:
     """NOT: true where the part is false, and neither where that is neither."""
 
     part: Condition
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class IsTrue:
     """The part is true; false where it is false or neither."""
 
     part: Condition
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Always:
     """True, false, or neither where `value` is None, whatever the record."""
 
@@ -70,19 +73,7 @@ class Always:
 Condition = Compare | IsMissing | Both | Either | Negated | IsTrue | Always
 RecordSet = Predicate | bool
 """The records for which something holds: a predicate, or all of them, or none."""
-
-
-def predicate_of(condition: Condition, schema: Schema) -> RecordSet:
-    """Returns the records for which the condition is true.
-
-    Args:
-        condition: about attributes of the schema.
-        schema: of the table.
-
-    Raises:
-        InvalidArgument: an attribute or category is unknown, or categories hold records of both sorts.
-    """
-    return _records(condition, True, schema)
+Regions = tuple[tuple[int, tuple[object, ...]], ...]
 
 
 def all_of(parts: tuple[RecordSet, ...]) -> RecordSet:
@@ -126,75 +117,128 @@ def _flat(part: Predicate, kind: type[AllOf] | type[AnyOf]) -> tuple[Predicate, 
     return part.conditions if isinstance(part, kind) else (part,)
 
 
-def _records(condition: Condition, wanted: bool, schema: Schema) -> RecordSet:
-    """The records for which the condition is true, or those for which it is false."""
-    names = _attributes(condition)
-    if not names:
-        return _everywhere(condition) == (TRUE if wanted else FALSE)
-    if len(names) == 1:
-        return _of_one_attribute(condition, wanted, schema.attribute(next(iter(names))))
-    match condition:
-        case Negated(part):
-            return _records(part, not wanted, schema)
-        case IsTrue(part):
-            truth = _records(part, True, schema)
-            return truth if wanted else none_of(truth)
-        case Both(parts):
-            sets = tuple(_records(part, wanted, schema) for part in _by_attribute(parts, Both))
-            return all_of(sets) if wanted else any_of(sets)
-        case Either(parts):
-            sets = tuple(_records(part, wanted, schema) for part in _by_attribute(parts, Either))
-            return any_of(sets) if wanted else all_of(sets)
-    raise AssertionError(f"{condition} is about several attributes")
+class RecordSets:
+    """The records for which conditions are true. What was found of a condition, by its identity, is kept."""
 
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._attributes = {each.name: each for each in schema.attributes}
+        self._names: dict[Condition, frozenset[str]] = {}
+        self._known: dict[tuple[object, bool], RecordSet] = {}
+        self._regions: dict[tuple[str, frozenset[Constant]], Regions] = {}
 
-def _by_attribute(parts: tuple[Condition, ...], kind: type[Both] | type[Either]) -> list[Condition]:
-    """The parts, those about one and the same attribute joined: together they may fall on edges."""
-    single: dict[str, list[Condition]] = {}
-    others: list[Condition] = []
-    for part in parts:
-        names = _attributes(part)
+    def of(self, condition: Condition, wanted: bool = True) -> RecordSet:
+        """Returns the records for which a condition is true, or false. Raises `InvalidArgument`.
+
+        Args:
+            condition: about attributes of the schema.
+            wanted: whether it is to be true.
+        """
+        known = self._known.get((condition, wanted))
+        if known is None:
+            known = self._known[condition, wanted] = self._found(condition, wanted)
+        return known
+
+    def _found(self, condition: Condition, wanted: bool) -> RecordSet:
+        names = self._attributes_of(condition)
+        if not names:
+            return _truths(condition, _NOWHERE, (None,)) == [TRUE if wanted else FALSE]
         if len(names) == 1:
-            single.setdefault(next(iter(names)), []).append(part)
-        else:
-            others.append(part)
-    return [each[0] if len(each) == 1 else kind(tuple(each)) for each in single.values()] + others
+            return self._of_one_attribute(condition, wanted, next(iter(names)))
+        match condition:
+            case Negated(part):
+                return self.of(part, not wanted)
+            case IsTrue(part):
+                truth = self.of(part)
+                return truth if wanted else none_of(truth)
+            case Both(parts):
+                sets = self._by_attribute(parts, Both, wanted)
+                return all_of(sets) if wanted else any_of(sets)
+            case Either(parts):
+                sets = self._by_attribute(parts, Either, wanted)
+                return any_of(sets) if wanted else all_of(sets)
+        raise AssertionError(f"{condition} is about several attributes")
+
+    def _by_attribute(
+        self, parts: tuple[Condition, ...], kind: type[Both] | type[Either], wanted: bool
+    ) -> tuple[RecordSet, ...]:
+        """The records of each part. Those about one and the same attribute are one: together they may fall on edges."""
+        single: dict[str, list[Condition]] = {}
+        others: list[Condition] = []
+        for part in parts:
+            names = self._attributes_of(part)
+            if len(names) == 1:
+                single.setdefault(next(iter(names)), []).append(part)
+            else:
+                others.append(part)
+        sets = [
+            self.of(each[0], wanted) if len(each) == 1 else self._together(tuple(each), kind, wanted, name)
+            for name, each in single.items()
+        ]
+        return (*sets, *(self.of(part, wanted) for part in others))
+
+    def _together(
+        self, parts: tuple[Condition, ...], kind: type[Both] | type[Either], wanted: bool, name: str
+    ) -> RecordSet:
+        key = (kind, parts), wanted
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._of_one_attribute(kind(parts), wanted, name)
+        return known
+
+    def _of_one_attribute(self, condition: Condition, wanted: bool, name: str) -> RecordSet:
+        """Decides each category by every value that may be in it."""
+        if name not in self._attributes:
+            self.schema.attribute(name)  # which says that there is none
+        attribute, constants = self._attributes[name], _constants(condition)
+        key = name, frozenset(constants)
+        regions = self._regions.get(key)
+        if regions is None:
+            regions = self._regions[key] = tuple(regions_of(attribute, constants))
+        truths = iter(_truths(condition, attribute, [value for _, values in regions for value in values]))
+        goal, chosen = TRUE if wanted else FALSE, []
+        for place, values in regions:
+            possible = reduce(or_, itertools.islice(truths, len(values)), 0)
+            if possible == goal:
+                chosen.append(place)
+            elif possible & goal:
+                raise undecided(attribute, place, constants)
+        return category_set(attribute, tuple(chosen))
+
+    def _attributes_of(self, condition: Condition) -> frozenset[str]:
+        known = self._names.get(condition)
+        if known is None:
+            match condition:
+                case Compare(name, _, _) | IsMissing(name):
+                    known = frozenset((name,))
+                case Negated(part) | IsTrue(part):
+                    known = self._attributes_of(part)
+                case Both(parts) | Either(parts):
+                    known = frozenset().union(*map(self._attributes_of, parts))
+                case _:
+                    known = frozenset()
+            self._names[condition] = known
+        return known
 
 
-@lru_cache(maxsize=1 << 14)  # files of many statements repeat their conditions
-def _of_one_attribute(condition: Condition, wanted: bool, attribute: Attribute) -> RecordSet:
-    """Decides each category by every value that may be in it."""
-    chosen = []
-    goal = TRUE if wanted else FALSE
-    for place, values in regions_of(attribute, _constants(condition)):
-        possible = 0
-        for value in values:
-            possible |= _truth(condition, attribute, value)
-        if possible == goal:
-            chosen.append(place)
-        elif possible & goal:
-            raise undecided(attribute, place, _constants(condition))
-    return category_set(attribute, tuple(chosen))
-
-
-def _truth(condition: Condition, attribute: Attribute, value: object) -> int:
-    """Which of TRUE, FALSE and NULL the condition may be for a value, as a sum of these."""
+def _truths(condition: Condition, attribute: Attribute, values: Sequence[object]) -> list[int]:
+    """Which of TRUE, FALSE and NULL the condition may be for each value, as a sum of these."""
     match condition:
         case Compare(_, operator, constant):
-            return compared(attribute, value, operator, constant)
+            return [compared(attribute, value, operator, constant) for value in values]
         case IsMissing():
-            return TRUE if value is None else FALSE
+            return [TRUE if value is None else FALSE for value in values]
         case Always(known):
-            return NULL if known is None else TRUE if known else FALSE
+            return [NULL if known is None else TRUE if known else FALSE] * len(values)
         case Negated(part):
-            return _not(_truth(part, attribute, value))
+            return [_NOT[each] for each in _truths(part, attribute, values)]
         case IsTrue(part):
-            inner = _truth(part, attribute, value)
-            return (inner & TRUE) | (FALSE if inner & (FALSE | NULL) else 0)
-        case Both(parts):
-            return reduce(_and, (_truth(part, attribute, value) for part in parts))
-        case Either(parts):
-            return _not(reduce(_and, (_not(_truth(part, attribute, value)) for part in parts)))
+            inner = _truths(part, attribute, values)
+            return [(each & TRUE) | (FALSE if each & (FALSE | NULL) else 0) for each in inner]
+        case Both(parts) | Either(parts):
+            each_part = zip(*(_truths(part, attribute, values) for part in parts), strict=True)
+            table = _AND if isinstance(condition, Both) else _OR
+            return [reduce(lambda one, other: table[one][other], truths) for truths in each_part]
     raise InvalidArgument("condition", f"{condition!r} is none")
 
 
@@ -209,21 +253,11 @@ def _and(one: int, other: int) -> int:
     return false | (NULL if null else 0) | (one & other & TRUE)
 
 
-def _everywhere(condition: Condition) -> int:
-    """The truth of a condition that is about no attribute."""
-    return _truth(condition, Attribute("none", ("none",)), None)
-
-
-@lru_cache(maxsize=1 << 14)
-def _attributes(condition: Condition) -> frozenset[str]:
-    match condition:
-        case Compare(name, _, _) | IsMissing(name):
-            return frozenset((name,))
-        case Negated(part) | IsTrue(part):
-            return _attributes(part)
-        case Both(parts) | Either(parts):
-            return frozenset().union(*map(_attributes, parts))
-    return frozenset()
+_SUMS = range((TRUE | FALSE | NULL) + 1)
+_NOT = [_not(each) for each in _SUMS]
+_AND = [[_and(one, other) for other in _SUMS] for one in _SUMS]
+_OR = [[_not(_and(_not(one), _not(other))) for other in _SUMS] for one in _SUMS]
+_NOWHERE = Attribute("none", ("none",))
 
 
 def _constants(condition: Condition) -> tuple[Constant, ...]:

@@ -29,7 +29,7 @@ def shown(where: Where | None) -> str:
         parts = f" {where.word} ".join(map(shown, where.parts))
         return f"[{f'NOT {parts}' if where.word == 'NOT' else parts}]"
     assert isinstance(where, Part)
-    return " ".join(where.statement.tokens)
+    return " ".join(where.statement.tokens[slice(*where.span)])
 
 
 @pytest.mark.parametrize(
