@@ -19,6 +19,7 @@ from sqlglot import exp
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements.marginal import MAX_CELLS
+from equipoise.questions.bulk import all_of_which_stays
 from equipoise.questions.expressions import Count, Expression, GroupValue
 from equipoise.questions.measures import Key
 from equipoise.questions.question import Order, Output, Question, check_columns
@@ -44,7 +45,8 @@ def questions_from_sql(text: str, schema: Schema, table: str = "") -> tuple[Ques
     """
     names = frozenset(map(str.upper, schema.names)) - KEYWORDS
     reader = StatementReader(schema, table)
-    questions = tuple(map(reader.question, statements_of(text, names, KEYWORDS)))
+    with all_of_which_stays():
+        questions = tuple(map(reader.question, statements_of(text, names, KEYWORDS)))
     if not questions:
         raise InvalidArgument("sql", "holds no statement")
     return questions

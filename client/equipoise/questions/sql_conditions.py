@@ -21,8 +21,8 @@ from equipoise.questions.conditions import (
     IsTrue,
     Negated,
     RecordSet,
-    RecordSets,
 )
+from equipoise.questions.record_sets import RecordSets
 from equipoise.questions.sql_tree import SqlTree
 
 OPERATORS: dict[type[exp.Expression], str] = {

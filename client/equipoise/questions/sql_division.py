@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from equipoise.questions.sql_text import WORDS, SqlStatement
+from equipoise.questions.sql_codes import WORDS
+from equipoise.questions.sql_text import SqlStatement
 from equipoise.questions.sql_tree import SqlTree, tree_of
 
 _ORDER = ("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT")
@@ -22,6 +23,7 @@ _STARTS = {WORDS[word]: word for word in _ORDER}
 _BY, _BETWEEN, _NOT = WORDS["BY"], WORDS["BETWEEN"], WORDS["NOT"]
 _AND, _OR = WORDS["AND"], WORDS["OR"]
 _BRACKETS = {"(": ")", WORDS["CASE"]: WORDS["END"]}
+_CLOSING = frozenset(_BRACKETS.values())
 _IN_THEIR_OWN_WAY = WORDS["XOR"]  # words that bind otherwise than others
 _ARGUMENTS = {word: f"{word.lower()}_" if word == "FROM" else word.lower() for word in _ORDER[1:]}
 
@@ -30,7 +32,7 @@ class Part(NamedTuple):
     """An expression of SELECT, or a condition of WHERE: a run of tokens, which are parsed when they are needed.
 
     `key`: what all parts have in common that mean the same; nothing for a part of a whole statement. `argument`:
-    which clause they belong to. `before`: what they are parsed after. `node`: what they were parsed to; None before.
+    which clause they belong to. `before`: what they are parsed after. `node`: their tree, if it is known.
     """
 
     key: str
@@ -203,7 +205,7 @@ def _joined(word: str, parts: list[Where]) -> Where:
 
 
 def _closing_brackets(codes: str) -> dict[int, int]:
-    """Which parenthesis or END closes the parenthesis or CASE at a place. Raises `UndividedError` if not all are."""
+    """Which parenthesis or END closes the one, or the CASE, at a place. Raises `UndividedError` if not all are."""
     closing: dict[int, int] = {}
     opened: list[int] = []
     for place, code in enumerate(codes):
@@ -216,6 +218,3 @@ def _closing_brackets(codes: str) -> dict[int, int]:
     if opened:
         raise UndividedError
     return closing
-
-
-_CLOSING = frozenset(_BRACKETS.values())

@@ -10,10 +10,11 @@ from sqlglot import exp
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
-from equipoise.questions.conditions import Both, Condition, Either, Negated, RecordSet, RecordSets
+from equipoise.questions.conditions import Both, Condition, Either, Negated, RecordSet
 from equipoise.questions.expressions import Expression, measures_of
 from equipoise.questions.filters import Filter, filter_measures
 from equipoise.questions.measures import Key, Measure
+from equipoise.questions.record_sets import RecordSets
 from equipoise.questions.sql_cases import buckets_of
 from equipoise.questions.sql_conditions import ConditionReader
 from equipoise.questions.sql_division import Joined, Part, Where
@@ -47,7 +48,7 @@ class PartReader:
         return ConditionReader(tree, self._sets, self.names)
 
     def once(self, part: Part, read: Callable[[SqlTree], Kept]) -> Kept:
-        """Returns what a part is read as, whatever else is in its statement. Each clause is read by one function."""
+        """Returns what a part is read as, whatever else is in its statement: one `read` for each clause."""
         if not part.key:
             return read(part.tree)
         if part.key not in self._read:

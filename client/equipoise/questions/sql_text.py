@@ -15,6 +15,20 @@ from functools import cached_property
 from typing import NoReturn
 
 from equipoise.errors import InvalidArgument
+from equipoise.questions.sql_codes import (
+    EXPLAIN,
+    NAME,
+    NAMES,
+    NUMBER,
+    SPACE,
+    STATEMENT,
+    TEXT,
+    TOKEN,
+    UNREADABLE,
+    WORD,
+    Codes,
+    is_space,
+)
 
 MAX_TEXT = 1 << 26  # characters of all statements together
 MAX_STATEMENT = 1 << 16  # characters of one
@@ -24,37 +38,6 @@ MAX_NESTED = 16  # parentheses and CASEs within one another
 FIRST_NUMBER = 9_000_000_000  # how the parser is shown numbers: by their place, as numbers that nobody writes
 MARK = "@"  # how the parser is shown texts and names: by their place, after a sign that stands for nothing else
 
-TEXT, QUOTED, NAME, NUMBER, WORD = "t", "q", "n", "u", "w"
-NAMES = QUOTED + NAME
-_SPACE, _SIGN, _KEYWORD, _UNREADABLE, _EXPLAIN = " ", "s", "k", "x", "E"
-WORDS = {
-    **{
-        "SELECT": "S",
-        "FROM": "F",
-        "WHERE": "W",
-        "GROUP": "G",
-        "HAVING": "H",
-        "ORDER": "O",
-        "LIMIT": "L",
-        "BY": "b",
-    },
-    **{"AND": "&", "OR": "|", "NOT": "!", "BETWEEN": "~", "CASE": "c", "END": "e", "AS": "a", "EXPLAIN": _EXPLAIN},
-    **dict.fromkeys(("XOR", "OPERATOR"), "X"),
-}
-"""The codes of keywords by which statements are divided."""
-
-_KINDS = {
-    _SPACE: r"\s+|--[^\n]*|/\*[^*/]*(?:(?:\*(?!/)|/(?!\*))[^*/]*)*\*/",
-    TEXT: r"'(?:[^']|'')*'",
-    QUOTED: r'"(?:[^"]|"")+"',
-    NUMBER: r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?",
-    WORD: r"[^\W\d]\w*",
-    _SIGN: r"<=|>=|<>|!=|/(?!\*)|[-+*%(),.<>=]",
-    _UNREADABLE: r"/\*|.",
-}
-_TOKEN = re.compile("|".join(_KINDS.values()), re.DOTALL)
-_KIND = re.compile("|".join(f"({pattern})" for pattern in _KINDS.values()), re.DOTALL)
-_STATEMENT = re.compile(f"(?:[^;'\"/-]++|{_KINDS[TEXT]}|{_KINDS[QUOTED]}|{_KINDS[_SPACE]}|[^;])++", re.DOTALL)
 _QUOTES = dict.fromkeys("\u2018\u2019\u00b4", "'text'") | dict.fromkeys("`[]\u201c\u201d\u201e", '"name"')
 _GLUED = re.compile(r"[^ s(),][^ s(),]")  # texts, names, numbers and words need something between them
 _NAMED = re.compile("(?<=a)w")  # what AS gives
@@ -105,7 +88,7 @@ class SqlStatement:
         ends = itertools.accumulate(len(shown) + 1 for shown in self._shown())
         place = sum(end <= offset - len(self.before) for end in ends)
         wanted = self.skipped + self.explain + max(0, min(place, len(self.tokens) - 1))
-        positions = (match.start() for match in _TOKEN.finditer(self.text, self.start) if not _is_space(match[0]))
+        positions = (match.start() for match in TOKEN.finditer(self.text, self.start) if not is_space(match[0]))
         refuse(self.text, next(itertools.islice(positions, wanted, None)), problem)
 
     def _shown(self) -> Iterator[str]:
@@ -145,53 +128,31 @@ def statements_of(text: str, names: frozenset[str], keywords: frozenset[str]) ->
     """
     if len(text) > MAX_TEXT:
         raise InvalidArgument("sql", f"is longer than {MAX_TEXT:,} characters")
-    known, nul = _Codes(names, keywords), "\0" in text
-    for match in _STATEMENT.finditer(text):
+    known, nul = Codes(names, keywords), "\0" in text
+    for match in STATEMENT.finditer(text):
         start, stop = match.span()
         if stop - start > MAX_TOKENS:
             _check_size(text, start, stop)
-        written = _TOKEN.findall(text, start, stop)
+        written = TOKEN.findall(text, start, stop)
         codes = "".join(map(known.__getitem__, written))
         _check_signs(text, start, written, codes)
         if nul:
             _check_nul(text, start, written, codes)
-        tokens = [token for token, code in zip(written, codes, strict=True) if code != _SPACE]
-        codes = _CALLED.sub(WORD, _NAMED.sub(NAME, codes.replace(_SPACE, "")))
-        explain = codes.startswith(_EXPLAIN)
+        tokens = [token for token, code in zip(written, codes, strict=True) if code != SPACE]
+        codes = _CALLED.sub(WORD, _NAMED.sub(NAME, codes.replace(SPACE, "")))
+        explain = codes.startswith(EXPLAIN)
         statement = SqlStatement(text, start, explain, codes[explain:], tokens[explain:])
         if statement.tokens:
             _check_depth(statement)
             yield statement
 
 
-class _Codes(dict[str, str]):
-    """The codes of tokens: what a token is does not depend on where it stands, so it is found once."""
-
-    def __init__(self, names: frozenset[str], keywords: frozenset[str]) -> None:
-        super().__init__()
-        self._names, self._keywords = names, keywords
-
-    def __missing__(self, token: str) -> str:
-        code = self[token] = self._found(token)
-        return code
-
-    def _found(self, token: str) -> str:
-        found = _KIND.match(token)
-        code = [*_KINDS][found.lastindex - 1] if found and found.lastindex else _UNREADABLE
-        if code == WORD:
-            word = token.upper()
-            if word in self._names:
-                return NAME
-            return WORDS.get(word) or (_KEYWORD if word in self._keywords else WORD)
-        return token if token in "()," else code
-
-
 def _check_size(text: str, start: int, stop: int) -> None:
     """Raises `InvalidArgument` for a statement that is too long, before its tokens are kept."""
     first = None
     count = 0
-    for match in _TOKEN.finditer(text, start, stop):
-        if _is_space(match[0]):
+    for match in TOKEN.finditer(text, start, stop):
+        if is_space(match[0]):
             continue
         first = match.start() if first is None else first
         count += 1
@@ -203,8 +164,8 @@ def _check_size(text: str, start: int, stop: int) -> None:
 
 def _check_signs(text: str, start: int, written: list[str], codes: str) -> None:
     """Raises `InvalidArgument` for what stands for nothing, and for words and literals without a space between."""
-    if _UNREADABLE in codes:
-        place = codes.index(_UNREADABLE)
+    if UNREADABLE in codes:
+        place = codes.index(UNREADABLE)
         refuse(text, _position(start, written, place), _unreadable(written[place]))
     glued = _GLUED.search(codes)
     if glued:
@@ -215,7 +176,7 @@ def _check_signs(text: str, start: int, written: list[str], codes: str) -> None:
 def _check_nul(text: str, start: int, written: list[str], codes: str) -> None:
     """Raises `InvalidArgument` for a NUL within quotes."""
     for place, token in enumerate(written):
-        if "\0" in token and codes[place] != _SPACE:
+        if "\0" in token and codes[place] != SPACE:
             refuse(text, _position(start, written, place) + token.index("\0"), _unreadable("\0"))
 
 
@@ -233,10 +194,6 @@ def _check_depth(statement: SqlStatement) -> None:
 
 def _position(start: int, written: list[str], place: int) -> int:
     return start + sum(map(len, written[:place]))
-
-
-def _is_space(token: str) -> bool:
-    return token[0].isspace() or (len(token) > 1 and token.startswith(("--", "/*")) and token != "/*")
 
 
 def _unreadable(token: str) -> str:

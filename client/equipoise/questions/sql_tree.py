@@ -16,7 +16,8 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from equipoise.errors import InvalidArgument
-from equipoise.questions.sql_text import FIRST_NUMBER, MARK, NAMES, NUMBER, TEXT, SqlStatement
+from equipoise.questions.sql_codes import NAMES, NUMBER, TEXT
+from equipoise.questions.sql_text import FIRST_NUMBER, MARK, SqlStatement
 
 DIALECT = Dialect.get_or_raise("duckdb")
 KEYWORDS = frozenset(word for keywords in DIALECT.tokenizer_class.KEYWORDS for word in keywords.upper().split()) | {
