@@ -70,6 +70,7 @@ def seen(played: Play, rounds: int) -> Seen:
 
 
 @pytest.mark.sparse(45)
+@pytest.mark.nightly
 @pytest.mark.thin(36)
 @pytest.mark.parametrize("name", PLAYS)
 def test_truths_lie_in_their_intervals_and_no_interval_is_refuted(name: str, audit_size: AuditSize) -> None:
@@ -85,8 +86,7 @@ def test_every_mechanism_is_played() -> None:
     assert {name.partition(",")[0] for name in PLAYS} == {*MECHANISMS, *SESSION_MECHANISMS}
 
 
-@pytest.mark.sparse(2)
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["multiplicative_weights", "equilibrium, analysts"])
 def test_intervals_of_tests_that_have_failed_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As they were once told: whatever the noise, with no less than no error at all."""
