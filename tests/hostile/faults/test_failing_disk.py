@@ -107,7 +107,7 @@ def test_a_server_whose_disk_failed_stops_cleanly_and_starts_again(tmp_path: Pat
             disk.break_down(*fault)
             for _ in range(3):
                 with pytest.raises(Unavailable):
-                    operator.set_cap("data/shop", LARGER, "cap")
+                    operator.set_cap("data/shop", LARGER, "cap", LARGE_CAPS)
             # What was there can be read.
             assert [account.cap for account in operator.accounts("shop")] == [CAP]
         assert server.process.returncode == 0
@@ -117,8 +117,8 @@ def test_a_server_whose_disk_failed_stops_cleanly_and_starts_again(tmp_path: Pat
         disk.repair()
         check_state(state)
         with running(state) as server, Operator.from_profile(state / "profiles" / "operator") as operator:
-            assert operator.set_cap("data/shop", LARGER, "cap").cap == LARGER
-            assert operator.set_cap("data/shop", LARGER, "cap").cap == LARGER
+            assert operator.set_cap("data/shop", LARGER, "cap", LARGE_CAPS).cap == LARGER
+            assert operator.set_cap("data/shop", LARGER, "cap", LARGE_CAPS).cap == LARGER
         assert server.process.returncode == 0
 
 
