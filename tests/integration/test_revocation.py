@@ -52,7 +52,6 @@ async def renewed(operator: operator_pb2_grpc.OperatorServiceAsyncStub, name: st
     return Credentials(response.authority, response.certificate, key_to_pem(key))
 
 
-@pytest.mark.nightly
 async def test_whoever_is_revoked_is_out_within_a_minute_and_nobody_else_is(servers: list[ServerProcess]) -> None:
     anns, bobs = await servers[0].admit("ann"), await servers[0].admit("bob")
     async with AsyncExitStack() as stack:

@@ -70,7 +70,6 @@ def seen(played: Play, rounds: int) -> Seen:
 
 
 @pytest.mark.sparse(45)
-@pytest.mark.nightly
 @pytest.mark.thin(36)
 @pytest.mark.parametrize("name", PLAYS)
 def test_truths_lie_in_their_intervals_and_no_interval_is_refuted(name: str, audit_size: AuditSize) -> None:
