@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from harness.dangers import LARGE_CAPS_TYPED
 from harness.shop_commands import BUDGETS, STATEMENTS, TERMS, Run, open_round, register
 
 from equipoise import Client
@@ -60,7 +61,18 @@ def test_a_whole_round(run: Run, place: Path) -> None:
     history = run("operator", "operator", "budget", "history", "data/shop")["entries"]
     assert [each["action"] for each in history] == ["open-account", "reserve", "run", "spend"]
     assert json.loads(history[1]["events"])["mechanism"] == "equilibrium"
-    raised = run("operator", "operator", "budget", "set-cap", "data/shop", "--epsilon", 30, "--delta", "1e-4")
+    raised = run(
+        "operator",
+        "operator",
+        "budget",
+        "set-cap",
+        "data/shop",
+        "--epsilon",
+        30,
+        "--delta",
+        "1e-4",
+        *LARGE_CAPS_TYPED,
+    )
     assert raised["cap"] == {"epsilon": 30, "delta": 1e-4}
     assert run("operator", "operator", "dataset", "retire", "shop")["retire_time"] is not None
     assert run("auditor", "audit", "rounds")["rounds"][0]["round"]["id"] == round_id
@@ -68,7 +80,7 @@ def test_a_whole_round(run: Run, place: Path) -> None:
     assert {"reserve", "spend"} <= set(actions)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_round_with_a_closing_time_needs_no_operator(run: Run, place: Path) -> None:
     register(run, place)
     close = (datetime.now(UTC) + timedelta(seconds=10)).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -80,7 +92,7 @@ def test_a_round_with_a_closing_time_needs_no_operator(run: Run, place: Path) ->
     assert run("bob", "results", detail["round"]["id"])["queries"] == 10
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_people_get_tables(run: Run, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     register(run, place)
     round_id = open_round(run)
@@ -103,7 +115,18 @@ def test_people_get_tables(run: Run, place: Path, capsys: pytest.CaptureFixture[
         ("operator", "operator", "budget", "show", "shop"),
         ("operator", "operator", "budget", "history", "data/shop"),
         ("operator", "operator", "budget", "export", "data/shop"),
-        ("operator", "operator", "budget", "set-cap", "data/shop", "--epsilon", "30", "--delta", "1e-4"),
+        (
+            "operator",
+            "operator",
+            "budget",
+            "set-cap",
+            "data/shop",
+            "--epsilon",
+            "30",
+            "--delta",
+            "1e-4",
+            *LARGE_CAPS_TYPED,
+        ),
         ("auditor", "audit", "export", "data/shop"),
         ("auditor", "audit", "journal"),
     ):
@@ -175,7 +198,7 @@ def test_wrong_input_is_named_and_costs_nothing(run: Run, refused: Callable[...,
     assert [each["committed"]["epsilon"] for each in accounts] == [0] * len(accounts)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_round_of_independent_noise(run: Run, refused: Callable[..., str], place: Path) -> None:
     register(run, place)
     noise = (*TERMS, *BUDGETS, "--mechanism", "gaussian")
@@ -203,7 +226,7 @@ def test_a_round_of_independent_noise(run: Run, refused: Callable[..., str], pla
     assert [charge["events"] for charges in exported["sums"] for charge in charges] == [[]]
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_people_see_what_auto_chose(run: Run, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     register(run, place)
     profile = str(place / "state" / "profiles" / "operator")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+from equipoise.accounting import in_rho
 from equipoise.commands.columns import pair, shown_time
 from equipoise.commands.printing import Columns
 from equipoise.model.accounts import Account, AccountCharge, Budget, JournalEntry, counted_digits
 from equipoise.model.datasets import DatasetCharge, DatasetStanding, DatasetVersion
-from equipoise.model.own_world import GrantRequest
+from equipoise.model.own_world import GrantRequest, MeasuredTable, OwnDataset, SpentStatement
+from equipoise.queries.statements_file import statement_to_json
 
 
 def _took(charge: AccountCharge) -> str:
@@ -88,6 +90,28 @@ JOURNAL: Columns[JournalEntry] = {
     "digest": lambda entry: entry.digest.hex()[:12],
 }
 
+# An analyst's own world.
+OWN_DATASETS: Columns[OwnDataset] = {
+    "dataset": lambda own: own.dataset.name,
+    "version": lambda own: own.dataset.version,
+    "state": lambda own: own.dataset.state,
+    "records": lambda own: f"{own.dataset.records:,}",
+    "attributes": lambda own: len(own.dataset.schema.attributes),
+    "open rounds": lambda own: len(own.open_rounds),
+    "open sessions": lambda own: len(own.open_sessions),
+    "open grants": lambda own: len(own.open_grants),
+    "measured tables": lambda own: len(own.measured),
+}
+MEASURED: Columns[MeasuredTable] = {
+    "measured table": lambda each: ", ".join(each.attributes),
+    "standard error of a cell, in records": lambda each: f"{each.standard_error:.4g}",
+}
+SPENT: Columns[SpentStatement] = {
+    "statement": lambda each: each.sequence,
+    "wanted for rho": lambda each: in_rho(each.rho),
+    "cost rho": lambda each: in_rho(each.cost),
+    "what": lambda each: statement_to_json(each.statement),
+}
 OWN_REQUESTS: Columns[GrantRequest] = {
     "request": lambda asked: asked.number,
     "dataset": lambda asked: asked.dataset,

@@ -6,35 +6,18 @@ from typing import Annotated
 
 import typer
 
-from equipoise.accounting import in_rho
 from equipoise.clients.analyst import Client
 from equipoise.commands.columns import OWN_GRANTS
-from equipoise.commands.dataset_columns import OWN_REQUESTS
+from equipoise.commands.dataset_columns import MEASURED, OWN_DATASETS, OWN_REQUESTS, SPENT
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
 from equipoise.commands.printing import (
-    Columns,
     print_facts,
     print_json,
     print_line,
     print_list,
     print_rows,
-    print_table,
 )
 from equipoise.errors import InvalidArgument
-from equipoise.model.own_world import OwnDataset
-from equipoise.queries.statements_file import statement_to_json
-
-OWN_DATASETS: Columns[OwnDataset] = {
-    "dataset": lambda own: own.dataset.name,
-    "version": lambda own: own.dataset.version,
-    "state": lambda own: own.dataset.state,
-    "records": lambda own: f"{own.dataset.records:,}",
-    "attributes": lambda own: len(own.dataset.schema.attributes),
-    "open rounds": lambda own: len(own.open_rounds),
-    "open sessions": lambda own: len(own.open_sessions),
-    "open grants": lambda own: len(own.open_grants),
-    "measured tables": lambda own: len(own.measured),
-}
 
 
 def datasets(
@@ -59,9 +42,8 @@ def datasets(
     names = ", ".join(each.name for each in own.dataset.schema.attributes)
     waiting = (("round", own.open_rounds), ("session", own.open_sessions), ("grant", own.open_grants))
     print_facts([("attributes", names), *((f"open {kind}", each) for kind, ids in waiting for each in ids)])
-    rows = [(", ".join(each.attributes), f"{each.standard_error:.4g}") for each in own.measured]
-    if rows:
-        print_table(("measured table", "standard error of a cell, in records"), rows)
+    if own.measured:
+        print_rows(MEASURED, own.measured)
     else:
         print_line("  Nothing is measured of it.")
 
@@ -92,11 +74,7 @@ def budget(
         return
     print_rows(OWN_GRANTS, [(each, each.grant) for each in grants if each.grant is not None])
     if grant_id is not None:
-        rows = [
-            (each.sequence, in_rho(each.rho), in_rho(each.cost), statement_to_json(each.statement))
-            for each in spent
-        ]
-        print_table(("statement", "wanted for rho", "cost rho", "what"), rows)
+        print_rows(SPENT, spent)
 
 
 def request(

@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from equipoise.accounting import in_rho
 from equipoise.frames import shown
 from equipoise.model.accounts import Account
 from equipoise.model.datasets import DatasetCharge
 from equipoise.model.plan_choices import PlanCandidate
+from equipoise.model.rounds import Grant
 
 MAX_TICKS = 6
 DECADES = 9  # that a chart of errors spans at most
@@ -196,6 +198,18 @@ def budget_bar(account: Account, charges: Sequence[DatasetCharge] = ()) -> Budge
     if used - start > 0.05:
         parts.append(Spent("", Span(round(start, 3), round(used - start, 3)), "spent"))
     return BudgetBar(account.name, account.in_words, account.left_in_words, tuple(parts), round(used, 1))
+
+
+def grant_bar(dataset: str, grant: Grant) -> BudgetBar:
+    """Returns the bar of a grant: what its statements have cost of it together.
+
+    Args:
+        dataset: what it is about.
+        grant: what it allows, and what was spent.
+    """
+    used = 100 * grant.spent / grant.total if grant.total else 0.0
+    parts = (Spent("", Span(0.0, round(used, 3)), "spent"),) if used else ()
+    return BudgetBar(dataset, "zCDP", f"rho {in_rho(grant.left)} of {in_rho(grant.total)}", parts, round(used, 1))
 
 
 def _used(account: Account) -> float:

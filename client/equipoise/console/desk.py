@@ -33,7 +33,12 @@ ROWS = 50  # of a list on one page
 
 # Where the links at the top lead, by role.
 SECTIONS = {
-    Role.ANALYST: (("", "My rounds"), ("receipts", "Receipts")),
+    Role.ANALYST: (
+        ("", "My rounds"),
+        ("datasets", "Datasets"),
+        ("grants", "Grants"),
+        ("receipts", "Receipts"),
+    ),
     Role.OPERATOR: (
         ("", "Rounds"),
         ("datasets", "Datasets"),

@@ -95,23 +95,46 @@ def test_every_form_that_changes_something_carries_the_token() -> None:
             assert "parts.token(form_token" in form, path
 
 
-@pytest.mark.parametrize("token", [[], ["wrong"], ["", ""]])
-def test_a_form_without_its_token_does_nothing(token: list[str]) -> None:
-    desk = desk_of("ann")
+def browser_of(desk: Desk) -> TestClient:
     browser = TestClient(app.pages_of(desk), base_url=f"http://{desk.access.authority}", follow_redirects=False)
-    browser.get(desk.access.address)
-    # Whatever the page did would need a server, which there is not.
-    answer = browser.post(
-        f"{desk.base}/rounds/x/withdraw", data={"form_token": token}, headers={"sec-fetch-site": "same-origin"}
-    )
-    assert answer.status_code == 403
-    assert "nothing was done" in answer.text
+    assert browser.get(desk.access.address).status_code == 303
+    return browser
+
+
+def paths_of(role: Role, method: str) -> list[str]:
+    return [re.sub("{[a-z_]+}", "x", path) for each, path, _ in app.PAGES[role] if each == method]
+
+
+# Whatever a page did would need a server, which there is not.
+@pytest.mark.parametrize("role", Role)
+def test_a_form_without_its_token_does_nothing(role: Role) -> None:
+    desk = desk_of("ann", role)
+    browser = browser_of(desk)
+    for path in paths_of(role, "POST"):
+        for token in ([], ["wrong"], ["", ""]):
+            data = {"form_token": token}
+            answer = browser.post(desk.base + path, data=data, headers={"sec-fetch-site": "same-origin"})
+            assert answer.status_code == 403, path
+            assert "nothing was done" in answer.text
+
+
+@pytest.mark.parametrize("role", Role)
+def test_no_page_is_shown_to_another_site_or_to_who_has_not_opened_the_console(role: Role) -> None:
+    desk = desk_of("ann", role)
+    own, token = browser_of(desk), {"form_token": desk.access.form_token}
+    thief = TestClient(app.pages_of(desk), base_url=f"http://{desk.access.authority}", follow_redirects=False)
+    assert thief.get(desk.access.address).status_code == 403
+    for browser, site in ((own, "cross-site"), (own, "same-site"), (thief, "same-origin")):
+        headers = {"sec-fetch-site": site}
+        for path in paths_of(role, "GET"):
+            assert browser.get(desk.base + path, headers=headers).status_code == 403, path
+        for path in paths_of(role, "POST"):
+            assert browser.post(desk.base + path, data=token, headers=headers).status_code == 403, path
 
 
 def test_pages_that_are_not_there() -> None:
     desk = desk_of("ann")
-    browser = TestClient(app.pages_of(desk), base_url=f"http://{desk.access.authority}", follow_redirects=False)
-    browser.get(desk.access.address)
+    browser = browser_of(desk)
     for path, status in {
         "/nowhere": 404,
         "/static/../app.py": 404,

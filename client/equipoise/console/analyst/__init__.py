@@ -1,6 +1,6 @@
 """An analyst's pages: rounds, questions, answers and proofs. They say nothing of any other analyst."""
 
-from equipoise.console.analyst import answers, asking, proofs, rounds
+from equipoise.console.analyst import answers, asking, own_world, proofs, rounds
 from equipoise.console.pages import Pages
 
 ANALYST_PAGES: Pages = (
@@ -17,5 +17,10 @@ ANALYST_PAGES: Pages = (
     ("GET", "/rounds/{round_id}/synopsis", answers.synopsis),
     ("POST", "/rounds/{round_id}/synopsis", answers.synopsis_file),
     ("POST", "/rounds/{round_id}/verify", proofs.verify_round),
+    ("GET", "/rounds/{round_id}/spending", own_world.spending),
+    ("GET", "/datasets", own_world.datasets),
+    ("GET", "/datasets/{name}", own_world.dataset),
+    ("GET", "/grants", own_world.grants),
+    ("POST", "/grants", own_world.request),
     ("GET", "/receipts", proofs.receipts),
 )
