@@ -11,9 +11,11 @@ from equipoise.questions.bulk import all_of_which_stays
 
 def test_the_search_for_cycles_goes_on_as_before_whatever_happened() -> None:
     assert gc.isenabled()
-    with pytest.raises(ValueError, match="refused"), all_of_which_stays():
+    with all_of_which_stays():
         assert not gc.isenabled()
-        raise ValueError("refused")
+    assert gc.isenabled()
+    with pytest.raises(ValueError, match="'x'"), all_of_which_stays():
+        int("x")
     assert gc.isenabled()
     gc.disable()
     try:
