@@ -4,8 +4,9 @@ Every folder is of one kind: `unit`, `integration`, `statistical` or `hostile`, 
 `--tier quick` runs a part in minutes: every test on SQLite, unless it is marked `full`; of one marked `thin(n)` one
 in n of its cases on each store; of the examples that Hypothesis tries an eighth; of the runs of an audit two
 fifths; on PostgreSQL what is marked `both_stores`. `--tier rest` runs what quick leaves out, with two fifths of the
-examples what Hypothesis tries, and with all runs what is audited. But it leaves what is marked `nightly` to
-`--tier nightly`, and of a test that is marked `sparse(n)` all but one in n of these cases. Without a tier all of
+examples what Hypothesis tries, and with all runs what is audited. But it leaves to `--tier nightly` what is marked
+`nightly`; of a test that is marked `sparse(n)` all but one in n of these cases; of a test on both stores that is
+marked `full` the case on PostgreSQL; and what quick has tried or audited already. Without a tier all of
 this runs, with all examples. `make test-unit` leaves out what is marked `slow`, too.
 """
 
@@ -125,9 +126,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # Hypothesis marks its tests as well, but later than this is called.
         audited = "audit_size" in getattr(item, "fixturenames", ())
         sampled = audited or is_hypothesis_test(getattr(item, "obj", None))
-        if item.get_closest_marker("nightly") or (not in_quick and is_too_many(item, left)):
+        if in_quick and not sampled:
+            continue
+        if in_quick or item.get_closest_marker("nightly") or is_too_many(item, left):
             nightly.append(item)
-        elif not in_quick or sampled:
+        else:
             rest.append(item)
     tier = config.getoption("--tier")
     if tier != "all":
@@ -161,6 +164,9 @@ def in_quick_tier(item: pytest.Item, cases: Counter[tuple[str, bool]]) -> bool:
 
 def is_too_many(item: pytest.Item, left: Counter[str]) -> bool:
     """Whether it is a case for the nightly tier alone. `left` counts, by test, the cases that quick leaves out."""
+    on_postgresql = "postgresql" in getattr(getattr(item, "callspec", None), "params", {}).values()
+    if on_postgresql and item.get_closest_marker("full") and not item.get_closest_marker("both_stores"):
+        return True
     sparse = item.get_closest_marker("sparse")
     if sparse is None:
         return False

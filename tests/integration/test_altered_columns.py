@@ -83,7 +83,7 @@ def alter(database: Path, table: Table, column: Column[object]) -> bool:
         connection.close()
 
 
-@pytest.mark.full  # 150 checks of a whole store
+@pytest.mark.nightly
 def test_every_altered_column_is_found_or_nothing_depends_on_it(bench: Bench, tmp_path: Path) -> None:
     bench.released()
     for name, ends in (("aborted", True), ("submitted", False)):

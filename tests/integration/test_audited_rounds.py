@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from harness.audited_rounds import audited, problems
+from harness.dangers import LARGE_CAPS
 from harness.rounds_bench import TERMS, Bench
 
 from equipoise.model.accounts import Budget
@@ -29,7 +30,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 def test_rounds_of_every_end_are_in_order(bench: Bench) -> None:
     bench.rounds.lifecycle.abort(bench.opened(), "not wanted", "first")
     bench.rounds.lifecycle.abort(bench.sealed(), "not wanted", "second")
-    bench.rounds.budgets.set_cap("data/shop", Budget(30.0, 1e-3), "cap")
+    bench.rounds.budgets.set_cap("data/shop", Budget(30.0, 1e-3), "cap", accepted=LARGE_CAPS)
     bench.rounds.lifecycle.abort(bench.completed(NOISE), "not wanted", "third")
     waiting = bench.completed()
     bench.rounds.lifecycle.release(waiting, "release")

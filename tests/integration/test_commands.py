@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from harness.dangers import LARGE_CAPS_TYPED
 from harness.shop_commands import BUDGETS, STATEMENTS, TERMS, Run, open_round, register
 
 from equipoise import Client
@@ -60,7 +61,18 @@ def test_a_whole_round(run: Run, place: Path) -> None:
     history = run("operator", "operator", "budget", "history", "data/shop")["entries"]
     assert [each["action"] for each in history] == ["open-account", "reserve", "run", "spend"]
     assert json.loads(history[1]["events"])["mechanism"] == "equilibrium"
-    raised = run("operator", "operator", "budget", "set-cap", "data/shop", "--epsilon", 30, "--delta", "1e-4")
+    raised = run(
+        "operator",
+        "operator",
+        "budget",
+        "set-cap",
+        "data/shop",
+        "--epsilon",
+        30,
+        "--delta",
+        "1e-4",
+        *LARGE_CAPS_TYPED,
+    )
     assert raised["cap"] == {"epsilon": 30, "delta": 1e-4}
     assert run("operator", "operator", "dataset", "retire", "shop")["retire_time"] is not None
     assert run("auditor", "audit", "rounds")["rounds"][0]["round"]["id"] == round_id
@@ -103,7 +115,18 @@ def test_people_get_tables(run: Run, place: Path, capsys: pytest.CaptureFixture[
         ("operator", "operator", "budget", "show", "shop"),
         ("operator", "operator", "budget", "history", "data/shop"),
         ("operator", "operator", "budget", "export", "data/shop"),
-        ("operator", "operator", "budget", "set-cap", "data/shop", "--epsilon", "30", "--delta", "1e-4"),
+        (
+            "operator",
+            "operator",
+            "budget",
+            "set-cap",
+            "data/shop",
+            "--epsilon",
+            "30",
+            "--delta",
+            "1e-4",
+            *LARGE_CAPS_TYPED,
+        ),
         ("auditor", "audit", "export", "data/shop"),
         ("auditor", "audit", "journal"),
     ):

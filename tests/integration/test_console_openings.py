@@ -98,6 +98,9 @@ def test_tables_are_registered_updated_and_capped(run: Run, place: Path) -> None
         assert "402 records, version 2" in operator.get("/datasets/shop").text
 
         account = {"account": "data/shop", "epsilon": "19", "delta": "1e-4"}
+        unnamed = operator.post("/datasets/shop/cap", **account)
+        assert (unnamed.status_code, "name the danger: --accept epsilon" in unnamed.text) == (400, True)
+        account["accept"] = "epsilon"
         assert operator.post("/datasets/shop/cap", **account).status_code == 200
         (changed,) = [
             each

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from harness.rounds_bench import RECORDS, SCHEMA, TERMS, Bench, write_table
 from sqlalchemy import func, select
 
-from equipoise.errors import InvalidArgument
+from equipoise.errors import AlreadyExists, InvalidArgument
 from equipoise.model.accounts import Budget, Danger
 from equipoise.model.grants import grant_terms
 from equipoise.model.rounds import Terms
@@ -89,3 +90,27 @@ def test_dangerous_caps_are_refused_before_an_account_is_opened_until_they_are_n
             record = read_record(connection, Kind.DATASET_REGISTERED, "", dataset=name, place=1)
         assert record.one(DataItem).accepted == dangers
         entries = journaled(bench)
+
+
+def test_a_cap_that_becomes_dangerous_is_refused_until_its_danger_is_named_and_the_journal_keeps_it(
+    bench: Bench,
+) -> None:
+    bench.sealed()  # which opens the analysts' accounts
+    set_cap, entries = bench.rounds.budgets.set_cap, journaled(bench)
+    for place, (account, cap, dangers) in enumerate(
+        (
+            ("data/shop", Budget(25.0, 1e-3), (Danger.EPSILON,)),
+            ("data/shop", Budget(10.0, 1 / RECORDS), (Danger.DELTA,)),
+            ("analyst/shop/query/ann", Budget(25.0, 1e-3), (Danger.EPSILON,)),
+        )
+    ):
+        with pytest.raises(InvalidArgument, match=rf"accepted: .*name the danger: --accept {dangers[0]}$"):
+            set_cap(account, cap, f"refused {place}")
+        with pytest.raises(InvalidArgument, match="accepted: must name each danger once"):
+            set_cap(account, cap, f"twice {place}", accepted=dangers * 2)
+        assert journaled(bench) == entries + place
+        assert set_cap(account, cap, f"named {place}", accepted=dangers).cap == cap
+        with pytest.raises(AlreadyExists):
+            set_cap(account, cap, f"named {place}", accepted=())
+        newest = bench.rounds.budgets.history(account)[0][-1]
+        assert json.loads(newest.events)["accepted"] == [*dangers]

@@ -71,6 +71,7 @@ def noise_of_both(ones: list[int], others: list[int]) -> list[int]:
     return [round(((one + other) / FULL - 1) * RECORDS) for one, other in zip(ones, others, strict=True)]
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.thin(4)
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace", "pooled"])
 def test_another_workload_draws_other_noise_and_the_same_one_gets_the_same_answers(

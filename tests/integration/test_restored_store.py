@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from harness.audited_rounds import audited, problems
+from harness.dangers import LARGE_CAPS
 from harness.rounds_bench import TERMS, Bench
 from harness.stores import back_up, restore, sqlite_file
 from sqlalchemy import select
@@ -98,10 +99,10 @@ def test_without_a_guard_nothing_is_left_on_accounts_that_the_copy_does_not_have
     bench.rounds.lifecycle.recover()
     # Whoever knows better raises a cap, and only that one.
     for account in (DATA, "analyst/shop/analyst/ann"):
-        bench.rounds.budgets.set_cap(account, Budget(40.0, 2e-3), f"raise {account}")
+        bench.rounds.budgets.set_cap(account, Budget(40.0, 2e-3), f"raise {account}", accepted=LARGE_CAPS)
     with pytest.raises(BudgetExhausted, match="account analyst/shop/analyst/bob"):
         bench.opened(whole)
-    bench.rounds.budgets.set_cap("analyst/shop/analyst/bob", Budget(40.0, 2e-3), "raise bob")
+    bench.rounds.budgets.set_cap("analyst/shop/analyst/bob", Budget(40.0, 2e-3), "raise bob", accepted=LARGE_CAPS)
     bench.opened(whole)
 
 
@@ -136,7 +137,7 @@ def test_a_copy_restored_under_a_running_server_stops_it_before_data_are_touched
         for step in (
             bench.opened,
             lambda: bench.rounds.lifecycle.run(waiting, "run"),
-            lambda: bench.rounds.budgets.set_cap(DATA, Budget(40.0, 2e-3), "raise"),
+            lambda: bench.rounds.budgets.set_cap(DATA, Budget(40.0, 2e-3), "raise", accepted=LARGE_CAPS),
             bench.rounds.operations.remember,
         ):
             with pytest.raises(DataLoss, match=r"restored from an older copy|went another way"):

@@ -255,13 +255,13 @@ def test_a_retired_dataset_takes_no_new_rounds_and_keeps_its_name(bench: Bench) 
 def test_caps_are_set_once_and_shown_in_the_history(bench: Bench) -> None:
     round_id = bench.sealed()
     ann = "analyst/shop/query/ann"
-    changed = bench.rounds.budgets.set_cap(ann, Budget(30.0, 1e-3), "cap", "olga")
+    changed = bench.rounds.budgets.set_cap(ann, Budget(30.0, 1e-3), "cap", "olga", LARGE_CAPS)
     assert changed.cap == Budget(30.0, 1e-3)
     bench.rounds.lifecycle.abort(round_id, "a public reason", "abort")
     bench.restart()
-    assert bench.rounds.budgets.set_cap(ann, Budget(30.0, 1e-3), "cap", "olga") == changed
+    assert bench.rounds.budgets.set_cap(ann, Budget(30.0, 1e-3), "cap", "olga", LARGE_CAPS) == changed
     with pytest.raises(AlreadyExists):
-        bench.rounds.budgets.set_cap(ann, Budget(31.0, 1e-3), "cap", "olga")
+        bench.rounds.budgets.set_cap(ann, Budget(31.0, 1e-3), "cap", "olga", LARGE_CAPS)
     with pytest.raises(NotFound):
         bench.rounds.budgets.set_cap("data/other", Budget(1.0, 1e-3), "x")
     for wrong in (Budget(0.0, 1e-3), Budget(1.0, 0.0), Budget(float("nan"), 1e-3)):
@@ -291,10 +291,10 @@ def test_rounds_that_protect_whole_analysts_add_up_until_the_cap(bench: Bench) -
     seal()
     assert one < bench.charged()[name][1] <= CAP.epsilon
     # Three times the cost does not fit, so the cap is what refuses, by the account's own name.
-    bench.rounds.budgets.set_cap(name, Budget(bench.needed(name), CAP.delta), "cap")
+    bench.rounds.budgets.set_cap(name, Budget(bench.needed(name), CAP.delta), "cap", accepted=LARGE_CAPS)
     with pytest.raises(BudgetExhausted, match=f"account {name}: "):
         seal()
-    bench.rounds.budgets.set_cap(name, CAP, "cap again")
+    bench.rounds.budgets.set_cap(name, CAP, "cap again", accepted=LARGE_CAPS)
     # Each statement was protected by the same rounds: on the account of statements the worst of both counts.
     statements = "analyst/shop/query/bob"
     assert bench.charged()[statements][1] == pytest.approx(cost_alone(bench, rounds[0]))

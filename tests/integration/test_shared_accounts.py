@@ -68,7 +68,7 @@ def set_cap_for(bench: Bench, count: int) -> Cost:
         limit = limits(replace(standing, epsilon=middle))
         holds = limit.divergence >= count * cost.divergence and limit.delta >= count * cost.delta
         low, high = (low, middle) if holds else (middle, high)
-    bench.rounds.budgets.set_cap("data/shop", Budget(high, CAP.delta), "cap")
+    bench.rounds.budgets.set_cap("data/shop", Budget(high, CAP.delta), "cap", accepted=LARGE_CAPS)
     return cost
 
 

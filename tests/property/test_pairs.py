@@ -124,6 +124,7 @@ def sampled(unit: str, epsilon: float, **options: object) -> PublicParameters:
     return PublicParameters(20_000, 64, shares, unit, *budgets, 0.05, forced)
 
 
+@pytest.mark.sparse(6)
 @pytest.mark.thin(12)
 @pytest.mark.parametrize("epsilon", [0.5, 3.0, 10.0])
 @pytest.mark.parametrize("unit", ["query", "analyst"])

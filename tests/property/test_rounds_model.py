@@ -17,6 +17,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import structlog
+from harness.dangers import LARGE_CAPS
 from harness.examples import examples
 from harness.modelled_rounds import Account, Round, analyst_charges
 from harness.rounds_bench import ANN, CAP, SALT, TERMS, Bench
@@ -270,7 +271,11 @@ class Life(RuleBasedStateMachine):
         room = Cost(divergence=round(epsilon / 100 * RHO_UNIT))
         fits = under.holds(under.committed) and (held.cap.order is None or under.holds(room))
         try:
-            self.done(crash, "SET_CAP", lambda request_id: self.bench.rounds.budgets.set_cap(name, cap, request_id))
+            self.done(
+                crash,
+                "SET_CAP",
+                lambda request_id: self.bench.rounds.budgets.set_cap(name, cap, request_id, accepted=LARGE_CAPS),
+            )
         except InvalidArgument:
             assert not fits
         except WrongState:

@@ -76,6 +76,7 @@ def braced(text: str) -> str:
     return f"({text})"
 
 
+@pytest.mark.sparse(6)
 @pytest.mark.thin(14)
 @pytest.mark.parametrize("seed", range(TABLES))
 def test_translated_sql_of_values_comes_to_duckdb_s_numbers(seed: int) -> None:

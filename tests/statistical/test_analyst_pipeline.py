@@ -92,6 +92,7 @@ def pair(
     return Pair.of(*laws)
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.full
 @pytest.mark.parametrize("hidden", [False, True])
 def test_data_neighbours_leak_at_most_the_charge(hidden: bool, audit_size: AuditSize) -> None:
@@ -147,6 +148,7 @@ def asks(masks: list[int]) -> dict[str, list[int]]:
     return {"b": masks} if masks else {}
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.full
 @pytest.mark.parametrize("hidden", [False, True])
 def test_what_runs_has_the_enumerated_law(hidden: bool, audit_size: AuditSize) -> None:

@@ -69,8 +69,8 @@ def seen(played: Play, rounds: int) -> Seen:
     return found
 
 
+@pytest.mark.sparse(45)
 @pytest.mark.thin(36)
-@pytest.mark.sparse(9)
 @pytest.mark.parametrize("name", PLAYS)
 def test_truths_lie_in_their_intervals_and_no_interval_is_refuted(name: str, audit_size: AuditSize) -> None:
     found = seen(PLAYS[name](BETA), audit_size.rounds)
@@ -85,6 +85,7 @@ def test_every_mechanism_is_played() -> None:
     assert {name.partition(",")[0] for name in PLAYS} == {*MECHANISMS, *SESSION_MECHANISMS}
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["multiplicative_weights", "equilibrium, analysts"])
 def test_intervals_of_tests_that_have_failed_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,16 +110,16 @@ def covered(name: str, beta: float = BETA) -> list[Told]:
     return [played.told(number) for number in range(COVERED)]
 
 
+@pytest.mark.sparse(80)
 @pytest.mark.full
-@pytest.mark.sparse(12)
 @pytest.mark.parametrize("beta", [0.05, 0.2])
 @pytest.mark.parametrize("name", PLAYS)
 def test_the_share_of_rounds_with_a_truth_outside_is_at_most_beta(name: str, beta: float) -> None:
     assert missed(covered(name, beta)) <= binom.isf(ALARM, COVERED, beta)
 
 
+@pytest.mark.sparse(32)
 @pytest.mark.full
-@pytest.mark.sparse(8)
 @pytest.mark.parametrize("beta", [0.05, 0.2])
 @pytest.mark.parametrize("name", TIGHT)
 def test_intervals_a_third_shorter_fail(name: str, beta: float) -> None:
@@ -146,6 +147,7 @@ def cut_on_the_wrong_side(patches: pytest.MonkeyPatch) -> None:
         patches.setattr(f"equipoise_server.mechanisms.{folder}.mechanism.answers_within", shifted)
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.full
 @pytest.mark.parametrize("name", SPARSE)
 def test_an_interval_cut_on_the_wrong_side_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

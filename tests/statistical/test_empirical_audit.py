@@ -126,8 +126,8 @@ ANALYST_CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.full
-@pytest.mark.sparse(2)
 @pytest.mark.parametrize("name", DATA_CASES)
 def test_a_moved_record_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
     case = DATA_CASES[name]
@@ -135,8 +135,7 @@ def test_a_moved_record_shows_no_more_than_is_charged(name: str, audit_size: Aud
     check_audit(f"a moved record, {name}", case, plan, epsilon_for(plan.data_cost, DELTA), audit_size)
 
 
-@pytest.mark.full
-@pytest.mark.sparse(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ANALYST_CASES)
 def test_a_changed_question_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
     case = ANALYST_CASES[name]
@@ -159,7 +158,7 @@ def check_audit(name: str, case: Case, plan: MechanismPlan, claim: float, size: 
     assert certificate.epsilon <= exact * 1.001 <= claim * 1.001 < math.inf
 
 
-@pytest.mark.full  # the quick tier refutes those of the other mechanisms
+@pytest.mark.nightly
 def test_answers_without_noise_are_refuted_at_the_fast_size(monkeypatch: pytest.MonkeyPatch) -> None:
     case = moved_record("query", 1.0, query_rate=0.1, data_rate=0.1, threshold=0)
     plan = Equilibrium().plan(case.setting)

@@ -40,8 +40,7 @@ from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 
 
-@pytest.mark.full
-@pytest.mark.sparse(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("case", "fraction"),
     [(WHOLE, 0.4), (TESTS, 0.9), (ANSWERS, 0.9), (TABLES, 0.9)],
@@ -103,7 +102,7 @@ def test_the_norm_of_a_column_for_a_marginal_is_caught() -> None:
         assert TABLES.used(2.0, played=replace(TABLES.parameters, guard=1)) > 1  # laws are kept by what is played
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_charge_for_the_target_instead_of_the_cap_is_caught() -> None:
     late = parameters(
         epochs=1, cap=2, ending_epsilon=Fraction(1), scale=Scale(6, 1), threshold=ALWAYS,

@@ -69,6 +69,7 @@ def charged(game: GameParameters) -> float:
     return PRIOR.noise.rho() + data_rho(game, SIZE)
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.full
 @pytest.mark.parametrize("game", GAMES)
 def test_neighbouring_tables_leak_at_most_the_sum_of_both_charges(game: GameParameters) -> None:
@@ -91,12 +92,14 @@ def workloads_leak_less(game: GameParameters) -> bool:
     return True
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.full
 @pytest.mark.parametrize("game", GAMES)
 def test_neighbouring_workloads_leak_at_most_the_games_charge(game: GameParameters) -> None:
     assert workloads_leak_less(game)
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.full
 @pytest.mark.parametrize("records", SUPPORTS)
 @pytest.mark.parametrize("game", GAMES)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from equipoise.auditing.accounts import Accounts
+from equipoise.auditing.accounts import Accounts, Moment
 from equipoise.auditing.rounds import Recorded
 from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
-from equipoise.model.accounts import JournalEntry
-from equipoise.model.dangers import dangers_of_caps, not_accepted
+from equipoise.model.accounts import Budget, JournalEntry
+from equipoise.model.dangers import dangers_of_caps, dangers_of_new_cap, not_accepted
 from equipoise.model.datasets import NEW_PEOPLE
 from equipoise.records.dataset_items import DataItem, DatasetItem
+from equipoise.records.public_facts import ACCEPTED
 
 _DATA = "data/"
 
@@ -52,20 +53,24 @@ def check_data_accounts(journal: Sequence[JournalEntry], steps: Sequence[Step], 
 
 
 def check_caps_accepted(journal: Sequence[JournalEntry], recorded: Recorded) -> list[str]:
-    """Check that the dangers of all caps that accounts were opened with were accepted, and return remarks on them.
+    """Check that the dangers of all caps that accounts were opened with, or got later, were accepted.
 
     Args:
         journal: the budget journal, whose data accounts have the caps of data.
         recorded: the datasets on record, with the caps of their analysts and what was accepted.
 
+    Returns:
+        Remarks on those that were.
+
     Raises:
         VerificationFailed: a danger was not accepted.
     """
-    caps = {
-        moment.account.name: moment.account.cap
-        for moment in Accounts().moments([entry for entry in journal if entry.action == "open-account"])
-    }
-    remarks = []
+    caps: dict[str, Budget] = {}
+    remarks, changed = [], []
+    for moment in Accounts().moments([each for each in journal if each.action in ("open-account", "set-cap")]):
+        caps.setdefault(moment.account.name, moment.account.cap)
+        if moment.entry.action == "set-cap":
+            changed += _changed_cap(moment, recorded)
     for step in recorded.registered:
         data, public = step.one(DataItem), step.one(DatasetItem)
         if data.analyst_cap is None:
@@ -80,7 +85,24 @@ def check_caps_accepted(journal: Sequence[JournalEntry], recorded: Recorded) -> 
             f"{step}: {data.dataset} was registered with the danger {each}: {said}"
             for each, said in dangers.items()
         ]
-    return remarks
+    return remarks + changed
+
+
+def _changed_cap(moment: Moment, recorded: Recorded) -> list[str]:
+    """The same of a cap that was changed, by the largest table that was registered on its account before."""
+    entry, kind = moment.entry, f"entry {moment.entry.sequence} of the budget journal"
+    accepted = ACCEPTED.decode(json.loads(entry.events).get("accepted"), f"{kind}: accepted")
+    tables = [step.one(DatasetItem) for step in recorded.registered if _was_on(step.one(DataItem), entry)]
+    people = max((each.records // each.persons.records for each in tables), default=0)
+    of_data = entry.account.startswith(_DATA)
+    dangers = dangers_of_new_cap(moment.account.cap, people if of_data else None)
+    if unnamed := not_accepted(dangers, accepted):
+        raise VerificationFailed(f"{kind}: nobody has accepted dangers of its cap: {'; '.join(unnamed.values())}")
+    return [f"{kind}: {entry.account} got a cap with the danger {each}: {said}" for each, said in dangers.items()]
+
+
+def _was_on(data: DataItem, entry: JournalEntry) -> bool:
+    return entry.account == _DATA + data.account and data.journal.sequence < entry.sequence
 
 
 def counted_twice(journal: Sequence[JournalEntry], recorded: Recorded) -> list[str]:

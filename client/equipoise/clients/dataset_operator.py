@@ -186,19 +186,25 @@ class DatasetClient(AdmissionClient):
         ):
             yield from map(journal_entry_from_message, page.entries)
 
-    def set_cap(self, account: str, cap: Budget, request_id: str | None = None) -> Account:
+    def set_cap(
+        self, account: str, cap: Budget, request_id: str | None = None, accepted: tuple[Danger, ...] = ()
+    ) -> Account:
         """Sets another cap of an account, which is journaled.
 
         Args:
             account: the account's name.
             cap: the new cap.
             request_id: makes the call safe to repeat; None: a fresh one.
+            accepted: the dangers of the cap that the operator knows and wants, as for a new dataset's.
 
         Raises:
-            InvalidArgument: the cap is below what is spent and reserved.
+            InvalidArgument: the cap is below what is spent and reserved, or has a danger that is not accepted.
             WrongState: rounds that are open would have no room left; aborting them makes room.
         """
         request = operator_pb2.SetCapRequest(
-            account=account, cap=budget_to_message(cap), request_id=request_id or fresh_request_id()
+            account=account,
+            cap=budget_to_message(cap),
+            request_id=request_id or fresh_request_id(),
+            accepted=[DANGERS.write(each, "accepted") for each in accepted],
         )
         return account_from_message(self._connection.call(self._service.SetCap, request).account)

@@ -9,6 +9,7 @@ import typer
 
 from equipoise.auditing.ledger_export import exported
 from equipoise.clients.operator import Operator
+from equipoise.commands.dangers import Accept
 from equipoise.commands.dataset_columns import ACCOUNTS, JOURNAL
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
 from equipoise.commands.printing import print_json, print_list, print_rows
@@ -61,6 +62,7 @@ def set_cap(
     account: AccountName,
     epsilon: Annotated[float, typer.Option(help="The largest epsilon that all rounds together may cost.")],
     delta: Annotated[float, typer.Option(help="The delta of that epsilon.")],
+    accept: Accept = None,
     request_id: RequestId = None,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
@@ -68,9 +70,10 @@ def set_cap(
     """Change the cap of an account. The journal keeps every cap and the time from which it holds.
 
     A cap below what is spent or reserved already is refused, and so is one too small for the rounds that are open.
+    One that protects nobody is refused, as a new dataset's is, unless its dangers are named.
     """
     with Operator.from_profile(profile) as operator:
-        changed = operator.set_cap(account, Budget(epsilon, delta), request_id)
+        changed = operator.set_cap(account, Budget(epsilon, delta), request_id, tuple(accept or ()))
     if as_json:
         print_json(changed)
     else:

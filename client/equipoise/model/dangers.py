@@ -30,6 +30,17 @@ def dangers_of_caps(data: Budget, analyst: Budget, people: int) -> Dangers:
     return _by_danger(found)
 
 
+def dangers_of_new_cap(cap: Budget, people: int | None) -> Dangers:
+    """Return the dangers of a cap that an account gets after it was opened: those it would have had then.
+
+    Args:
+        cap: the new cap.
+        people: of a data account, the most that a registered table on it holds; None: it is an analyst's account.
+    """
+    found = _of_epsilon("cap", cap) if people is None else _of_budget("cap", cap, people, "people")
+    return _by_danger(found)
+
+
 def dangers_of_round(
     data: Budget,
     analyst: Budget | None,

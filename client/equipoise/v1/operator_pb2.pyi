@@ -1592,6 +1592,7 @@ class SetCapRequest(_message.Message):
     ACCOUNT_FIELD_NUMBER: _builtins.int
     CAP_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ACCEPTED_FIELD_NUMBER: _builtins.int
     account: _builtins.str
     """The account."""
     request_id: _builtins.str
@@ -1600,16 +1601,21 @@ class SetCapRequest(_message.Message):
     def cap(self) -> _types_pb2.Budget:
         """The new cap."""
 
+    @_builtins.property
+    def accepted(self) -> _containers.RepeatedScalarFieldContainer[_types_pb2.Danger.ValueType]:
+        """The dangers of the cap that the operator knows and wants; any other is refused."""
+
     def __init__(
         self,
         *,
         account: _builtins.str = ...,
         cap: _types_pb2.Budget | None = ...,
         request_id: _builtins.str = ...,
+        accepted: _abc.Iterable[_types_pb2.Danger.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["cap", b"cap"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["account", b"account", "cap", b"cap", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "account", b"account", "cap", b"cap", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Danger
@@ -61,6 +61,11 @@ TERMS = MessageCodec(
     session=SESSION,
     accepted=DANGERS,
 )
+
+
+def dangers_from_message(accepted: Iterable[int], field: str) -> tuple[Danger, ...]:
+    """Read the dangers that an operator has named. Raises `InvalidArgument` naming the field and the place."""
+    return tuple(DANGERS.read(each, f"{field}[{place}]") for place, each in enumerate(accepted))
 
 
 def terms_to_message(terms: Terms) -> types_pb2.RoundTerms:

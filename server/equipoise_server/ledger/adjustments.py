@@ -17,6 +17,8 @@ from sqlalchemy import Connection
 
 from equipoise.accounting import DELTA_UNIT, OUTWARD, RHO_UNIT, Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument, WrongState
+from equipoise.model.accounts import Danger
+from equipoise.records.public_facts import ACCEPTED
 from equipoise_server.conversion import epsilon_at
 from equipoise_server.ledger import journal
 from equipoise_server.ledger.accounts import (
@@ -57,7 +59,14 @@ class WrittenOff:
     cost: Cost
 
 
-def set_cap(connection: Connection, name: str, cap: Cap, time: datetime, pending: Mapping[str, Cost]) -> None:
+def set_cap(
+    connection: Connection,
+    name: str,
+    cap: Cap,
+    time: datetime,
+    pending: Mapping[str, Cost],
+    accepted: tuple[Danger, ...] = (),
+) -> None:
     """Give an account another cap. The account keeps its composition and its Renyi order.
 
     Args:
@@ -66,6 +75,7 @@ def set_cap(connection: Connection, name: str, cap: Cap, time: datetime, pending
         cap: the new epsilon and delta; its order is ignored.
         time: of the journal entry.
         pending: what each open round will reserve on the account, by the round's id, oldest first.
+        accepted: the dangers of the cap that the operator has named, which the journal keeps.
 
     Raises:
         NotFound: there is no such account.
@@ -99,7 +109,8 @@ def set_cap(connection: Connection, name: str, cap: Cap, time: datetime, pending
             **columns("committed", committed),
         },
     )
-    events = json.dumps({"cap": {"epsilon": cap.epsilon, "delta": cap.delta}})
+    pair = {"epsilon": cap.epsilon, "delta": cap.delta}
+    events = json.dumps({"cap": pair, "accepted": ACCEPTED.encode(accepted)})
     journal.append(connection, time, "set-cap", account=name, cost=Cost(), events=events)
 
 

@@ -7,13 +7,16 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from equipoise.model.accounts import Account, Budget, JournalEntry
+from equipoise.model.accounts import Account, Budget, Danger, JournalEntry
+from equipoise.model.dangers import check_accepted, check_named_once, dangers_of_new_cap
 from equipoise.records.codec import REAL, TEXT, Codec, object_codec, optional
-from equipoise.records.public_facts import BUDGET
+from equipoise.records.public_facts import ACCEPTED, BUDGET
 from equipoise_server.ledger import accounts, journal
+from equipoise_server.ledger.account_names import holder
 from equipoise_server.ledger.adjustments import set_cap
 from equipoise_server.ledger.caps import checked_cap, counted, pair_of
-from equipoise_server.rounds.store.datasets import read_dataset
+from equipoise_server.rounds.store.datasets import most_people, read_dataset
+from equipoise_server.rounds.store.rounds import canonical
 from equipoise_server.rounds.terms.open_charges import pending_costs
 from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.operations import Operations
@@ -65,7 +68,9 @@ class Budgets:
             entries = journal.of_account(connection, account, after, limit + 1)
         return cut_page(entries, limit, lambda record: str(record.sequence))
 
-    def set_cap(self, account: str, cap: Budget, request_id: str, caller: str = "") -> Account:
+    def set_cap(
+        self, account: str, cap: Budget, request_id: str, caller: str = "", accepted: tuple[Danger, ...] = ()
+    ) -> Account:
         """Give an account another cap, and journal the change.
 
         Args:
@@ -73,20 +78,25 @@ class Budgets:
             cap: the new cap, epsilon and delta.
             request_id: makes the call safe to repeat.
             caller: the operator's name.
+            accepted: the dangers of the cap that the operator knows and wants.
 
         Raises:
             NotFound: there is no such account.
-            InvalidArgument: the cap is below what is committed already.
+            InvalidArgument: the cap is below what is committed already, or has a danger that is not accepted.
             WrongState: rounds that are open could no longer be sealed; some of them must be aborted first.
         """
         checked = checked_cap("cap", cap.epsilon, cap.delta)
-        content = BUDGET.to_bytes(Budget(checked.epsilon, checked.delta))
+        check_named_once(accepted, "accepted")
+        wanted = Budget(checked.epsilon, checked.delta)
+        content = canonical({"cap": BUDGET.encode(wanted), "accepted": ACCEPTED.encode(accepted)})
         request = make_request(f"operator/{caller}", request_id, "set_cap", account, content)
 
         def work(connection: Connection, now: datetime) -> str:
             standing = accounts.account(connection, account)
+            people = most_people(connection, standing.account) if holder(account) is None else None
+            check_accepted(dangers_of_new_cap(wanted, people), accepted)
             pending = pending_costs(connection, standing.account, [standing])
-            set_cap(connection, account, checked, now, pending[account])
+            set_cap(connection, account, checked, now, pending[account], accepted)
             return ACCOUNT.to_text(shown_account(accounts.account(connection, account)))
 
         return self.operations.carry_out(request, work, lambda _, kept: ACCOUNT.from_text(kept, "the account"))

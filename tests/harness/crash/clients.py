@@ -168,7 +168,7 @@ class Table:
         assert isinstance(held, float)
         cap = Budget(held + CAP_STEP, CAP_DELTA)
         with self.promises.asking(("cap", account), cap.epsilon):
-            self.operator.ask(lambda it: it.set_cap(account, cap, request))
+            self.operator.ask(lambda it: it.set_cap(account, cap, request, LARGE_CAPS))
 
     def _submit(self, round_id: str, name: str, workloads: Workloads, by_itself: bool) -> None:
         """One workload after the other, None takes it back; the last one before the closing time stays."""

@@ -80,7 +80,7 @@ def requests(state: Path, profiles: Path) -> Requests:
                 "shop", "shop.csv", SCHEMA, CAP, CAP, "register", accepted=LARGE_CAPS
             ),
         )
-        yield "cap", lambda: operator.set_cap("data/shop", LARGER, "cap")
+        yield "cap", lambda: operator.set_cap("data/shop", LARGER, "cap", LARGE_CAPS)
         with Client.from_profile(profiles / "ann") as ann, Client.from_profile(profiles / "bob") as bob:
             first = (yield "open", lambda: operator.open(TERMS, "open")).round.id
             yield "ann 1", lambda: ann.submit(first, ASKED["bob"], "ann 1")

@@ -15,8 +15,7 @@ from equipoise.errors import Unavailable
 
 
 # Setting a cap syncs the commit, the guard and the guard's name, in this order.
-@pytest.mark.full
-@pytest.mark.sparse(3)
+@pytest.mark.nightly
 @pytest.mark.parametrize("synced", [0, 1, 2])
 def test_what_a_kill_left_unsynced_is_synced_before_it_is_answered_from(
     tmp_path: Path, synced: int, monkeypatch: pytest.MonkeyPatch

@@ -64,8 +64,7 @@ def insist(disk: Disk, fault: tuple[int, int], ask: Callable[[], Any]) -> tuple[
     raise AssertionError("the request is refused however late the disk fails")
 
 
-@pytest.mark.full
-@pytest.mark.sparse(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("fault", [FULL, BROKEN], ids=["full", "broken"])
 def test_whatever_fails_is_refused_and_done_when_asked_again(tmp_path: Path, fault: tuple[int, int]) -> None:
     state = tmp_path / "state"
@@ -108,7 +107,7 @@ def test_a_server_whose_disk_failed_stops_cleanly_and_starts_again(tmp_path: Pat
             disk.break_down(*fault)
             for _ in range(3):
                 with pytest.raises(Unavailable):
-                    operator.set_cap("data/shop", LARGER, "cap")
+                    operator.set_cap("data/shop", LARGER, "cap", LARGE_CAPS)
             # What was there can be read.
             assert [account.cap for account in operator.accounts("shop")] == [CAP]
         assert server.process.returncode == 0
@@ -118,12 +117,12 @@ def test_a_server_whose_disk_failed_stops_cleanly_and_starts_again(tmp_path: Pat
         disk.repair()
         check_state(state)
         with running(state) as server, Operator.from_profile(state / "profiles" / "operator") as operator:
-            assert operator.set_cap("data/shop", LARGER, "cap").cap == LARGER
-            assert operator.set_cap("data/shop", LARGER, "cap").cap == LARGER
+            assert operator.set_cap("data/shop", LARGER, "cap", LARGE_CAPS).cap == LARGER
+            assert operator.set_cap("data/shop", LARGER, "cap", LARGE_CAPS).cap == LARGER
         assert server.process.returncode == 0
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_results_that_cannot_be_stored_are_computed_again_to_the_same_bytes(tmp_path: Path) -> None:
     state = tmp_path / "state"
     make_deployment(state)

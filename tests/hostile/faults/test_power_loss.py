@@ -79,7 +79,7 @@ def check_images(
     return number
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("nth", [10, pytest.param(1, marks=pytest.mark.nightly)])
 def test_at_every_sync_all_that_was_acknowledged_is_durable(tmp_path: Path, nth: int) -> None:
     disk, answered = play(tmp_path, SCRIPT)
@@ -103,7 +103,7 @@ def test_a_new_state_directory_is_durable_when_init_says_so(tmp_path: Path) -> N
     check_state(tmp_path / "image" / "state")
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_store_that_does_not_sync_its_commits_is_caught(tmp_path: Path) -> None:
     disk, answered = play(tmp_path, CARELESS + SCRIPT)
     final = Contents.of(tmp_path / "state")

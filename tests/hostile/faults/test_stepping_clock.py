@@ -77,7 +77,7 @@ def confirmed(state: Path) -> datetime:
     return datetime.strptime(found[1], "%Y-%m-%d %H:%M").replace(tzinfo=UTC)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_real_clock_that_steps_by_a_year_and_back_loses_nothing_until_it_is_confirmed(tmp_path: Path) -> None:
     state = tmp_path / "state"
     set_up(state)

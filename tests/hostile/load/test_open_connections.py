@@ -47,7 +47,7 @@ async def test_as_many_idle_connections_as_there_may_be_keep_out_no_one_for_long
         assert "Traceback" not in server.log()
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 async def test_half_open_calls_end_and_no_other_caller_s_call_is_dropped_beside_them(tmp_path: Path) -> None:
     """Of calls that bring no message and do not end, no more stay open than one caller may have."""
     with serving(tmp_path / "state", ("stall_seconds = 5",)) as server:

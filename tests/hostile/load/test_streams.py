@@ -120,7 +120,7 @@ async def read_on(stream: Any, received: int) -> tuple[int, Refusal]:
     raise AssertionError("the stream was not cut off")
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 async def test_unread_streams_slow_nobody_else_are_cut_off_and_can_be_resumed(place: Place, unread: int) -> None:
     monitor, request = place.monitor, analyst_pb2.StreamResultsRequest(round_id=place.round_id)
     async with AsyncExitStack() as stack:

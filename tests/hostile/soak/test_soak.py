@@ -22,7 +22,7 @@ from equipoise_server.admin.checks import check_state
 from equipoise_server.admin.new_state import create_state
 
 
-@pytest.mark.full  # seconds show no growth
+@pytest.mark.nightly
 def test_a_server_neither_grows_nor_breaks_a_promise(
     tmp_path: Path, soak_store: str, soak_seconds: float, soak_pulse: float
 ) -> None:

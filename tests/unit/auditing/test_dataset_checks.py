@@ -11,6 +11,7 @@ from harness.audit_failures import failures
 from harness.custodian import ORDER, Custodian
 from harness.record_book import rechained
 
+from equipoise.accounting import Cost
 from equipoise.auditing.report import as_json, as_markdown
 from equipoise.auditing.verify import verify
 
@@ -175,3 +176,43 @@ def test_caps_whose_dangers_nobody_has_accepted_are_found_and_others_are_remarke
     audit = verify(custodian.archive(), custodian.trusted)
     assert audit.passed
     assert [each for each in audit.remarks if "shop was registered with the danger epsilon: data_cap" in each]
+
+
+def changed(custodian: Custodian, account: str, epsilon: float, delta: float, accepted: list[str]) -> None:
+    events = json.dumps({"cap": {"epsilon": epsilon, "delta": delta}, "accepted": accepted})
+    custodian.append("set-cap", account, "", Cost(), events)
+
+
+@pytest.mark.parametrize(
+    ("account", "epsilon", "delta", "danger", "said"),
+    [
+        ("data/shop", 20.0, 1e-6, "epsilon", "cap.epsilon: 20 is above 10"),
+        ("data/shop", 9.0, 1 / 400, "delta", "cap.delta: 0.0025 is 1 in 400 people or more"),
+        ("analyst/shop/query/ann", 20.0, 1e-6, "epsilon", "cap.epsilon: 20 is above 10"),
+    ],
+)
+def test_a_changed_cap_whose_dangers_nobody_has_accepted_is_found_and_others_are_remarked(
+    custodian: Custodian, account: str, epsilon: float, delta: float, danger: str, said: str
+) -> None:
+    changed(custodian, account, 9.0, 1 / 401, [])
+    assert (failures(custodian), [each for each in remarks(custodian) if "danger" in each]) == ({}, [])
+    before = list(custodian.journal)
+    changed(custodian, account, epsilon, delta, [])
+    assert f"nobody has accepted dangers of its cap: {said}" in failures(custodian)["A8"]
+    custodian.journal = before
+    changed(custodian, account, epsilon, delta, [danger])
+    (remark,) = [each for each in remarks(custodian) if "danger" in each]
+    assert remark.endswith(f": {account} got a cap with the danger {danger}: {said}")
+
+
+def test_a_changed_cap_is_judged_by_what_was_registered_before_it(custodian: Custodian) -> None:
+    changed(custodian, "data/shop", 3.0, 1 / 500, [])
+    custodian.register("later", people=SAME, account="shop")
+    custodian.change_last("dataset", records=500)
+    assert failures(custodian) == {}
+    changed(custodian, "data/shop", 3.0, 1 / 500, [])
+    assert "1 in 500 people or more" in failures(custodian)["A8"]
+
+
+def remarks(custodian: Custodian) -> list[str]:
+    return verify(custodian.archive(), custodian.trusted).remarks

@@ -104,13 +104,15 @@ def planned_less(custodian: Custodian) -> None:
 
 
 def cap_exceeded(custodian: Custodian) -> None:
-    events = json.dumps({"cap": {"epsilon": 1.444, "delta": 1e-6}})  # two rounds fit, and three do not
+    events = json.dumps(
+        {"cap": {"epsilon": 1.444, "delta": 1e-6}, "accepted": []}
+    )  # two rounds fit, and three do not
     custodian.append("set-cap", "data/shop", "", Cost(), events)
     custodian.play("cc")
 
 
 def cap_below_what_is_spent(custodian: Custodian) -> None:
-    events = json.dumps({"cap": {"epsilon": 1.43, "delta": 1e-6}})
+    events = json.dumps({"cap": {"epsilon": 1.43, "delta": 1e-6}, "accepted": []})
     custodian.append("set-cap", "data/shop", "", Cost(), events)
 
 

@@ -61,7 +61,7 @@ FAULTS: list[tuple[Callable[[Path], object], str]] = [
 ]
 
 
-@pytest.mark.sparse(3)
+@pytest.mark.sparse(9)
 @pytest.mark.parametrize(("fault", "problem"), FAULTS)
 def test_a_table_that_does_not_fit_is_refused_and_no_value_told(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], fault: Callable[[Path], object], problem: str
@@ -114,6 +114,7 @@ def reading(directory: Path) -> Iterator[subprocess.Popen[str]]:
             parent.kill()
 
 
+@pytest.mark.nightly
 def test_neither_the_list_of_processes_nor_an_error_has_the_secrets(tmp_path: Path) -> None:
     with reading(tmp_path) as parent:
         seen = [command(each) for each in [parent.pid, *children(parent.pid)]]

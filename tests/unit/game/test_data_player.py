@@ -61,6 +61,7 @@ def ideal_law(potential: NDArray[np.int64], step: int) -> list[Fraction]:
     return [weight / sum(weights) for weight in weights]
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.slow
 @pytest.mark.thin(12)
 @pytest.mark.parametrize("step", [NAT // 3, 4 * NAT, 20 * NAT])

@@ -65,6 +65,7 @@ def test_by_default_delta_is_that_of_as_many_persons(capsys: pytest.CaptureFixtu
     assert told(capsys, *given, "--person-records", "4")["data_budget"]["delta"] == 1 / 1000**2
 
 
+@pytest.mark.sparse(5)
 @pytest.mark.thin(8)
 @pytest.mark.slow
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ def entry(action: str, round_id: str, cost: Cost, events: str) -> JournalEntry:
     return JournalEntry(1, datetime(2024, 1, 1, tzinfo=UTC), action, "data/t", round_id, cost, events, b"")
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.slow
 @pytest.mark.full
 @pytest.mark.parametrize(("composition", "order"), [("sum", 5.0), ("sum", 200.0), ("worst", None)])

@@ -13,6 +13,7 @@ from equipoise.verification import pairs
 from equipoise_server.conversion import NEGLIGIBLE, delta_of_rho, mixture_delta
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.thin(4)
 @pytest.mark.slow
 @pytest.mark.parametrize(

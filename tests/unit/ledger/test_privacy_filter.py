@@ -58,6 +58,7 @@ NAMES = ("data/t", "analyst/t/analyst/ann")
 PATHS, SIMULATED = 30_000, 20
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.thin(12)
 @pytest.mark.parametrize("rounds", [5, 10, 20, pytest.param(100, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(("epsilon", "excess"), [(1.0, 1.2), (3.0, 1.35), (10.0, 1.4)])
@@ -81,6 +82,7 @@ def test_growing_rounds_and_a_last_one_break_the_best_order_afterwards_and_no_ac
 
 
 # As many rounds as losses can be rounded upwards for, so often and at that order.
+@pytest.mark.sparse(8)
 @pytest.mark.thin(10)
 @pytest.mark.parametrize(
     ("order", "rounds"),
@@ -136,6 +138,7 @@ def of_every_kind(cap: Cap) -> tuple[PrivacyEvent, ...]:
     )
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.thin(3)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("order", [0.0, *(pytest.param(each, marks=pytest.mark.full) for each in (50.0, HUGE))])
@@ -175,6 +178,7 @@ def test_where_the_worst_round_counts_no_course_tells_more_of_a_statement(epsilo
     assert doubled > 2 * DELTA  # were the statement in two rounds
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.slow
 @pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)

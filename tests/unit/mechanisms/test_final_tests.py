@@ -135,6 +135,7 @@ def weights_answers(setting: PublicParameters, plan: MechanismPlan) -> Answers:
     return outcome.answers["analyst 0"]
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.thin(4)
 @pytest.mark.parametrize("beyond", [1, 20])
 @pytest.mark.parametrize(("records", "useful"), [(200, False), (10**7, True)])

@@ -229,7 +229,7 @@ def test_the_choice_among_the_real_mechanisms(case: PublicParameters, names: set
     assert mechanism("auto").plan(case) == found.plan
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_many_small_tables_are_measured_by_their_residuals() -> None:
     """All triples of 16 binary attributes: noise on each would measure single attributes 105 times."""
     triples, bits = 560, 16

@@ -51,8 +51,7 @@ def asked_in(name: str, statements: list[Statement], first: int = 0) -> list[Ans
     return [session.answer(first + slot, *each) for slot, each in enumerate(zip(compiled, encoded, strict=True))]
 
 
-@pytest.mark.full
-@pytest.mark.sparse(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_statements_are_answered_over_a_support_with_intervals_that_hold(name: str) -> None:
     data = wide_table(RECORDS)

@@ -13,6 +13,7 @@ from equipoise.model.dangers import (
     check_accepted,
     check_named_once,
     dangers_of_caps,
+    dangers_of_new_cap,
     dangers_of_round,
     not_accepted,
 )
@@ -85,6 +86,12 @@ def test_a_promise_of_nothing_is_one() -> None:
     assert found(max_half_width=0.999) == set()
     assert found(max_half_width=1.0) == {Danger.PROMISE}
     assert found(max_half_width=1.0, mechanism="grant") == set()  # whose statements have intervals by their price
+
+
+def test_a_cap_that_is_changed_has_those_that_it_would_have_had_at_first() -> None:
+    for cap in (Budget(10.0, 1 / 1001), Budget(ABOVE, 1 / 1001), Budget(10.0, 1e-3), Budget(ABOVE, 1e-3)):
+        assert dangers_of_new_cap(cap, 1000).keys() == dangers_of_caps(cap, USUAL, 1000).keys()
+        assert dangers_of_new_cap(cap, None).keys() == dangers_of_caps(USUAL, cap, 1000).keys()
 
 
 def test_caps_have_those_that_budgets_have() -> None:

@@ -99,7 +99,7 @@ def test_a_killed_server_leaves_no_process_behind() -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_workers_start_again_where_the_process_they_are_forked_from_was_ended(
     started: tuple[WorkerProcess, Given],

@@ -49,7 +49,7 @@ def test_a_worker_that_owes_nothing_may_rest(waiting: WorkerProcess) -> None:
     assert not waiting.stalled
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_worker_that_computes_for_longer_than_the_limit_is_left_alone() -> None:
     process = start(work_without_a_word, 2.0 * IDLE_SECONDS, "worker", AMONG_CALLS, IDLE_SECONDS)
     assert process.receive() == 2.0 * IDLE_SECONDS
@@ -70,7 +70,7 @@ def test_processor_time_is_counted_by_its_process() -> None:
     assert processor_time(2**22 + 1) is None
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_worker_that_waits_for_a_process_of_its_own_which_computes_is_left_alone() -> None:
     process = start(let_another_work, 2.0 * IDLE_SECONDS, "worker", AMONG_CALLS, IDLE_SECONDS)
     assert process.receive() == 2.0 * IDLE_SECONDS

@@ -25,6 +25,7 @@ from equipoise.queries.schema_file import read_schema_file
 
 SHOWN_CHARGES = 200
 CAPS = ("data_epsilon", "data_delta", "analyst_epsilon", "analyst_delta")
+DANGERS_OF_CAPS = [each for each in DANGERS if each[0] in (Danger.EPSILON, Danger.DELTA)]
 FIELDS = ("name", "source", "schema", "people", *CAPS, "person", "records")
 
 
@@ -50,6 +51,7 @@ def dataset_page(
     status: int = 200,
     refusal: Exception | None = None,
     typed: Mapping[str, str] = MappingProxyType({}),
+    accepted: Sequence[str] = (),
 ) -> Response:
     """Returns the page of a table.
 
@@ -59,6 +61,7 @@ def dataset_page(
         status: of HTTP.
         refusal: why what was typed on it was refused.
         typed: what was typed.
+        accepted: the dangers of a cap that were named.
     """
     operator = desk.operator
     history = operator.dataset_history(name)
@@ -72,6 +75,8 @@ def dataset_page(
         refusal=refusal,
         typed={**dict.fromkeys(("source", "schema", "account", "epsilon", "delta"), ""), **typed},
         names=[each.name for each in (standing.data, *standing.analysts)],
+        dangers=DANGERS_OF_CAPS,
+        accepted=accepted,
         dataset=dataset,
         state=standing.state,
         since=shown_time(ended),
@@ -140,7 +145,7 @@ def _form(
         section="Datasets",
         typed=typed,
         names=[each.dataset.name for each in desk.operator.datasets()],
-        dangers=[each for each in DANGERS if each[0] in (Danger.EPSILON, Danger.DELTA)],
+        dangers=DANGERS_OF_CAPS,
         accepted=accepted,
         refusal=refusal,
     )

@@ -7,6 +7,7 @@ from starlette.responses import Response
 from equipoise.console.asked import Asked
 from equipoise.console.desk import Desk
 from equipoise.console.operator.datasets import dataset_page, read_schema
+from equipoise.console.operator.terms import read_accepted
 from equipoise.errors import InvalidArgument, NotFound, WrongState
 from equipoise.model.accounts import Budget
 
@@ -32,9 +33,10 @@ def set_cap(desk: Desk, asked: Asked) -> Response:
     typed = {each: asked.text(each).strip() for each in ("account", "epsilon", "delta")}
     try:
         cap = Budget(asked.number("epsilon"), asked.number("delta"))
-        desk.operator.set_cap(asked.needed("account"), cap, asked.needed("request_id"))
+        accepted = read_accepted(asked)
+        desk.operator.set_cap(asked.needed("account"), cap, asked.needed("request_id"), accepted)
     except REFUSALS as refusal:
-        return dataset_page(desk, name, 400, refusal, typed)
+        return dataset_page(desk, name, 400, refusal, typed, asked.texts("accept"))
     return desk.go(f"/datasets/{name}")
 
 

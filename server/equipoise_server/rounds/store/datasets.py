@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, select
+from sqlalchemy import Connection, Row, Select, func, select
 
 from equipoise.errors import DataLoss, InvalidArgument, NotFound
 from equipoise.model.accounts import Budget
@@ -42,6 +42,14 @@ def all_versions() -> Select[Any]:
     """The rows of `datasets` and of their versions together, as `dataset_record` reads them."""
     joined = datasets.join(dataset_versions, dataset_versions.c.dataset == datasets.c.name)
     return select(datasets, dataset_versions).select_from(joined)
+
+
+def most_people(connection: Connection, account: str) -> int:
+    """Return how many people the largest table holds of all that were registered on an account; 0 without one."""
+    people = func.max(dataset_versions.c.records // dataset_versions.c.person_records)
+    joined = datasets.join(dataset_versions, dataset_versions.c.dataset == datasets.c.name)
+    most = select(people).select_from(joined).where(datasets.c.account == account)
+    return connection.execute(most).scalar_one() or 0
 
 
 def registered_cap(connection: Connection, dataset: DatasetRecord) -> tuple[Budget | None, float | None]:

@@ -7,7 +7,7 @@ from equipoise.v1 import operator_pb2
 from equipoise.wire import workloads
 from equipoise.wire.accounts import budget_from_message
 from equipoise.wire.persons import PERSONS
-from equipoise.wire.terms import DANGERS
+from equipoise.wire.terms import dangers_from_message
 from equipoise_server.datasets.progress import OnRead
 from equipoise_server.rounds.dataset_versions import update_dataset
 from equipoise_server.rounds.datasets import Datasets
@@ -32,7 +32,7 @@ def registered(
         new_budgets=request.new_budgets,
         person=request.person,
         persons=PERSONS.read(request.persons, "persons"),
-        accepted=tuple(DANGERS.read(each, f"accepted[{place}]") for place, each in enumerate(request.accepted)),
+        accepted=dangers_from_message(request.accepted, "accepted"),
         progress=progress,
     )
 

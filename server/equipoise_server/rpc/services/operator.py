@@ -13,7 +13,7 @@ from equipoise.v1 import operator_pb2, types_pb2
 from equipoise.wire.accounts import account_to_message, budget_from_message, journal_entry_to_message
 from equipoise.wire.identities import analyst_to_message
 from equipoise.wire.rounds import plan_choice_to_message, round_detail_to_message
-from equipoise.wire.terms import terms_from_message
+from equipoise.wire.terms import dangers_from_message, terms_from_message
 from equipoise_server.identity.admission import Admission
 from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.rounds.records import RoundRecord
@@ -190,7 +190,8 @@ class OperatorMethods(CalendarMethods):
     def set_cap(self, caller: Caller, request: operator_pb2.SetCapRequest) -> operator_pb2.SetCapResponse:
         """Changes the cap of an account."""
         cap = budget_from_message(request.cap, "cap")
-        record = self.rounds.budgets.set_cap(request.account, cap, request.request_id, caller.name)
+        accepted = dangers_from_message(request.accepted, "accepted")
+        record = self.rounds.budgets.set_cap(request.account, cap, request.request_id, caller.name, accepted)
         return operator_pb2.SetCapResponse(account=account_to_message(record))
 
     def _detail(self, record: RoundRecord) -> types_pb2.RoundDetail:

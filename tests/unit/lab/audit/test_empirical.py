@@ -83,7 +83,7 @@ def test_neighbours_differ_in_what_is_protected_and_nothing_else(unit: str, univ
         assert (cells[0][:, 0] - cells[1][:, 0] == pair.margin).all()
 
 
-@pytest.mark.sparse(4)
+@pytest.mark.sparse(16)
 @pytest.mark.slow
 @pytest.mark.full
 @pytest.mark.parametrize("unit", ["query", "analyst"])

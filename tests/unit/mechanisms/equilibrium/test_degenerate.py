@@ -74,6 +74,7 @@ CONTENTS: dict[str, tuple[list[list[Statement]], NDArray[np.int64]]] = {
 }
 
 
+@pytest.mark.sparse(6)
 @pytest.mark.thin(4)
 @both_units
 @both_plays
@@ -188,7 +189,7 @@ def test_options_out_of_range_are_refused(unit: str, play: str, name: str, value
     assert refused.value.field == f"options.{name}"
 
 
-@pytest.mark.sparse(3)
+@pytest.mark.sparse(9)
 @pytest.mark.slow
 @pytest.mark.thin(6)
 @both_units
