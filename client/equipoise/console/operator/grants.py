@@ -134,7 +134,7 @@ def _request_page(
         200 if refusal is None else 400,
         section="Requests",
         wanted=wanted,
-        facts=[(title, str(shown(wanted) or "")) for title, shown in GRANT_REQUESTS.items()],
+        facts=[(title, str(said)) for title, shown in GRANT_REQUESTS.items() if (said := shown(wanted))],
         waits=wanted.state is RequestState.WAITING,
         answer=answer,
         refusal=refusal,
