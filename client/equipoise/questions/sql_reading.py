@@ -112,7 +112,7 @@ class PartReader:
     def having(self, part: Part, numbers: Numbers) -> Filter:
         """Returns which rows are shown. Raises `InvalidArgument`."""
         known = self._having.get(part.key)
-        if known is None or numbers.names_any(part):
+        if known is None:
             tree = part.tree
             tree.take(tree.root, "this")
             known = numbers.reader(tree).filter(tree.root.this)
