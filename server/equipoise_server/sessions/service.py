@@ -160,6 +160,7 @@ class Sessions:
             expired = record.state is RoundState.RELEASED and not has_results(connection, session_id)
             # By a wrong clock the session could seem closed, or answers not due that the analyst has already.
             trusted = record.state is not RoundState.OPEN or self._context.watch.problem(connection) is None
+            known = answer_store.salt_in_force(connection, session_id, analyst)
         if len(salt) != SALT_BYTES:
             raise InvalidArgument("commitment_salt", f"must have {SALT_BYTES} random bytes")
         if record.terms.analyst_budget is None and not accept_unprotected:
@@ -170,23 +171,17 @@ class Sessions:
             raise Unavailable(UNTRUSTED)
         loop: SessionLoop | None = None
         if record.state is RoundState.OPEN:
-            salt = self._salt(session_id, analyst, salt)
+            known = known or self._keep_salt(session_id, analyst, salt)
             loop = self.loops.loop(session_id)
         with self._context.store.read() as connection:
-            if loop is None:
-                salt = answer_store.salt_in_force(connection, session_id, analyst) or salt
             due = due_until(record, self._context.clock())
             answered = answer_store.count_due(connection, session_id, analyst, due)
         if not 0 <= after_sequence <= answered:
             raise OutOfRange(f"after: the answers end at {answered:,}, {after_sequence:,} is beyond them")
-        return Attachment(self._context, record, analyst, answered, salt, loop)
+        return Attachment(self._context, record, analyst, answered, known or salt, loop)
 
-    def _salt(self, session_id: str, analyst: str, salt: bytes) -> bytes:
+    def _keep_salt(self, session_id: str, analyst: str, salt: bytes) -> bytes:
         """Store the salt if the analyst has none, and return the salt in force."""
-        with self._context.store.read() as connection:
-            known = answer_store.salt_in_force(connection, session_id, analyst)
-        if known is not None:
-            return known
         with self._context.store.write() as connection:
             return answer_store.keep_salt(connection, session_id, analyst, salt)
 
