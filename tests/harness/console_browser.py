@@ -1,9 +1,14 @@
-"""The console in a real browser: Debian's Chromium, driven by Playwright, and looked at by axe."""
+"""The console in a real browser: Debian's Chromium, driven by Playwright, and looked at by axe.
+
+For people to look at, the tests put a picture of every page that they check into the directory that the environment
+variable CONSOLE_PICTURES names: light and dark, wide and narrow.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,6 +30,7 @@ FLAGS = (
 )
 SERIOUS = ("serious", "critical")
 MAX_TABS = 120
+PICTURES = os.environ.get("CONSOLE_PICTURES", "")
 LIGHT_AND_DARK, WIDTHS = ("light", "dark"), (1280, 390)
 
 
@@ -111,5 +117,13 @@ class Person:
                 found = Axe().run(self.page).response["violations"]
                 assert [each["id"] for each in found if each["impact"] in SERIOUS] == [], (self.page.url, found)
                 assert self.page.evaluate("document.documentElement.scrollWidth") <= width, self.page.url
+                if PICTURES:
+                    self.picture(f"{scheme}-{width}")
         self.page.set_viewport_size({"width": WIDTHS[0], "height": 900})
         assert self.troubles == []
+
+    def picture(self, kind: str) -> None:
+        """Keeps what the page looks like, under its title."""
+        role = self.page.locator(".role").inner_text()
+        name = re.sub("[^a-z0-9]+", "-", f"{role} {self.page.title()}".lower())
+        self.page.screenshot(path=Path(PICTURES) / f"{name}-{kind}.png", full_page=True)

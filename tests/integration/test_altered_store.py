@@ -49,6 +49,7 @@ def is_whole(bench: Bench) -> bool:
         return False
 
 
+@pytest.mark.sparse(5)
 @pytest.mark.thin(6)
 @pytest.mark.parametrize("read_before", [False, True])
 @pytest.mark.parametrize(
@@ -122,6 +123,7 @@ def test_an_altered_workload_is_not_given_as_evidence(bench: Bench, sealed: bool
     assert evidence_of(bench, round_id, "cyd") == b""
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.thin(4)
 @pytest.mark.parametrize(
     "change",
@@ -161,6 +163,7 @@ def test_a_plan_that_is_altered_after_its_sealing_is_not_run(bench: Bench) -> No
     bench.rounds.lifecycle.abort(round_id, "the store is damaged", "abort")  # it can still be ended
 
 
+@pytest.mark.sparse(9)
 @pytest.mark.thin(10)
 @pytest.mark.parametrize(
     "change",
@@ -206,6 +209,7 @@ def test_another_storage_key_is_refused_at_start_and_before_any_charge(
     assert bench.charged() == charged
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.full
 @pytest.mark.parametrize("first", range(4))
 def test_damaged_pages_end_in_one_line(tmp_path: Path, first: int) -> None:

@@ -26,7 +26,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made.stop()
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_rounds_of_every_end_are_in_order(bench: Bench) -> None:
     bench.rounds.lifecycle.abort(bench.opened(), "not wanted", "first")
     bench.rounds.lifecycle.abort(bench.sealed(), "not wanted", "second")

@@ -23,7 +23,7 @@ def connected(profile: Path) -> Iterator[Client]:
         yield client
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_an_authority_is_exchanged_while_a_server_runs(tmp_path: Path) -> None:
     with lying_server(tmp_path, "nothing") as place:
         ann, before = place.profile("ann"), (place.profile("ann") / AUTHORITY).read_bytes()

@@ -80,7 +80,7 @@ def test_a_whole_round(run: Run, place: Path) -> None:
     assert {"reserve", "spend"} <= set(actions)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_round_with_a_closing_time_needs_no_operator(run: Run, place: Path) -> None:
     register(run, place)
     close = (datetime.now(UTC) + timedelta(seconds=10)).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -92,7 +92,7 @@ def test_a_round_with_a_closing_time_needs_no_operator(run: Run, place: Path) ->
     assert run("bob", "results", detail["round"]["id"])["queries"] == 10
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_people_get_tables(run: Run, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     register(run, place)
     round_id = open_round(run)
@@ -198,7 +198,7 @@ def test_wrong_input_is_named_and_costs_nothing(run: Run, refused: Callable[...,
     assert [each["committed"]["epsilon"] for each in accounts] == [0] * len(accounts)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_round_of_independent_noise(run: Run, refused: Callable[..., str], place: Path) -> None:
     register(run, place)
     noise = (*TERMS, *BUDGETS, "--mechanism", "gaussian")
@@ -226,7 +226,7 @@ def test_a_round_of_independent_noise(run: Run, refused: Callable[..., str], pla
     assert [charge["events"] for charges in exported["sums"] for charge in charges] == [[]]
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_people_see_what_auto_chose(run: Run, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     register(run, place)
     profile = str(place / "state" / "profiles" / "operator")

@@ -67,7 +67,7 @@ def test_enrolling_renewing_and_leaving(run: Run, refused: Callable[..., str], p
         assert "there is no such analyst" in refused(*analyst, step, "ann")
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_exported_charges_add_up_to_what_is_shown(run: Run, place: Path) -> None:
     """By the script in the documentation, which knows nothing of ours but the exported file."""
     (script,) = re.findall(r"^```python\n(.*?)^```", MECHANISMS.read_text(), re.MULTILINE | re.DOTALL)
@@ -107,7 +107,7 @@ def test_exported_charges_add_up_to_what_is_shown(run: Run, place: Path) -> None
     assert shown["analyst/shop/analyst/ann"]["committed"]["epsilon"] > 8
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_cap_that_is_too_small_is_named(
     run: Run, refused: Callable[..., str], place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

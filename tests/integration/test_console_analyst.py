@@ -84,6 +84,7 @@ def test_what_is_refused_is_said_where_it_was_typed(opened: tuple[Browser, str])
         assert ann.get(path).status_code == 404
 
 
+@pytest.mark.nightly
 def test_the_same_form_sent_twice_is_one_submission(opened: tuple[Browser, str], run: Run) -> None:
     ann, round_id = opened
     page = ann.get(f"/rounds/{round_id}").text

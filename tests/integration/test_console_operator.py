@@ -43,6 +43,7 @@ def test_a_round_is_planned_opened_and_led(run: Run, place: Path) -> None:
         assert "spent" in operator.get("/datasets/shop").text
 
 
+@pytest.mark.nightly
 def test_analysts_are_admitted_by_fingerprint_and_revoked_by_name(run: Run, place: Path) -> None:
     register(run, place)
     request = begin(place / "eve")
@@ -62,6 +63,7 @@ def test_analysts_are_admitted_by_fingerprint_and_revoked_by_name(run: Run, plac
         assert "retired" in operator.post("/datasets/shop/retire", confirm="shop").text
 
 
+@pytest.mark.nightly
 def test_an_auditor_reads_and_checks_everything(run: Run, place: Path) -> None:
     register(run, place)
     round_id = open_round(run)

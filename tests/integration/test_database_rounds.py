@@ -66,6 +66,7 @@ def test_new_people_of_a_table_that_is_registered_already_are_refused(on_sqlite:
         )
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("change", "problem"),

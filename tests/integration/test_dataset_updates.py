@@ -84,7 +84,7 @@ def write_orders(bench: Bench, name: str, customers: int, column: str = "who") -
         csv.writer(file).writerows([(column, "colour", "size"), *rows])
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_table_of_persons_is_updated_with_its_persons_as_they_were_registered(bench: Bench) -> None:
     datasets = bench.rounds.datasets
     write_orders(bench, "orders.csv", 300)

@@ -64,7 +64,7 @@ def test_a_killed_worker_is_run_again_by_the_operator(bench: Bench) -> None:
     assert bench.charged() == reserved
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_stopped_worker_is_killed_and_its_run_begun_again_until_an_operator_must_decide(bench: Bench) -> None:
     bench.worker_idle_seconds = 2
     bench.restart()

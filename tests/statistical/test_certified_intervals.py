@@ -85,8 +85,7 @@ def test_every_mechanism_is_played() -> None:
     assert {name.partition(",")[0] for name in PLAYS} == {*MECHANISMS, *SESSION_MECHANISMS}
 
 
-@pytest.mark.sparse(2)
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["multiplicative_weights", "equilibrium, analysts"])
 def test_intervals_of_tests_that_have_failed_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As they were once told: whatever the noise, with no less than no error at all."""

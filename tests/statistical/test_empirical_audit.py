@@ -126,8 +126,7 @@ ANALYST_CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.sparse(4)
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", DATA_CASES)
 def test_a_moved_record_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
     case = DATA_CASES[name]

@@ -84,7 +84,7 @@ class LearnsTruth(EnumeratedEpochs):
         return answers
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_noise_too_small_by_a_tenth_is_caught() -> None:
     assert TESTS.used(2.0, played=replace(TESTS.parameters, test_epsilon=Fraction(1, 9))) > 1
     assert ANSWERS.used(2.0, played=replace(ANSWERS.parameters, noise=GaussianNoise(Fraction(81, 400)))) > 1

@@ -50,8 +50,7 @@ def law(histogram: tuple[int, ...], asked: tuple[Predicate, ...], places: tuple[
     return found
 
 
-@pytest.mark.sparse(3)
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("places", [(), (0, 3, 3), (1,)])
 def test_a_moved_record_shows_no_more_than_measurement_tests_and_answers_are_charged(
     places: tuple[int, ...],

@@ -64,8 +64,8 @@ def largest_errors(
     return largest, broken
 
 
+@pytest.mark.sparse(8)
 @pytest.mark.full
-@pytest.mark.sparse(2)
 @every_mechanism
 def test_what_is_promised_holds_in_all_but_beta_of_the_rounds(name: str) -> None:
     case = CASES["a table"]
@@ -105,8 +105,8 @@ def findings(name: str, side: str, runs: int) -> list[Finding]:
     ]
 
 
+@pytest.mark.sparse(8)
 @pytest.mark.full
-@pytest.mark.sparse(2)
 @pytest.mark.parametrize("name", AUDITED)
 def test_a_moved_record_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
     assert not any(each.refuted for each in findings(name, "data", audit_size.runs // 5))

@@ -99,8 +99,7 @@ def test_neighbouring_workloads_leak_at_most_the_games_charge(game: GameParamete
     assert workloads_leak_less(game)
 
 
-@pytest.mark.sparse(4)
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("records", SUPPORTS)
 @pytest.mark.parametrize("game", GAMES)
 def test_over_a_support_both_leak_at_most_what_they_are_charged(
@@ -127,18 +126,18 @@ def test_over_a_support_the_game_alone_leaks_most_of_its_charge_and_doubled_payo
     assert told_part(HALVED, data_rho(HALVED, SIZE), MASKS[0][1]) > 1.5
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_measurement_that_is_not_charged_is_caught() -> None:
     assert data_part(MIXED, data_rho(MIXED, SIZE)) > 1.2
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_the_charge_of_an_added_record_is_caught() -> None:
     added = add_remove_rho((UNIVERSE,), (False,), NOISE.by_residual)
     assert data_part(MIXED, added + data_rho(MIXED, SIZE)) > 1.1
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_prior_that_depends_on_a_workload_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     assert workloads_leak_less(SLOW)
     pulled_by_a_workload(monkeypatch)

@@ -45,7 +45,7 @@ def test_data_neighbours_leak_at_most_the_charge(select: Fraction) -> None:
     assert 0.02 <= worst_use(weights, charge(weights)) <= 1
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_forgotten_coin_is_caught() -> None:
     """Charging the selections without the measurements, or a single round of two, is beaten."""
     weights = PrivateWeights(2, Fraction(1, 4), Fraction(1), Fraction(1), 1 << 36)

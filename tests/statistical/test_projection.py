@@ -124,7 +124,7 @@ def test_the_guarantees_are_those_of_gaussian() -> None:
     assert "those of `gaussian` for the same shares" in written
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_record_shows_what_is_charged_and_no_more() -> None:
     assert a_record_shows_no_more_than_is_charged()
     # Of the charge for both analysts' counts, the table of one is two thirds.
@@ -215,6 +215,7 @@ def half_the_variance(patches: pytest.MonkeyPatch) -> None:
     patches.setattr(GaussianNoise, "law", lambda noise, moved: DiscreteGaussian(noise.variance * moved / 2))
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.full
 @pytest.mark.parametrize("switch", [without_noise, half_the_variance], ids=lambda switch: switch.__name__)
 def test_a_fault_in_privacy_is_caught(switch: Switch, monkeypatch: pytest.MonkeyPatch) -> None:

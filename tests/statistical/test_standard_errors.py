@@ -90,6 +90,7 @@ def errors_of(run: Run) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return np.array(errors), answers.standard_errors / ONE
 
 
+@pytest.mark.sparse(8)
 @pytest.mark.full
 @pytest.mark.parametrize("name", MADE)
 def test_values_are_unbiased_and_their_standard_errors_true(name: str) -> None:

@@ -36,8 +36,12 @@ SCHEDULES: Columns[RoundSchedule] = {
 _SECONDS = {"m": 60, "h": 3_600, "d": 86_400}
 
 
-def _duration(text: str) -> int:
-    """Return the seconds of a duration such as 36h. Raises `InvalidArgument`."""
+def duration(text: str) -> int:
+    """Return the seconds of a duration such as 36h. Raises `InvalidArgument`.
+
+    Args:
+        text: a number and m, h or d: minutes, hours or days.
+    """
     match = re.fullmatch(r"([0-9]{1,6})([mhd])", text)
     if match is None:
         raise InvalidArgument("open-for", f"must be such as 3d, 36h or 90m, not {text!a}")
@@ -75,7 +79,7 @@ def schedule(
     One that does not fit the yearly budget is not opened, and round schedules says so.
     """
     terms = options.terms()
-    seconds = _duration(open_for) if open_for else 0
+    seconds = duration(open_for) if open_for else 0
     budget = Budget(yearly_epsilon, yearly_delta)
     with Operator.from_profile(profile) as operator:
         made = operator.schedule(terms, every, first, budget, open_seconds=seconds, request_id=request_id)

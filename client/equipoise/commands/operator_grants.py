@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 
 import typer
 
+from equipoise.clients.giving import Offer, Renewal
 from equipoise.clients.operator import Operator
 from equipoise.commands.columns import GRANTS
 from equipoise.commands.dangers import Accept
@@ -15,11 +16,10 @@ from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, Request
 from equipoise.commands.printing import print_json, print_list, print_rows
 from equipoise.commands.rounds import act
 from equipoise.commands.terms_options import Beta, DataDelta, Dataset
-from equipoise.errors import EquipoiseError, InvalidArgument
+from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.calendar import Period, opening_time
-from equipoise.model.grants import grant_terms
-from equipoise.model.rounds import GRANT, RoundDetail
+from equipoise.model.calendar import Period
+from equipoise.model.rounds import GRANT
 
 grant_app = typer.Typer(
     help="Grants: parts of a dataset's budget that analysts spend statement by statement, at any time.",
@@ -75,46 +75,22 @@ def add(
     All of it is reserved on the data account now. What is not spent is counted no more when the grant has ended.
     With --renew the grant ends after that time, and the server gives the next one, within the yearly budget.
     """
-    budget = Budget(data_epsilon, data_delta)
-    yearly = None
+    renewal = None
     if renew is not None:
-        if until is not None:
-            raise InvalidArgument("until", "must not be given with --renew, which says when each ends")
         if yearly_epsilon is None or yearly_delta is None:
             raise InvalidArgument("renew", "needs --yearly-epsilon and --yearly-delta")
-        yearly = Budget(yearly_epsilon, yearly_delta)
-        until = opening_time(datetime.now(UTC).replace(microsecond=0), renew, 1)
-
-    def give(operator: Operator) -> RoundDetail:
-        if request is not None:
-            _check_waiting(operator, analyst, request, dataset)
-        accepted = tuple(accept or ())
-        following = None
-        if renew is not None and until is not None and yearly is not None:
-            terms = grant_terms(dataset, analyst, budget, None, beta, accepted)
-            following = operator.schedule(terms, renew, until, yearly)
-        try:
-            given = operator.give_grant(
-                dataset, analyst, budget, until=until, beta=beta, accepted=accepted, request_id=request_id
-            )
-        except EquipoiseError:
-            if following is not None:
-                operator.stop_schedule(following.id)
-            raise
-        if request is not None:
-            operator.decide_grant_request(analyst, request, grant_id=given.round.id)
-        return given
-
-    act(profile, as_json, give)
-
-
-def _check_waiting(operator: Operator, analyst: str, number: int, dataset: str) -> None:
-    """Raise `InvalidArgument` before a grant is given for a request that it cannot answer."""
-    waiting = {each.number: each.dataset for each in operator.grant_requests() if each.analyst == analyst}
-    if number not in waiting:
-        raise InvalidArgument("request", f"{number} of {analyst} does not wait")
-    if waiting[number] != dataset:
-        raise InvalidArgument("request", f"{number} of {analyst} is another: {waiting[number]!r} was asked for")
+        renewal = Renewal(renew, Budget(yearly_epsilon, yearly_delta))
+    offer = Offer(
+        dataset=dataset,
+        analyst=analyst,
+        budget=Budget(data_epsilon, data_delta),
+        until=until,
+        beta=beta,
+        accepted=tuple(accept or ()),
+        request=request,
+        renewal=renewal,
+    )
+    act(profile, as_json, lambda operator: offer.give(operator, request_id))
 
 
 @grant_app.command("requests")

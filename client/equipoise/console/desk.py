@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -41,9 +42,11 @@ SECTIONS = {
     ),
     Role.OPERATOR: (
         ("", "Rounds"),
+        ("sessions", "Sessions"),
+        ("calendar", "Calendar"),
+        ("requests", "Requests"),
         ("datasets", "Datasets"),
         ("analysts", "Analysts"),
-        ("sessions", "Sessions"),
         ("health", "Health"),
     ),
     Role.AUDITOR: (("", "Rounds"), ("journal", "Journal"), ("log", "Log"), ("audit", "Audit")),
@@ -178,16 +181,17 @@ def status_of(error: EquipoiseError) -> int:
             return 409
 
 
-def part_of(things: Iterable[T], asked: Asked) -> Part[T]:
+def part_of(things: Iterable[T], asked: Asked, query: Mapping[str, str] = MappingProxyType({})) -> Part[T]:
     """Returns the page that is asked for of a list that is read only as far as it is needed.
 
     Args:
         things: the list.
         asked: the request.
+        query: what links to other pages of the list keep.
     """
     first = (asked.page - 1) * ROWS
     items = list(islice(things, first, first + ROWS + 1))
-    return Part(items[:ROWS], asked.page, more=len(items) > ROWS, first=first)
+    return Part(items[:ROWS], asked.page, more=len(items) > ROWS, first=first, query=query)
 
 
 def stretch_of(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.axis_weights import WHOLE, AxisWeights
@@ -56,6 +57,7 @@ class NumericValues:
         return round((sum(own, Fraction(0)) / 2 - self.low) / self.span * WHOLE)
 
 
+@lru_cache(maxsize=256)  # many questions are about the same few attributes
 def numeric_values(
     attribute: Attribute, low: float | None = None, high: float | None = None, path: str = "statement"
 ) -> NumericValues:

@@ -7,6 +7,7 @@ the same of each number in them. It is tried at every constant of the condition,
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -19,6 +20,14 @@ from equipoise.queries.schema_checks import edge_text
 TRUE, FALSE, NULL = 1, 2, 4
 Constant = float | str
 """What attributes are compared with: numbers, seconds that stand for dates, and labels."""
+_OPERATORS = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 class _Unlisted:
@@ -66,27 +75,20 @@ def regions_of(attribute: Attribute, constants: tuple[Constant, ...]) -> Iterato
         yield place, values
 
 
-def compared(attribute: Attribute, value: object, operator: str, constant: Constant) -> int:
+def compared(attribute: Attribute, value: object, sign: str, constant: Constant) -> int:
     """Returns what a comparison of a value with a constant may be: a sum of TRUE, FALSE and NULL."""
     if value is None:
         return NULL
     if value is UNLISTED:
-        if operator in ("=", "<>") and constant in listed_values(attribute):
-            return FALSE if operator == "=" else TRUE
+        if sign in ("=", "<>") and constant in listed_values(attribute):
+            return FALSE if sign == "=" else TRUE
         return TRUE | FALSE
-    if operator == "like":
+    if sign == "like":
         return TRUE if _pattern(str(constant)).fullmatch(str(value)) else FALSE
-    left, right = (value, constant) if isinstance(value, float) else (str(value), str(constant))
-    below, equal = left < right, left == right  # type: ignore[operator]
-    held = {
-        "=": equal,
-        "<>": not equal,
-        "<": below,
-        "<=": below or equal,
-        ">": not (below or equal),
-        ">=": not below,
-    }
-    return TRUE if held[operator] else FALSE
+    held = _OPERATORS[sign]
+    if isinstance(value, float):
+        return TRUE if held(value, constant) else FALSE
+    return TRUE if held(str(value), str(constant)) else FALSE
 
 
 def undecided(attribute: Attribute, place: int, constants: tuple[Constant, ...]) -> InvalidArgument:

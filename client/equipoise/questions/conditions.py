@@ -1,6 +1,6 @@
 """Conditions as SQL means them: comparisons that are true, false or neither, where a value is missing.
 
-A workload's predicates are two-valued sets of records. `predicate_of` gives the set for which a condition is
+A workload's predicates are two-valued sets of records. `RecordSets` gives the set for which a condition is
 *true*: missing values are in neither `x >= 5` nor `NOT x >= 5`.
 """
 
@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache, reduce
 
-from equipoise.errors import InvalidArgument
 from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate
-from equipoise.queries.schema import Attribute, Schema
-from equipoise.questions.attribute_values import FALSE, NULL, TRUE, Constant, compared, regions_of, undecided
+from equipoise.queries.schema import Attribute
+from equipoise.questions.attribute_values import Constant
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Compare:
     """`attribute operator constant`; the operator is one of `= <> < <= > >=` and `like`."""
 
@@ -25,42 +23,42 @@ class Compare:
     constant: Constant
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class IsMissing:
     """The attribute has no value."""
 
     attribute: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Both:
     """AND."""
 
     parts: tuple[Condition, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Either:
     """OR."""
 
     parts: tuple[Condition, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Negated:
     """NOT: true where the part is false, and neither where that is neither."""
 
     part: Condition
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class IsTrue:
     """The part is true; false where it is false or neither."""
 
     part: Condition
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Always:
     """True, false, or neither where `value` is None, whatever the record."""
 
@@ -70,19 +68,6 @@ class Always:
 Condition = Compare | IsMissing | Both | Either | Negated | IsTrue | Always
 RecordSet = Predicate | bool
 """The records for which something holds: a predicate, or all of them, or none."""
-
-
-def predicate_of(condition: Condition, schema: Schema) -> RecordSet:
-    """Returns the records for which the condition is true.
-
-    Args:
-        condition: about attributes of the schema.
-        schema: of the table.
-
-    Raises:
-        InvalidArgument: an attribute or category is unknown, or categories hold records of both sorts.
-    """
-    return _records(condition, True, schema)
 
 
 def all_of(parts: tuple[RecordSet, ...]) -> RecordSet:
@@ -124,114 +109,3 @@ def category_set(attribute: Attribute, chosen: tuple[int, ...]) -> RecordSet:
 
 def _flat(part: Predicate, kind: type[AllOf] | type[AnyOf]) -> tuple[Predicate, ...]:
     return part.conditions if isinstance(part, kind) else (part,)
-
-
-def _records(condition: Condition, wanted: bool, schema: Schema) -> RecordSet:
-    """The records for which the condition is true, or those for which it is false."""
-    names = _attributes(condition)
-    if not names:
-        return _everywhere(condition) == (TRUE if wanted else FALSE)
-    if len(names) == 1:
-        return _of_one_attribute(condition, wanted, schema.attribute(next(iter(names))))
-    match condition:
-        case Negated(part):
-            return _records(part, not wanted, schema)
-        case IsTrue(part):
-            truth = _records(part, True, schema)
-            return truth if wanted else none_of(truth)
-        case Both(parts):
-            sets = tuple(_records(part, wanted, schema) for part in _by_attribute(parts, Both))
-            return all_of(sets) if wanted else any_of(sets)
-        case Either(parts):
-            sets = tuple(_records(part, wanted, schema) for part in _by_attribute(parts, Either))
-            return any_of(sets) if wanted else all_of(sets)
-    raise AssertionError(f"{condition} is about several attributes")
-
-
-def _by_attribute(parts: tuple[Condition, ...], kind: type[Both] | type[Either]) -> list[Condition]:
-    """The parts, those about one and the same attribute joined: together they may fall on edges."""
-    single: dict[str, list[Condition]] = {}
-    others: list[Condition] = []
-    for part in parts:
-        names = _attributes(part)
-        if len(names) == 1:
-            single.setdefault(next(iter(names)), []).append(part)
-        else:
-            others.append(part)
-    return [each[0] if len(each) == 1 else kind(tuple(each)) for each in single.values()] + others
-
-
-@lru_cache(maxsize=1 << 14)  # files of many statements repeat their conditions
-def _of_one_attribute(condition: Condition, wanted: bool, attribute: Attribute) -> RecordSet:
-    """Decides each category by every value that may be in it."""
-    chosen = []
-    goal = TRUE if wanted else FALSE
-    for place, values in regions_of(attribute, _constants(condition)):
-        possible = 0
-        for value in values:
-            possible |= _truth(condition, attribute, value)
-        if possible == goal:
-            chosen.append(place)
-        elif possible & goal:
-            raise undecided(attribute, place, _constants(condition))
-    return category_set(attribute, tuple(chosen))
-
-
-def _truth(condition: Condition, attribute: Attribute, value: object) -> int:
-    """Which of TRUE, FALSE and NULL the condition may be for a value, as a sum of these."""
-    match condition:
-        case Compare(_, operator, constant):
-            return compared(attribute, value, operator, constant)
-        case IsMissing():
-            return TRUE if value is None else FALSE
-        case Always(known):
-            return NULL if known is None else TRUE if known else FALSE
-        case Negated(part):
-            return _not(_truth(part, attribute, value))
-        case IsTrue(part):
-            inner = _truth(part, attribute, value)
-            return (inner & TRUE) | (FALSE if inner & (FALSE | NULL) else 0)
-        case Both(parts):
-            return reduce(_and, (_truth(part, attribute, value) for part in parts))
-        case Either(parts):
-            return _not(reduce(_and, (_not(_truth(part, attribute, value)) for part in parts)))
-    raise InvalidArgument("condition", f"{condition!r} is none")
-
-
-def _not(possible: int) -> int:
-    return (possible & NULL) | (FALSE if possible & TRUE else 0) | (TRUE if possible & FALSE else 0)
-
-
-def _and(one: int, other: int) -> int:
-    """AND of what two parts may be: false if one is, else neither if one is neither, else true."""
-    false = (one | other) & FALSE
-    null = (one & NULL and other & (TRUE | NULL)) or (other & NULL and one & (TRUE | NULL))
-    return false | (NULL if null else 0) | (one & other & TRUE)
-
-
-def _everywhere(condition: Condition) -> int:
-    """The truth of a condition that is about no attribute."""
-    return _truth(condition, Attribute("none", ("none",)), None)
-
-
-@lru_cache(maxsize=1 << 14)
-def _attributes(condition: Condition) -> frozenset[str]:
-    match condition:
-        case Compare(name, _, _) | IsMissing(name):
-            return frozenset((name,))
-        case Negated(part) | IsTrue(part):
-            return _attributes(part)
-        case Both(parts) | Either(parts):
-            return frozenset().union(*map(_attributes, parts))
-    return frozenset()
-
-
-def _constants(condition: Condition) -> tuple[Constant, ...]:
-    match condition:
-        case Compare(_, _, constant):
-            return (constant,)
-        case Negated(part) | IsTrue(part):
-            return _constants(part)
-        case Both(parts) | Either(parts):
-            return tuple(each for part in parts for each in _constants(part))
-    return ()

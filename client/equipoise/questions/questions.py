@@ -12,6 +12,7 @@ import numpy as np
 from equipoise.errors import InvalidArgument
 from equipoise.frames import Frame
 from equipoise.queries.statements import Statement
+from equipoise.questions.bulk import all_of_which_stays
 from equipoise.questions.canonical import sql_of, statement_sql
 from equipoise.questions.measures import Counted
 from equipoise.questions.question import Question
@@ -43,7 +44,8 @@ class Questions:
 
         Empty where the schema and the number of records say it all.
         """
-        return tuple(dict.fromkeys(each for question in self.items for each in question.statements))
+        with all_of_which_stays():
+            return tuple(dict.fromkeys(each for question in self.items for each in question.statements))
 
     @property
     def understood(self) -> tuple[str, ...]:

@@ -12,18 +12,18 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlglot import exp
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements.marginal import MAX_CELLS
+from equipoise.questions.bulk import all_of_which_stays
 from equipoise.questions.expressions import Count, Expression, GroupValue
-from equipoise.questions.filters import Filter
 from equipoise.questions.measures import Key
 from equipoise.questions.question import Order, Output, Question, check_columns
-from equipoise.questions.sql_clauses import limit_of, place_in_select, table_of
+from equipoise.questions.sql_clauses import Term, grouped_by, limit_of, ordered_by, table_of
 from equipoise.questions.sql_division import Clauses, UndividedError, divided, whole
 from equipoise.questions.sql_reading import Named, Numbers, PartReader
 from equipoise.questions.sql_text import SqlStatement, statements_of
@@ -45,7 +45,8 @@ def questions_from_sql(text: str, schema: Schema, table: str = "") -> tuple[Ques
     """
     names = frozenset(map(str.upper, schema.names)) - KEYWORDS
     reader = StatementReader(schema, table)
-    questions = tuple(map(reader.question, statements_of(text, names, KEYWORDS)))
+    with all_of_which_stays():
+        questions = tuple(map(reader.question, statements_of(text, names, KEYWORDS)))
     if not questions:
         raise InvalidArgument("sql", "holds no statement")
     return questions
@@ -56,6 +57,7 @@ class StatementReader:
 
     def __init__(self, schema: Schema, table: str) -> None:
         self._schema, self._table = schema, table
+        self._tables: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._parts: dict[tuple[str, ...], PartReader] = {}
 
     def question(self, statement: SqlStatement) -> Question:
@@ -71,9 +73,15 @@ class StatementReader:
 
     def read(self, clauses: Clauses) -> Question:
         """Returns what the clauses ask. Raises `InvalidArgument`, or `UndividedError`."""
-        table, names = table_of(clauses, self._table)
-        parts = self._parts.setdefault(names, PartReader(self._schema, names))
-        return _Select(clauses, parts, table).question()
+        if "FROM" not in clauses.others:
+            clauses.statement.refuse(0, "FROM is missing")
+        clause = clauses.others["FROM"]
+        table, names = self._tables.get(clause.key) or table_of(clause.tree, self._table)
+        if clause.key:
+            self._tables[clause.key] = table, names
+        if names not in self._parts:
+            self._parts[names] = PartReader(self._schema, names)
+        return _Select(clauses, self._parts[names], table).question()
 
 
 @dataclass(frozen=True)
@@ -93,16 +101,19 @@ class _Select:
         numbers = Numbers(self.parts, records, grouped, {})
         outputs = tuple(self._outputs(selected, keys, numbers))
         self._check_names(outputs, selected)
-        numbers = replace(numbers, named={each.name.lower(): each.expression for each in outputs})
+        if "HAVING" in others or "ORDER" in others:
+            numbers = Numbers(
+                self.parts, records, grouped, {each.name.lower(): each.expression for each in outputs}
+            )
         question = Question(
             self.table,
             schema,
             records,
             keys,
             outputs,
-            self._having(others["HAVING"].tree, numbers) if "HAVING" in others else None,
+            self.parts.having(others["HAVING"], numbers) if "HAVING" in others else None,
             tuple(self._order(keys, outputs, numbers)),
-            limit_of(others["LIMIT"].tree) if "LIMIT" in others else None,
+            self.parts.once(others["LIMIT"], limit_of) if "LIMIT" in others else None,
             self.clauses.statement.explain,
         )
         try:
@@ -116,29 +127,27 @@ class _Select:
         """What GROUP BY names: an attribute or a CASE, itself or as one of the expressions of SELECT."""
         if "GROUP" not in self.clauses.others:
             return ()
-        group, schema = self.clauses.others["GROUP"].tree, self.parts.schema
-        group.take(group.root, "expressions")
-        meant = [self._meant(SqlTree(group.statement, each), selected) for each in group.root.expressions]
+        part, schema = self.clauses.others["GROUP"], self.parts.schema
+        meant = [self._meant(each, selected) for each in self.parts.once(part, grouped_by)]
         keys = tuple(dict.fromkeys(map(self.parts.key, meant)))
         parts = math.prod(len(key.buckets) or 1 for key in keys)
         cells = math.prod(schema.attribute(key.attribute).size for key in keys if key.attribute)
         for what, number, most in (("CASEs", parts, MAX_PARTS), ("attributes", cells, MAX_CELLS)):
             if number > most:
+                group = part.tree
                 group.refuse(group.root, f"the {what} make {number:,} combinations; at most {most:,} can be asked")
         return keys
 
-    def _meant(self, tree: SqlTree, selected: list[Named]) -> SqlTree:
+    def _meant(self, term: Term, selected: list[Named]) -> SqlTree:
         """What a position, or a name that AS gave, stands for; else the expression itself."""
-        place = place_in_select(tree, tree.root, len(selected))
+        place = term.place(len(selected))
         if place is not None:
             return selected[place][0]
-        name = tree.column(tree.root)
-        if name is not None:
-            attributes = set(map(str.lower, self.parts.schema.names))
+        if term.name is not None and term.name.lower() not in self.parts.lowered:
             for expression, alias in selected:
-                if alias.lower() == name.lower() and alias.lower() not in attributes:
+                if alias.lower() == term.name.lower():
                     return expression
-        return tree
+        return term.tree
 
     def _outputs(self, selected: list[Named], keys: tuple[Key, ...], numbers: Numbers) -> Iterator[Output]:
         unnamed = itertools.count()
@@ -164,37 +173,24 @@ class _Select:
 
     def _check_names(self, outputs: tuple[Output, ...], selected: list[Named]) -> None:
         """Names that AS gives must not be those of attributes, as HAVING and ORDER BY could mean either."""
-        attributes = set(map(str.lower, self.parts.schema.names))
         for output, (tree, alias) in zip(outputs, selected, strict=True):
-            own = alias.lower() in attributes and alias.lower() == (tree.column(tree.root) or "").lower()
-            if alias.lower() in attributes and not own:
+            if alias.lower() in self.parts.lowered and alias.lower() != (tree.column(tree.root) or "").lower():
                 tree.refuse(tree.root, f"{alias!r} is the name of an attribute; give {output.name!r} another one")
 
-    def _having(self, having: SqlTree, numbers: Numbers) -> Filter:
-        having.take(having.root, "this")
-        return numbers.reader(having).filter(having.root.this)
-
     def _order(self, keys: tuple[Key, ...], outputs: tuple[Output, ...], numbers: Numbers) -> Iterator[Order]:
-        if "ORDER" not in self.clauses.others:
-            return
-        order = self.clauses.others["ORDER"].tree
-        order.take(order.root, "expressions")
-        for each in order.root.expressions:
-            order.take(each, "this", "desc", "nulls_first")
-            turned, missing_first = bool(each.args.get("desc")), bool(each.args.get("nulls_first"))
-            expression = self._ordered(SqlTree(order.statement, each.this), keys, outputs, numbers)
-            yield Order(expression, turned, missing_first)
+        if "ORDER" in self.clauses.others:
+            for term in self.parts.once(self.clauses.others["ORDER"], ordered_by):
+                yield Order(self._ordered(term, keys, outputs, numbers), term.descending, term.missing_first)
 
     def _ordered(
-        self, tree: SqlTree, keys: tuple[Key, ...], outputs: tuple[Output, ...], numbers: Numbers
+        self, term: Term, keys: tuple[Key, ...], outputs: tuple[Output, ...], numbers: Numbers
     ) -> Expression:
-        place = place_in_select(tree, tree.root, len(outputs))
+        place = term.place(len(outputs))
         if place is not None:
             return outputs[place].expression
-        name = tree.column(tree.root)
-        if name is not None:
+        if term.name is not None:
             for output in outputs:
-                if output.name.lower() == name.lower():
+                if output.name.lower() == term.name.lower():
                     return output.expression
-        key = self._place(tree, keys)
-        return numbers.reader(tree).read(tree.root) if key is None else GroupValue(key)
+        key = self._place(term.tree, keys)
+        return numbers.reader(term.tree).read(term.tree.root) if key is None else GroupValue(key)

@@ -21,8 +21,8 @@ from equipoise.questions.conditions import (
     IsTrue,
     Negated,
     RecordSet,
-    predicate_of,
 )
+from equipoise.questions.record_sets import RecordSets
 from equipoise.questions.sql_tree import SqlTree
 
 OPERATORS: dict[type[exp.Expression], str] = {
@@ -42,8 +42,13 @@ class ConditionReader:
     """Reads conditions on the attributes of one table, which may be called by `names`."""
 
     tree: SqlTree
-    schema: Schema
+    sets: RecordSets
     names: tuple[str, ...]
+
+    @property
+    def schema(self) -> Schema:
+        """The table's schema."""
+        return self.sets.schema
 
     def records(self, node: exp.Expression) -> RecordSet:
         """Returns the records for which a condition is true. Raises `InvalidArgument` with its place."""
@@ -53,7 +58,7 @@ class ConditionReader:
     def records_of(self, condition: Condition, node: exp.Expression) -> RecordSet:
         """Returns the records for which what was read of `node` is true. Raises `InvalidArgument`."""
         try:
-            return predicate_of(condition, self.schema)
+            return self.sets.of(condition)
         except InvalidArgument as error:
             self.tree.refuse(node, f"{error.field}: {error.problem}")
 

@@ -9,58 +9,61 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from typing import NamedTuple
 
 from sqlglot import exp
 
+from equipoise.questions.sql_codes import WORDS
 from equipoise.questions.sql_text import SqlStatement
 from equipoise.questions.sql_tree import SqlTree, tree_of
 
 _ORDER = ("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT")
 _FIRST, _LATER = "SELECT ", "SELECT 1 , "  # what stands only after SELECT, as DISTINCT, is looked for there only
-_NOT = (["NOT"], ["not"], ["Not"])
-_BY = (["BY"], ["by"], ["By"])
+_STARTS = {WORDS[word]: word for word in _ORDER}
+_BY, _BETWEEN, _NOT = WORDS["BY"], WORDS["BETWEEN"], WORDS["NOT"]
+_AND, _OR = WORDS["AND"], WORDS["OR"]
+_BRACKETS = {"(": ")", WORDS["CASE"]: WORDS["END"]}
+_CLOSING = frozenset(_BRACKETS.values())
+_IN_THEIR_OWN_WAY = WORDS["XOR"]  # words that bind otherwise than others
 _ARGUMENTS = {word: f"{word.lower()}_" if word == "FROM" else word.lower() for word in _ORDER[1:]}
 
 
-@dataclass(frozen=True)
-class Part:
-    """An expression of SELECT, or a condition of WHERE: its tokens, which are parsed when they are needed.
+class Part(NamedTuple):
+    """An expression of SELECT, or a condition of WHERE: a run of tokens, which are parsed when they are needed.
 
-    `argument`: which clause they belong to. `node`: what they were parsed to; None before.
+    `key`: what all parts have in common that mean the same; nothing for a part of a whole statement. `argument`:
+    which clause they belong to. `before`: what they are parsed after. `node`: their tree, if it is known.
     """
 
+    key: str
     statement: SqlStatement
+    span: tuple[int, int]
     argument: str
+    before: str = ""
     node: exp.Expression | None = None
 
-    @cached_property
-    def key(self) -> str:
-        """What all parts have in common that mean the same; nothing for a part of a whole statement."""
-        return "" if self.node is not None else self.statement.before + " ".join(self.statement.tokens)
-
-    @cached_property
+    @property
     def tree(self) -> SqlTree:
         """What it is parsed to. Raises `UndividedError`, or `InvalidArgument`."""
         if self.node is not None:
             return SqlTree(self.statement, self.node)
-        if not self.statement.tokens:
+        run = self.statement.run(*self.span, self.before)
+        if not run.tokens:
             raise UndividedError
-        tree = tree_of(self.statement)
+        tree = tree_of(run)
         if not isinstance(tree.root, exp.Select):
             raise UndividedError
         found, known = tree.root.args.get(self.argument), {"expressions", self.argument}
         if not found or any(value for name, value in tree.root.args.items() if name not in known):
             raise UndividedError
         if self.argument != "expressions":
-            return SqlTree(self.statement, found)
-        if len(found) != (2 if self.statement.before == _LATER else 1):
+            return SqlTree(run, found)
+        if len(found) != (2 if self.before == _LATER else 1):
             raise UndividedError
-        return SqlTree(self.statement, found[-1])
+        return SqlTree(run, found[-1])
 
 
-@dataclass(frozen=True)
-class Joined:
+class Joined(NamedTuple):
     """Conditions that AND or OR joins, or one that NOT stands before."""
 
     word: str
@@ -91,95 +94,127 @@ def whole(statement: SqlStatement) -> Clauses:
     if not isinstance(select, exp.Select):
         tree.unknown(select, "this place, which takes SELECT")
     tree.take(select, "expressions", *_ARGUMENTS.values())
+    span = 0, len(statement.tokens)
     parts = {
-        word: Part(statement, name, select.args[name])
+        word: Part("", statement, span, name, node=select.args[name])
         for word, name in _ARGUMENTS.items()
         if select.args.get(name) is not None
     }
-    items = tuple(Part(statement, "expressions", each) for each in select.expressions)
+    items = tuple(Part("", statement, span, "expressions", node=each) for each in select.expressions)
     return Clauses(statement, items, parts.pop("WHERE", None), parts)
 
 
 def divided(statement: SqlStatement) -> Clauses:
     """Divides a statement, without parsing it. Raises `UndividedError` where it cannot be without doubt."""
-    starts = list(_starts(statement))
-    words = [word for _, word in starts]
-    if words[:2] != ["SELECT", "FROM"] or starts[0][0] != 0 or words != [word for word in _ORDER if word in words]:
+    return _Division(statement).clauses()
+
+
+class _Division:
+    """The division of one statement. `_closing`: which bracket closes the one at a place."""
+
+    def __init__(self, statement: SqlStatement) -> None:
+        self._statement, self._codes = statement, statement.codes
+        if _IN_THEIR_OWN_WAY in self._codes:
+            raise UndividedError
+        self._closing = _closing_brackets(self._codes)
+
+    def clauses(self) -> Clauses:
+        starts = list(self._starts())
+        words = [word for _, word in starts]
+        known = [word for word in _ORDER if word in words]
+        if words[:2] != ["SELECT", "FROM"] or starts[0][0] != 0 or words != known:
+            raise UndividedError
+        items: tuple[Part, ...] = ()
+        parts: dict[str, Part] = {}
+        where: Where | None = None
+        stops = [*(first for first, _ in starts[1:]), len(self._codes)]
+        for (first, word), stop in zip(starts, stops, strict=True):
+            if word == "SELECT":
+                items = tuple(self._items(first + 1, stop))
+            elif word == "WHERE":
+                where = self._where(first + 1, stop)
+            else:
+                parts[word] = self._part(first, stop, _ARGUMENTS[word], "SELECT 1 ")
+        return Clauses(self._statement, items, where, parts)
+
+    def _part(self, first: int, stop: int, argument: str, before: str) -> Part:
+        key = before + " ".join(self._statement.tokens[first:stop])
+        return Part(key, self._statement, (first, stop), argument, before)
+
+    def _outside(self, first: int, stop: int) -> Iterator[tuple[int, str]]:
+        """The places, with their codes, that are in no brackets which begin here."""
+        place = first
+        while place < stop:
+            code = self._codes[place]
+            if code in _BRACKETS:
+                place = self._closing[place]
+            else:
+                yield place, code
+            place += 1
+
+    def _starts(self) -> Iterator[tuple[int, str]]:
+        """Where each clause begins, with its first word."""
+        for place, code in self._outside(0, len(self._codes)):
+            if code in _STARTS:
+                word = _STARTS[code]
+                if word not in ("GROUP", "ORDER") or self._codes.startswith(_BY, place + 1):
+                    yield place, word
+
+    def _items(self, first: int, stop: int) -> Iterator[Part]:
+        """The expressions of SELECT."""
+        before = _FIRST
+        for place, code in self._outside(first, stop):
+            if code == ",":
+                yield self._part(first, place, "expressions", before)
+                first, before = place + 1, _LATER
+        yield self._part(first, stop, "expressions", before)
+
+    def _where(self, first: int, stop: int) -> Where:
+        """A condition: those that OR joins, each of those that AND joins. BETWEEN takes the next AND."""
+        alternatives: list[list[Where]] = [[]]
+        betweens = 0
+        for place, code in self._outside(first, stop):
+            if code == _BETWEEN:
+                betweens += 1
+            elif code == _AND and betweens:
+                betweens -= 1
+            elif code in (_AND, _OR):
+                alternatives[-1].append(self._condition(first, place))
+                first = place + 1
+                if code == _OR:
+                    alternatives.append([])
+                    betweens = 0
+        alternatives[-1].append(self._condition(first, stop))
+        return _joined("OR", [_joined("AND", each) for each in alternatives])
+
+    def _condition(self, first: int, stop: int) -> Where:
+        """What is in parentheses or follows NOT; else a condition that is parsed."""
+        if self._codes.startswith(_NOT, first, stop) and self._enclosed(first + 1, stop):
+            return Joined("NOT", (self._where(first + 2, stop - 1),))
+        if self._enclosed(first, stop):
+            return self._where(first + 1, stop - 1)
+        return self._part(first, stop, "where", "SELECT 1 WHERE ")
+
+    def _enclosed(self, first: int, stop: int) -> bool:
+        """Whether the first token is a parenthesis that the last one closes."""
+        return self._codes.startswith("(", first, stop) and self._closing[first] == stop - 1
+
+
+def _joined(word: str, parts: list[Where]) -> Where:
+    return parts[0] if len(parts) == 1 else Joined(word, tuple(parts))
+
+
+def _closing_brackets(codes: str) -> dict[int, int]:
+    """Which parenthesis or END closes the one, or the CASE, at a place. Raises `UndividedError` if not all are."""
+    closing: dict[int, int] = {}
+    opened: list[int] = []
+    for place, code in enumerate(codes):
+        if code in _BRACKETS:
+            opened.append(place)
+        elif code in _CLOSING:
+            if not opened or _BRACKETS[codes[opened[-1]]] != code:
+                raise UndividedError
+            closing[opened.pop()] = place
+    if opened:
         raise UndividedError
-    items: tuple[Part, ...] = ()
-    parts: dict[str, Part] = {}
-    where: Where | None = None
-    stops = [*(first for first, _ in starts[1:]), len(statement.tokens)]
-    for (first, word), stop in zip(starts, stops, strict=True):
-        if word == "SELECT":
-            spans = _between(statement, first + 1, stop, ",")
-            items = tuple(
-                Part(statement.run(*span, _LATER if place else _FIRST), "expressions")
-                for place, span in enumerate(spans)
-            )
-        elif word == "WHERE":
-            where = _where(statement, first + 1, stop)
-        else:
-            parts[word] = Part(statement.run(first, stop, "SELECT 1 "), _ARGUMENTS[word])
-    return Clauses(statement, items, where, parts)
-
-
-def _starts(statement: SqlStatement) -> Iterator[tuple[int, str]]:
-    """Where each clause begins, with its first word."""
-    depth = 0
-    for place, (kind, token) in enumerate(zip(statement.kinds, statement.tokens, strict=True)):
-        if kind == "sign":
-            depth += (token == "(") - (token == ")")
-        elif kind == "word":
-            word = token.upper()
-            depth += (word == "CASE") - (word == "END")
-            following = statement.tokens[place + 1 : place + 2]
-            if depth == 0 and word in _ORDER and (word not in ("GROUP", "ORDER") or following in _BY):
-                yield place, word
-
-
-def _where(statement: SqlStatement, first: int, stop: int) -> Where:
-    """A condition: those that OR joins, else those that AND joins, else what is in parentheses or follows NOT."""
-    for word in ("OR", "AND"):
-        spans = list(_between(statement, first, stop, word))
-        if len(spans) > 1:
-            return Joined(word, tuple(_where(statement, *span) for span in spans))
-    if statement.tokens[first : first + 1] in _NOT and _enclosed(statement, first + 1, stop):
-        return Joined("NOT", (_where(statement, first + 2, stop - 1),))
-    if _enclosed(statement, first, stop):
-        return _where(statement, first + 1, stop - 1)
-    return Part(statement.run(first, stop, "SELECT 1 WHERE "), "where")
-
-
-def _enclosed(statement: SqlStatement, first: int, stop: int) -> bool:
-    """Whether the first token is a parenthesis that the last one closes."""
-    if first >= stop or statement.tokens[first] != "(" or statement.tokens[stop - 1] != ")":
-        return False
-    depth = 0
-    for place in range(first, stop - 1):
-        depth += (statement.tokens[place] == "(") - (statement.tokens[place] == ")")
-        if depth == 0:
-            return False
-    return True
-
-
-def _between(statement: SqlStatement, first: int, stop: int, mark: str) -> Iterator[tuple[int, int]]:
-    """The spans between the marks that stand outside of parentheses and CASE. BETWEEN takes the next AND."""
-    depth, betweens, start = 0, 0, first
-    for place in range(first, stop):
-        kind, token = statement.kinds[place], statement.tokens[place]
-        if kind not in ("word", "sign"):
-            continue
-        word = token.upper()
-        depth += (word in ("(", "CASE")) - (word in (")", "END"))
-        if depth:
-            continue
-        if word in ("XOR", "OPERATOR"):
-            raise UndividedError  # they bind in ways of their own
-        betweens += word == "BETWEEN"
-        if word == "AND" and betweens:
-            betweens -= 1
-        elif word == mark:
-            yield start, place
-            start = place + 1
-    yield start, stop
+    return closing

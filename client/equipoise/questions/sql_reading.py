@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar, cast
 
 from sqlglot import exp
 
+from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
 from equipoise.questions.conditions import Both, Condition, Either, Negated, RecordSet
 from equipoise.questions.expressions import Expression, measures_of
-from equipoise.questions.measures import Key
+from equipoise.questions.filters import Filter, filter_measures
+from equipoise.questions.measures import Key, Measure
+from equipoise.questions.record_sets import RecordSets
 from equipoise.questions.sql_cases import buckets_of
 from equipoise.questions.sql_conditions import ConditionReader
 from equipoise.questions.sql_division import Joined, Part, Where
@@ -19,79 +24,121 @@ from equipoise.questions.sql_values import ValueReader
 
 Named = tuple[SqlTree, str]
 """An expression of SELECT, and the name that AS gives it; empty for none."""
+Kept = TypeVar("Kept")
 
 
-@dataclass(frozen=True, eq=False)
 class PartReader:
-    """Reads parts about the table of a schema, whose attributes may stand behind `names`."""
+    """Reads parts about the table of a schema, whose attributes may stand behind `names`.
 
-    schema: Schema
-    names: tuple[str, ...]
-    _selected: dict[str, Named] = field(default_factory=dict)
-    _conditions: dict[str, Condition] = field(default_factory=dict)
-    _records: dict[Condition, RecordSet] = field(default_factory=dict)
-    _numbers: dict[str, Expression] = field(default_factory=dict)
+    `lowered`: the attributes' names in small letters.
+    """
+
+    def __init__(self, schema: Schema, names: tuple[str, ...]) -> None:
+        self.schema, self.names = schema, names
+        self.lowered = frozenset(map(str.lower, schema.names))
+        self._sets = RecordSets(schema)
+        self._joined: dict[tuple[str, tuple[Condition, ...]], Condition] = {}
+        self._numbers: dict[str, tuple[Expression, frozenset[str]]] = {}
+        self._having: dict[str, Filter] = {}
+        self._read: dict[str, object] = {}
+        self._keys: dict[SqlTree, Key] = {}
 
     def conditions(self, tree: SqlTree) -> ConditionReader:
         """Returns the reader of the conditions of one part."""
-        return ConditionReader(tree, self.schema, self.names)
+        return ConditionReader(tree, self._sets, self.names)
+
+    def once(self, part: Part, read: Callable[[SqlTree], Kept]) -> Kept:
+        """Returns what a part is read as, whatever else is in its statement: one `read` for each clause."""
+        if not part.key:
+            return read(part.tree)
+        if part.key not in self._read:
+            self._read[part.key] = read(part.tree)
+        return cast("Kept", self._read[part.key])
 
     def selected(self, item: Part) -> Named:
         """Returns an expression of SELECT, and the name that AS gives it. Raises `InvalidArgument`."""
-        known = self._selected.get(item.key)
-        if known is None:
-            tree, alias = item.tree, ""
-            if isinstance(tree.root, exp.Alias):
-                tree.take(tree.root, "this", "alias")
-                tree, alias = SqlTree(tree.statement, tree.root.this), tree.name(tree.root.args["alias"])
-            known = tree, alias
-            if item.key:
-                self._selected[item.key] = known
-        return known
+        return self.once(item, _named)
 
     def where(self, where: Where | None) -> RecordSet:
         """Returns the records for which WHERE is true; all without it. Raises `InvalidArgument`."""
         if where is None:
             return True
         condition = self._condition(where)
-        known = self._records.get(condition)
-        if known is None:
-            first = where
-            while isinstance(first, Joined):
-                first = first.parts[0]
-            known = self.conditions(first.tree).records_of(condition, first.tree.root)
-            self._records[condition] = known
-        return known
+        try:
+            return self._sets.of(condition)
+        except InvalidArgument:
+            while isinstance(where, Joined):
+                where = where.parts[0]
+            return self.conditions(where.tree).records_of(condition, where.tree.root)
 
     def _condition(self, where: Where) -> Condition:
-        if isinstance(where, Joined):
-            parts = tuple(map(self._condition, where.parts))
-            return Negated(parts[0]) if where.word == "NOT" else (Both if where.word == "AND" else Either)(parts)
-        known = self._conditions.get(where.key)
+        """What a condition says. The same conditions are the same object, so that their records are found once."""
+        if isinstance(where, Part):
+            return self.once(where, self._read_condition)
+        parts = tuple(map(self._condition, where.parts))
+        known = self._joined.get((where.word, parts))
         if known is None:
-            tree = where.tree
-            tree.take(tree.root, "this")
-            known = self.conditions(tree).read(tree.root.this)
-            if where.key:
-                self._conditions[where.key] = known
+            known = Negated(parts[0]) if where.word == "NOT" else (Both if where.word == "AND" else Either)(parts)
+            self._joined[where.word, parts] = known
         return known
+
+    def _read_condition(self, tree: SqlTree) -> Condition:
+        tree.take(tree.root, "this")
+        return self.conditions(tree).read(tree.root.this)
 
     def key(self, tree: SqlTree) -> Key:
         """Returns what groups are made by: an attribute, or a CASE. Raises `InvalidArgument`."""
-        if isinstance(tree.root, exp.Case):
-            return Key(buckets=buckets_of(tree.root, self.conditions(tree)))
-        return Key(self.conditions(tree).attribute(tree.root).name)
+        known = self._keys.get(tree)
+        if known is None:
+            reader = self.conditions(tree)
+            if isinstance(tree.root, exp.Case):
+                known = Key(buckets=buckets_of(tree.root, reader))
+            else:
+                known = Key(reader.attribute(tree.root).name)
+            self._keys[tree] = known
+        return known
 
     def number(self, item: Part, numbers: Numbers) -> Expression:
         """Returns the number that an expression of SELECT is. Raises `InvalidArgument`."""
-        known = self._numbers.get(item.key)
-        if known is None:
+        known, valued = self._numbers.get(item.key, (None, _NONE))
+        if known is None or not valued.isdisjoint(numbers.grouped):
             tree, _ = self.selected(item)
             known = numbers.reader(tree).read(tree.root)
-            # What is added up may be refused because of WHERE and GROUP BY.
-            if item.key and not any(each.added or each.parted for each in measures_of(known)):
-                self._numbers[item.key] = known
+            valued = _valued(measures_of(known))
+            if item.key and not self._depends_on_records(valued):
+                self._numbers[item.key] = known, valued
         return known
+
+    def having(self, part: Part, numbers: Numbers) -> Filter:
+        """Returns which rows are shown. Raises `InvalidArgument`."""
+        known = self._having.get(part.key)
+        if known is None:
+            tree = part.tree
+            tree.take(tree.root, "this")
+            known = numbers.reader(tree).filter(tree.root.this)
+            if part.key and not _valued(filter_measures(known)) and not numbers.names_any(part):
+                self._having[part.key] = known
+        return known
+
+    def _depends_on_records(self, valued: frozenset[str]) -> bool:
+        """Whether some values can be added up of those records only that WHERE leaves."""
+        attributes = map(self.schema.attribute, valued)
+        return any(each.missing or each.unknown for each in attributes)
+
+
+_NONE: frozenset[str] = frozenset()
+
+
+def _valued(measures: Iterable[Measure]) -> frozenset[str]:
+    """The attributes whose values are added up or parted, which GROUP BY must not name."""
+    return frozenset(each.added.attribute if each.added else each.parted for each in measures) - {""}
+
+
+def _named(tree: SqlTree) -> Named:
+    if not isinstance(tree.root, exp.Alias):
+        return tree, ""
+    tree.take(tree.root, "this", "alias")
+    return SqlTree(tree.statement, tree.root.this), tree.name(tree.root.args["alias"])
 
 
 @dataclass(frozen=True)
@@ -102,6 +149,11 @@ class Numbers:
     records: RecordSet
     grouped: frozenset[str]
     named: dict[str, Expression]
+
+    def names_any(self, part: Part) -> bool:
+        """Returns whether a word of a part may be a name that SELECT gives."""
+        statement, (first, stop) = part.statement, part.span
+        return any(statement.said(place).lower() in self.named for place in range(first, stop))
 
     def reader(self, tree: SqlTree) -> NumberReader:
         """Returns the reader of one part."""

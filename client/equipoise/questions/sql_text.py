@@ -7,14 +7,28 @@ else in another dialect is refused here. Lengths and depths are limited, as pars
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
 from typing import NoReturn
 
 from equipoise.errors import InvalidArgument
+from equipoise.questions.sql_codes import (
+    EXPLAIN,
+    NAME,
+    NAMES,
+    NUMBER,
+    SPACE,
+    STATEMENT,
+    TEXT,
+    TOKEN,
+    UNREADABLE,
+    WORD,
+    Codes,
+    is_space,
+)
 
 MAX_TEXT = 1 << 26  # characters of all statements together
 MAX_STATEMENT = 1 << 16  # characters of one
@@ -24,19 +38,11 @@ MAX_NESTED = 16  # parentheses and CASEs within one another
 FIRST_NUMBER = 9_000_000_000  # how the parser is shown numbers: by their place, as numbers that nobody writes
 MARK = "@"  # how the parser is shown texts and names: by their place, after a sign that stands for nothing else
 
-_TOKEN = re.compile(
-    r"""(?P<space>\s+|--[^\n]*|/\*[^*/]*(?:(?:\*(?!/)|/(?!\*))[^*/]*)*\*/)
-    |(?P<text>'(?:[^']|'')*')
-    |(?P<name>"(?:[^"]|"")+")
-    |(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
-    |(?P<word>[^\W\d]\w*)
-    |(?P<end>;)
-    |(?P<sign><=|>=|<>|!=|/(?!\*)|[-+*%(),.<>=])
-    |(?P<unreadable>.)""",
-    re.VERBOSE | re.DOTALL,
-)
 _QUOTES = dict.fromkeys("\u2018\u2019\u00b4", "'text'") | dict.fromkeys("`[]\u201c\u201d\u201e", '"name"')
-_GLUED = frozenset({"text", "name", "number", "word"})  # two of these need something between them
+_GLUED = re.compile(r"[^ s(),][^ s(),]")  # texts, names, numbers and words need something between them
+_NAMED = re.compile("(?<=a)w")  # what AS gives
+_CALLED = re.compile(r"n(?=[(t])")  # a function's name after all, or that of a type
+_BRACKETS = re.compile("[()ce]")
 
 
 @dataclass(frozen=True)
@@ -45,18 +51,20 @@ class SqlStatement:
 
     Attributes:
         text: the whole text.
+        start: where the statement begins in the text, or spaces or comments before it do.
         explain: whether `EXPLAIN` stood before the statement.
-        kinds: of each token: `text`, `name`, `number`, `word` or `sign`. A word for an attribute is a `name`.
+        codes: a letter for each token, which says what it is. A word for an attribute is a `NAME`.
         tokens: as they were written.
-        positions: where each begins in the text.
+        skipped: how many tokens of the statement stand before these.
         before: what the parser is shown before them, such as `SELECT 1 WHERE `.
     """
 
     text: str
-    explain: bool = False
-    kinds: list[str] = field(default_factory=list)
-    tokens: list[str] = field(default_factory=list)
-    positions: list[int] = field(default_factory=list)
+    start: int
+    explain: bool
+    codes: str
+    tokens: list[str]
+    skipped: int = 0
     before: str = ""
 
     @cached_property
@@ -66,10 +74,8 @@ class SqlStatement:
 
     def run(self, first: int, stop: int, before: str) -> SqlStatement:
         """Returns some of the tokens, to be parsed after `before`."""
-        within = slice(first, stop)
-        return SqlStatement(
-            self.text, self.explain, self.kinds[within], self.tokens[within], self.positions[within], before
-        )
+        codes, tokens = self.codes[first:stop], self.tokens[first:stop]
+        return replace(self, codes=codes, tokens=tokens, skipped=self.skipped + first, before=before)
 
     def said(self, place: int) -> str:
         """Returns what the literal or name at a place says: without its quotes; a number as it was written."""
@@ -79,18 +85,20 @@ class SqlStatement:
 
     def refuse(self, offset: int, problem: str) -> NoReturn:
         """Raises `InvalidArgument` that names the line and column of what stands at `offset` of the template."""
-        ends = accumulate(len(shown) + 1 for shown in self._shown())
+        ends = itertools.accumulate(len(shown) + 1 for shown in self._shown())
         place = sum(end <= offset - len(self.before) for end in ends)
-        refuse(self.text, self.positions[min(place, len(self.positions) - 1)], problem)
+        wanted = self.skipped + self.explain + max(0, min(place, len(self.tokens) - 1))
+        positions = (match.start() for match in TOKEN.finditer(self.text, self.start) if not is_space(match[0]))
+        refuse(self.text, next(itertools.islice(positions, wanted, None)), problem)
 
     def _shown(self) -> Iterator[str]:
-        for place, (kind, token) in enumerate(zip(self.kinds, self.tokens, strict=True)):
-            if kind == "number":
+        for place, (code, token) in enumerate(zip(self.codes, self.tokens, strict=True)):
+            if code == NUMBER:
                 yield str(FIRST_NUMBER + place)
-            elif kind == "text":
+            elif code == TEXT:
                 yield f"'{MARK}{place}'"
             else:
-                yield f'"{MARK}{place}"' if kind == "name" else token
+                yield f'"{MARK}{place}"' if code in NAMES else token
 
 
 def refuse(text: str, position: int, problem: str) -> NoReturn:
@@ -120,22 +128,76 @@ def statements_of(text: str, names: frozenset[str], keywords: frozenset[str]) ->
     """
     if len(text) > MAX_TEXT:
         raise InvalidArgument("sql", f"is longer than {MAX_TEXT:,} characters")
-    draft = _Draft(text, names, keywords)
-    for match in _TOKEN.finditer(text):
-        kind = match.lastgroup
-        if kind == "space":
+    known, nul = Codes(names, keywords), "\0" in text
+    for match in STATEMENT.finditer(text):
+        start, stop = match.span()
+        if stop - start > MAX_TOKENS:
+            _check_size(text, start, stop)
+        written = TOKEN.findall(text, start, stop)
+        codes = "".join(map(known.__getitem__, written))
+        _check_signs(text, start, written, codes)
+        if nul:
+            _check_nul(text, start, written, codes)
+        tokens = [token for token, code in zip(written, codes, strict=True) if code != SPACE]
+        codes = _CALLED.sub(WORD, _NAMED.sub(NAME, codes.replace(SPACE, "")))
+        explain = codes.startswith(EXPLAIN)
+        statement = SqlStatement(text, start, explain, codes[explain:], tokens[explain:])
+        if statement.tokens:
+            _check_depth(statement)
+            yield statement
+
+
+def _check_size(text: str, start: int, stop: int) -> None:
+    """Raises `InvalidArgument` for a statement that is too long, before its tokens are kept."""
+    first = None
+    count = 0
+    for match in TOKEN.finditer(text, start, stop):
+        if is_space(match[0]):
             continue
-        if kind == "end":
-            if draft.statement.tokens:
-                yield draft.statement
-            draft = _Draft(text, names, keywords)
-        else:
-            draft.add(str(kind), match[0], match.start())
-    if draft.statement.tokens:
-        yield draft.statement
+        first = match.start() if first is None else first
+        count += 1
+        if match.end() - first > MAX_STATEMENT:
+            refuse(text, match.start(), f"a statement is longer than {MAX_STATEMENT:,} characters; ask several")
+        if count > MAX_TOKENS:
+            refuse(text, match.start(), f"a statement has more than {MAX_TOKENS:,} words and signs; ask several")
 
 
-def _unreadable(sign: str) -> str:
+def _check_signs(text: str, start: int, written: list[str], codes: str) -> None:
+    """Raises `InvalidArgument` for what stands for nothing, and for words and literals without a space between."""
+    if UNREADABLE in codes:
+        place = codes.index(UNREADABLE)
+        refuse(text, _position(start, written, place), _unreadable(written[place]))
+    glued = _GLUED.search(codes)
+    if glued:
+        place = glued.start() + 1
+        refuse(text, _position(start, written, place), f"a space is missing before {written[place][:20]}")
+
+
+def _check_nul(text: str, start: int, written: list[str], codes: str) -> None:
+    """Raises `InvalidArgument` for a NUL within quotes."""
+    for place, token in enumerate(written):
+        if "\0" in token and codes[place] != SPACE:
+            refuse(text, _position(start, written, place) + token.index("\0"), _unreadable("\0"))
+
+
+def _check_depth(statement: SqlStatement) -> None:
+    """Raises `InvalidArgument` where parentheses and CASEs are nested too deeply."""
+    if statement.codes.count("(") + statement.codes.count("c") <= MAX_NESTED:
+        return
+    depth = 0
+    for match in _BRACKETS.finditer(statement.codes):
+        depth = depth + 1 if match[0] in "(c" else max(0, depth - 1)
+        if depth > MAX_NESTED:
+            before = statement.run(0, match.start(), "").template
+            statement.refuse(len(before) + 1, f"is nested deeper than {MAX_NESTED} levels; write it flat")
+
+
+def _position(start: int, written: list[str], place: int) -> int:
+    return start + sum(map(len, written[:place]))
+
+
+def _unreadable(token: str) -> str:
+    sign = token[0]
     if sign in "'\"":
         return f"the quote {sign} is never closed"
     if sign == "/":
@@ -145,62 +207,3 @@ def _unreadable(sign: str) -> str:
     if sign in _QUOTES:
         return f"{sign} is no quote of SQL; write {_QUOTES[sign]}"
     return f"{sign!r} stands for nothing outside of quotes here; docs/sql.md lists what can be asked"
-
-
-class _Draft:
-    """The tokens of a statement, as they come."""
-
-    def __init__(self, text: str, names: frozenset[str], keywords: frozenset[str]) -> None:
-        self.statement = SqlStatement(text)
-        self._names, self._keywords = names, keywords
-        self._nested: list[str] = []
-        self._last, self._last_end = "", -1
-
-    def add(self, kind: str, token: str, position: int) -> None:
-        statement = self.statement
-        if kind == "unreadable":
-            refuse(statement.text, position, _unreadable(token))
-        if position == self._last_end and kind in _GLUED and self._last in _GLUED:
-            refuse(statement.text, position, f"a space is missing before {token[:20]}")
-        self._last, self._last_end = kind, position + len(token)
-        if kind in ("text", "name"):
-            if "\0" in token:
-                refuse(statement.text, position + token.index("\0"), _unreadable("\0"))
-        elif kind == "word":
-            word = token.upper()
-            named = statement.tokens and statement.tokens[-1].upper() == "AS" and word not in self._keywords
-            if named or word in self._names:
-                kind = "name"
-            elif not statement.tokens and not statement.explain and word == "EXPLAIN":
-                self.statement = replace(statement, explain=True)
-                return
-            elif word in ("CASE", "END"):
-                self._nest(word, position)
-        elif token in ("(", ")"):
-            self._nest(token, position)
-        if statement.kinds and (token == "(" or kind == "text") and statement.kinds[-1] == "name":
-            self._no_name()
-        statement.kinds.append(kind)
-        statement.tokens.append(token)
-        statement.positions.append(position)
-        if self._last_end - statement.positions[0] > MAX_STATEMENT:
-            refuse(
-                statement.text, position, f"a statement is longer than {MAX_STATEMENT:,} characters; ask several"
-            )
-        if len(statement.tokens) > MAX_TOKENS:
-            refuse(
-                statement.text, position, f"a statement has more than {MAX_TOKENS:,} words and signs; ask several"
-            )
-
-    def _nest(self, word: str, position: int) -> None:
-        if word in ("(", "CASE"):
-            self._nested.append(word)
-            if len(self._nested) > MAX_NESTED:
-                refuse(self.statement.text, position, f"is nested deeper than {MAX_NESTED} levels; write it flat")
-        elif self._nested:
-            self._nested.pop()
-
-    def _no_name(self) -> None:
-        """What the last token is after all: a function's name, or that of a type."""
-        if not self.statement.tokens[-1].startswith('"'):
-            self.statement.kinds[-1] = "word"

@@ -16,6 +16,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from equipoise.errors import InvalidArgument
+from equipoise.questions.sql_codes import NAMES, NUMBER, TEXT
 from equipoise.questions.sql_text import FIRST_NUMBER, MARK, SqlStatement
 
 DIALECT = Dialect.get_or_raise("duckdb")
@@ -67,7 +68,7 @@ _CLASSES: dict[str, str] = {
 _BEGINNINGS = ("SELECT ", "FROM ", "WITH ", "( ")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SqlTree:
     """The tree of one statement, or of a part of it, with what is needed to refuse a part of it."""
 
@@ -95,7 +96,7 @@ class SqlTree:
             inner = self.number(node.this)
             return None if inner is None else -inner
         place = self._place(node)
-        if place is None or self.statement.kinds[place] != "number":
+        if place is None or self.statement.codes[place] != NUMBER:
             return None
         return float(self.statement.tokens[place])
 
@@ -103,7 +104,7 @@ class SqlTree:
         """Returns the name that an identifier is. Raises `InvalidArgument` for a literal in its place."""
         self.take(node, "this", "quoted")
         shown = str(node.this)
-        if shown.startswith(MARK) and self._is(shown.removeprefix(MARK), 0, "name"):
+        if shown.startswith(MARK) and self._is(shown.removeprefix(MARK), 0, NAMES):
             return self.statement.said(int(shown.removeprefix(MARK)))
         if shown.startswith(MARK) or shown.isdecimal():  # which the parser has taken a literal's place for
             self.refuse(node, "a name is a word, or stands in double quotes")
@@ -133,15 +134,15 @@ class SqlTree:
         digits = shown.removeprefix(MARK) if text else shown
         if text and digits == shown:
             return None
-        first, kind = (0, "text") if text else (FIRST_NUMBER, "number")
-        return int(digits) - first if self._is(digits, first, kind) else None
+        first, codes = (0, TEXT) if text else (FIRST_NUMBER, NUMBER)
+        return int(digits) - first if self._is(digits, first, codes) else None
 
-    def _is(self, digits: str, first: int, kind: str) -> bool:
-        """Whether what the parser was shown stands for a token of this kind."""
+    def _is(self, digits: str, first: int, codes: str) -> bool:
+        """Whether what the parser was shown stands for a token that has one of these codes."""
         if not digits.isdecimal():
             return False
         place = int(digits) - first
-        return 0 <= place < len(self.statement.kinds) and self.statement.kinds[place] == kind
+        return 0 <= place < len(self.statement.codes) and self.statement.codes[place] in codes
 
 
 def tree_of(statement: SqlStatement) -> SqlTree:

@@ -90,7 +90,7 @@ def test_at_every_sync_all_that_was_acknowledged_is_durable(tmp_path: Path, nth:
     assert files(tmp_path / "image") == files(tmp_path / "state")
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_new_state_directory_is_durable_when_init_says_so(tmp_path: Path) -> None:
     place = tmp_path / "place"
     place.mkdir()

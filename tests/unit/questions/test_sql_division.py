@@ -11,6 +11,7 @@ from harness.sql_tables import random_schema
 from equipoise.errors import InvalidArgument
 from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.schema_checks import bin_labels
 from equipoise.queries.statements import Marginal
 from equipoise.questions.sql import StatementReader, questions_from_sql
 from equipoise.questions.sql_division import Joined, Part, UndividedError, Where, divided, whole
@@ -29,7 +30,7 @@ def shown(where: Where | None) -> str:
         parts = f" {where.word} ".join(map(shown, where.parts))
         return f"[{f'NOT {parts}' if where.word == 'NOT' else parts}]"
     assert isinstance(where, Part)
-    return " ".join(where.statement.tokens)
+    return " ".join(where.statement.tokens[slice(*where.span)])
 
 
 @pytest.mark.parametrize(
@@ -92,6 +93,18 @@ def test_parts_mean_together_what_the_whole_means(seed: int) -> None:
         assert reader.read(divided(each)) == meant
         read += 1
     assert read
+
+
+def test_what_a_statement_means_does_not_depend_on_those_before() -> None:
+    delay = Attribute("delay", bin_labels((0.0, 15.0, 60.0)), (0.0, 15.0, 60.0))
+    schema = Schema((Attribute("month", ("1", "2")), delay))
+    by_month = "SELECT month, {} AS n FROM t GROUP BY month HAVING n > 5 ORDER BY n"
+    texts = [by_month.format(each) for each in ("COUNT(*)", "SUM(delay)", "COUNT_IF(delay < 15)")]
+    together = questions_from_sql(";".join(texts), schema)
+    assert together == tuple(questions_from_sql(each, schema)[0] for each in texts)
+    assert len({each.having for each in together}) == len(texts)
+    with pytest.raises(InvalidArgument, match="is in GROUP BY"):
+        questions_from_sql("SELECT SUM(delay) FROM t; SELECT SUM(delay) FROM t GROUP BY delay", schema)
 
 
 def test_words_that_sql_needs_may_name_attributes() -> None:

@@ -1,6 +1,16 @@
-"""An operator's pages: rounds and their plans, tables and their budgets, analysts, sessions, health."""
+"""An operator's pages: rounds and plans, sessions, grants, the calendar, tables and budgets, analysts, health."""
 
-from equipoise.console.operator import analysts, datasets, health, planning, rounds, sessions, tables
+from equipoise.console.operator import (
+    analysts,
+    calendar,
+    datasets,
+    grants,
+    health,
+    planning,
+    rounds,
+    sessions,
+    tables,
+)
 from equipoise.console.pages import Pages
 
 OPERATOR_PAGES: Pages = (
@@ -8,14 +18,22 @@ OPERATOR_PAGES: Pages = (
     ("GET", "/sessions", sessions.home),
     ("GET", "/sessions/new", sessions.blank),
     ("POST", "/sessions/new", sessions.plan),
-    ("GET", "/grants/new", sessions.blank_grant),
-    ("POST", "/grants/new", sessions.give),
+    ("GET", "/grants/new", grants.blank),
+    ("POST", "/grants/new", grants.give),
+    ("GET", "/requests", grants.requests),
+    ("GET", "/requests/{analyst}/{number}", grants.request),
+    ("POST", "/requests/{analyst}/{number}/decline", grants.decline),
+    ("GET", "/calendar", calendar.home),
+    ("GET", "/calendar/new", calendar.blank),
+    ("POST", "/calendar/new", calendar.schedule),
+    ("GET", "/calendar/{schedule_id}", calendar.show),
+    ("POST", "/calendar/{schedule_id}/stop", calendar.stop),
     ("GET", "/rounds/new", planning.blank),
     ("POST", "/rounds/new", planning.plan),
     ("GET", "/rounds/{round_id}", rounds.show),
     ("POST", "/rounds/{round_id}/step", rounds.step),
     ("POST", "/rounds/{round_id}/abort", rounds.abort),
-    ("POST", "/rounds/{round_id}/end", sessions.end),
+    ("POST", "/rounds/{round_id}/end", grants.end),
     ("GET", "/datasets", datasets.home),
     ("GET", "/datasets/new", datasets.blank),
     ("POST", "/datasets/new", datasets.register),

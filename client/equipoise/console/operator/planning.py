@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from starlette.responses import Response
 
@@ -10,9 +10,8 @@ from equipoise.commands.planners import COLUMNS, explained, row_of
 from equipoise.console.asked import Asked
 from equipoise.console.charts import planner_chart
 from equipoise.console.desk import Desk
-from equipoise.console.operator.terms import DANGERS, active_datasets, read_budget, read_terms
+from equipoise.console.operator.terms import REFUSALS, Typed, form_page, read_budget, read_terms
 from equipoise.console.rendering import plain_table
-from equipoise.errors import BudgetExhausted, InvalidArgument, NotFound, WrongState
 from equipoise.model.plan_choices import PlanChoice
 from equipoise.model.rounds import AUTO, AUTO_BY_PROMISE, Terms
 
@@ -51,32 +50,22 @@ BLANK: Mapping[str, str] = {
 
 def blank(desk: Desk, asked: Asked) -> Response:
     """The empty form."""
-    return _page(desk, {**BLANK, "dataset": asked.query.get("dataset", "")})
+    return _page(desk, Typed.blank(BLANK, asked))
 
 
 def plan(desk: Desk, asked: Asked) -> Response:
     """Compares the mechanisms, or opens the round that was planned."""
-    typed = {name: asked.text(name).strip() for name in BLANK}
-    accepted = asked.texts("accept")
     try:
         terms = read_terms(asked, read_budget(asked, "analyst"))
         if asked.text("do") == "open":
             opened = desk.operator.open(terms, asked.needed("request_id"))
             return desk.go(f"/rounds/{opened.round.id}")
-        return _page(desk, typed, planned=desk.operator.plan(terms), terms=terms, accepted=accepted)
-    except (InvalidArgument, BudgetExhausted, WrongState, NotFound) as refusal:
-        return _page(desk, typed, 400, refusal=refusal, accepted=accepted)
+        return _page(desk, Typed.of(BLANK, asked), desk.operator.plan(terms), terms)
+    except REFUSALS as refusal:
+        return _page(desk, Typed.of(BLANK, asked, refusal))
 
 
-def _page(
-    desk: Desk,
-    typed: Mapping[str, str],
-    status: int = 200,
-    planned: PlanChoice | None = None,
-    terms: Terms | None = None,
-    refusal: Exception | None = None,
-    accepted: Sequence[str] = (),
-) -> Response:
+def _page(desk: Desk, typed: Typed, planned: PlanChoice | None = None, terms: Terms | None = None) -> Response:
     chart = table = None
     notes: list[tuple[str, str]] = []
     if planned is not None and planned.candidates and terms is not None:
@@ -87,18 +76,14 @@ def _page(
         table = plain_table(COLUMNS, rows, marked=chosen)
         chart = planner_chart(planned.candidates, planned.plan.mechanism)
         notes = list(explained(planned.candidates))
-    return desk.show(
+    return form_page(
+        desk,
         "operator/new_round.html",
-        status,
-        section="Rounds",
-        typed=typed,
-        datasets=active_datasets(desk),
+        "Rounds",
+        typed,
         mechanisms=MECHANISMS,
-        dangers=DANGERS,
-        accepted=accepted,
         planned=planned,
         chart=chart,
         table=table,
         notes=notes,
-        refusal=refusal,
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from starlette.responses import Response
 
 from equipoise.commands.columns import FACTS, ROUNDS, SHARES, SHARES_OF_SESSION, plan_facts
 from equipoise.console.asked import Asked
-from equipoise.console.desk import Desk, stretch_of
+from equipoise.console.desk import ROWS, Desk, stretch_of
 from equipoise.console.jobs import Job
 from equipoise.console.rendering import table_of
 from equipoise.errors import InvalidArgument, WrongState
@@ -63,6 +64,7 @@ def home(desk: Desk, asked: Asked) -> Response:
         part=part,
         rounds=table_of(ROUNDS, part.items, addresses(desk, part.items)),
         waiting=[(each.round, step) for each in part.items if (step := next_step(each)) is not None],
+        asking=len(list(islice(desk.operator.grant_requests(), ROWS))) if part.newest else 0,
     )
 
 

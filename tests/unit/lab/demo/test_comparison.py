@@ -107,7 +107,7 @@ def test_every_mechanism_is_said_in_words() -> None:
     assert WHAT_IT_DOES.keys() == MECHANISMS.keys() | GAMES.keys()
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_the_game_is_shown_as_printed_and_from_a_prior_unless_it_was_delivered() -> None:
     names = {row.mechanism for row in compared("gaussian").mechanisms}
     assert GAMES.keys() <= names

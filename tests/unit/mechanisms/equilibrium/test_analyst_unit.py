@@ -170,7 +170,7 @@ def test_the_data_are_charged_for_the_cap_on_places() -> None:
     assert (answers + tests) * 10**12 <= case.plan.data_cost.rho
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others() -> None:
     case = protected(30, 4, 8.0, threshold=0.05, cut_off=2)
     first, again, other = run(case), run(case), run(case, bytes(32))

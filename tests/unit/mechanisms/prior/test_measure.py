@@ -176,7 +176,7 @@ def test_a_prior_comes_near_every_pair_and_is_the_same_to_the_bit_on_every_machi
     assert not np.array_equal(prior_of(parameters, data, bytes(32)).potential, prior.potential)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_wide_table_has_a_support_of_records_that_its_measurement_tells_of() -> None:
     """Of 2^28 possible records some are drawn: along the measured pairs, up to the noise and to single records."""
     sizes = (4,) * 14

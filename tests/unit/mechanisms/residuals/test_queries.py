@@ -50,7 +50,7 @@ def test_the_combination_is_the_transpose_of_the_expectations() -> None:
     assert rows.sum(axis=1)[0] == pytest.approx(0)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_noise_has_the_variances_that_the_fit_weighs_by() -> None:
     queries, table = ResidualQueries(FAMILY), DenseCounts(histogram(), SIZES)
     exact = queries.expectations(histogram().astype(np.float64))

@@ -42,7 +42,7 @@ def every_statement() -> list[Statement]:
     return [*boxes, Marginal(("a", "b")), Marginal(("a",)), Marginal(("b",)), *sums]
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_code_words_of_all_statements_and_sums_share_one_at_most() -> None:
     """Kraft's inequality. Several statements may have a query in common, which has one word."""
     workload = compile_workload(every_statement(), SCHEMA)

@@ -1,0 +1,105 @@
+"""A grant given: for a request of its analyst, and renewed by the calendar, where the operator wants that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from equipoise.clients.analyst import fresh_request_id
+from equipoise.clients.operator import Operator
+from equipoise.errors import EquipoiseError, InvalidArgument
+from equipoise.model.accounts import Budget, Danger
+from equipoise.model.calendar import Period, opening_time
+from equipoise.model.grants import grant_terms
+from equipoise.model.own_world import RequestState
+from equipoise.model.rounds import RoundDetail
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """Another grant like the first each time one ends.
+
+    `period`: how long each lasts. `yearly_budget`: the most that all given in one calendar year (UTC) may cost.
+    """
+
+    period: Period
+    yearly_budget: Budget
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offer:
+    """A grant as an operator gives it.
+
+    Attributes:
+        dataset: the dataset's name.
+        analyst: the analyst's name.
+        budget: what all statements may cost the people in the table together.
+        until: when it ends by itself, aware; None: an operator ends it, or `renewal` says when.
+        beta: the probability that any truth lies outside its interval.
+        accepted: the dangers of the budget that the operator knows and wants.
+        request: which of the analyst's requests it grants; None: it was not asked for.
+        renewal: what follows it; None: nothing.
+    """
+
+    dataset: str
+    analyst: str
+    budget: Budget
+    until: datetime | None = None
+    beta: float = 0.05
+    accepted: tuple[Danger, ...] = ()
+    request: int | None = None
+    renewal: Renewal | None = None
+
+    def give(self, operator: Operator, request_id: str | None = None) -> RoundDetail:
+        """Gives the grant, tells the analyst whose request it is, and has the server give those that follow.
+
+        Args:
+            operator: the client.
+            request_id: makes it safe to repeat; with a renewal the same once more is refused. None: a fresh one.
+
+        Raises:
+            InvalidArgument: a field is not what it must be, or the request does not wait, or is of another dataset.
+            NotFound: there is no such dataset.
+            AlreadyExists: the request_id stands for another grant.
+            BudgetExhausted: the data account or the yearly budget has too little left.
+            WrongState: as many grants are open as the server has room for.
+        """
+        request_id = request_id or fresh_request_id()
+        if self.request is not None:
+            self._check_waiting(operator, self.request)
+        until, following = self.until, None
+        if self.renewal is not None:
+            if until is not None:
+                raise InvalidArgument("until", "must not be given with a renewal, which says when each ends")
+            until = opening_time(datetime.now(UTC).replace(microsecond=0), self.renewal.period, 1)
+            terms = grant_terms(self.dataset, self.analyst, self.budget, None, self.beta, self.accepted)
+            period, yearly = self.renewal.period, self.renewal.yearly_budget
+            following = operator.schedule(terms, period, until, yearly, request_id=f"{request_id} renewal")
+        try:
+            given = operator.give_grant(
+                self.dataset,
+                self.analyst,
+                self.budget,
+                until=until,
+                beta=self.beta,
+                accepted=self.accepted,
+                request_id=request_id,
+            )
+        except EquipoiseError:
+            if following is not None:
+                operator.stop_schedule(following.id)
+            raise
+        if self.request is not None:
+            operator.decide_grant_request(self.analyst, self.request, grant_id=given.round.id)
+        return given
+
+    def _check_waiting(self, operator: Operator, number: int) -> None:
+        """Raise before a grant is given for a request that it cannot answer."""
+        own = [each for each in operator.grant_requests() if each.analyst == self.analyst]
+        asked = next((each for each in own if each.number == number), None)
+        if asked is None or asked.state is not RequestState.WAITING:
+            raise InvalidArgument("request", f"{number} of {self.analyst} does not wait")
+        if asked.dataset != self.dataset:
+            raise InvalidArgument(
+                "request", f"{number} of {self.analyst} is another: {asked.dataset!r} was asked for"
+            )

@@ -1,0 +1,56 @@
+"""The tokens of SQL, and a letter for each that says what it is."""
+
+from __future__ import annotations
+
+import re
+
+TEXT, QUOTED, NAME, NUMBER, WORD = "t", "q", "n", "u", "w"
+NAMES = QUOTED + NAME
+SPACE, _SIGN, _KEYWORD, UNREADABLE, EXPLAIN = " ", "s", "k", "x", "E"
+_CLAUSES = {"SELECT": "S", "FROM": "F", "WHERE": "W", "GROUP": "G", "HAVING": "H", "ORDER": "O", "LIMIT": "L"}
+_OTHERS = {"BY": "b", "AND": "&", "OR": "|", "NOT": "!", "BETWEEN": "~", "CASE": "c", "END": "e", "AS": "a"}
+WORDS = {**_CLAUSES, **_OTHERS, "EXPLAIN": EXPLAIN, "XOR": "X", "OPERATOR": "X"}
+"""The codes of keywords by which statements are divided."""
+
+_KINDS = {
+    SPACE: r"\s+|--[^\n]*|/\*[^*/]*(?:(?:\*(?!/)|/(?!\*))[^*/]*)*\*/",
+    TEXT: r"'(?:[^']|'')*'",
+    QUOTED: r'"(?:[^"]|"")+"',
+    NUMBER: r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?",
+    WORD: r"[^\W\d]\w*",
+    _SIGN: r"<=|>=|<>|!=|/(?!\*)|[-+*%(),.<>=]",
+    UNREADABLE: r"/\*|.",
+}
+TOKEN = re.compile("|".join(_KINDS.values()), re.DOTALL)
+_KIND = re.compile("|".join(f"({pattern})" for pattern in _KINDS.values()), re.DOTALL)
+STATEMENT = re.compile(f"(?:[^;'\"/-]++|{_KINDS[TEXT]}|{_KINDS[QUOTED]}|{_KINDS[SPACE]}|[^;])++", re.DOTALL)
+
+
+class Codes(dict[str, str]):
+    """The codes of tokens: what a token is does not depend on where it stands, so it is found once.
+
+    `names`: words that name an attribute, and `keywords`: words that mean something of their own, in capitals.
+    """
+
+    def __init__(self, names: frozenset[str], keywords: frozenset[str]) -> None:
+        super().__init__()
+        self._names, self._keywords = names, keywords
+
+    def __missing__(self, token: str) -> str:
+        code = self[token] = self._found(token)
+        return code
+
+    def _found(self, token: str) -> str:
+        found = _KIND.match(token)
+        code = [*_KINDS][found.lastindex - 1] if found and found.lastindex else UNREADABLE
+        if code == WORD:
+            word = token.upper()
+            if word in self._names:
+                return NAME
+            return WORDS.get(word) or (_KEYWORD if word in self._keywords else WORD)
+        return token if token in "()," else code
+
+
+def is_space(token: str) -> bool:
+    """Returns whether a token is a comment, or spaces."""
+    return token[0].isspace() or (len(token) > 1 and token.startswith(("--", "/*")) and token != "/*")
