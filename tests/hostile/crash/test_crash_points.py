@@ -125,7 +125,7 @@ def play(server: DyingServer, profiles: Path) -> Played:
     operator.ask(
         lambda it: it.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register", accepted=LARGE_CAPS)
     )
-    operator.ask(lambda it: it.set_cap("data/shop", LARGER, "cap"))
+    operator.ask(lambda it: it.set_cap("data/shop", LARGER, "cap", LARGE_CAPS))
     ask_for_a_grant(operator, ann)
     make_a_schedule_and_stop_it(operator)
     first = operator.ask(lambda it: it.open(TERMS, "open")).round.id

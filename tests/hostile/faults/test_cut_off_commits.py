@@ -29,11 +29,11 @@ def test_what_a_kill_left_unsynced_is_synced_before_it_is_answered_from(
             operator.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register", accepted=LARGE_CAPS)
             disk.break_down(DIE, SYNCS, synced)
             with pytest.raises(Unavailable):
-                operator.set_cap("data/shop", LARGER, "cap")
+                operator.set_cap("data/shop", LARGER, "cap", LARGE_CAPS)
             assert server.process.wait() == -9
             disk.repair()
         with running(state), Operator.from_profile(profile) as operator:
-            assert operator.set_cap("data/shop", LARGER, "cap").cap == LARGER
+            assert operator.set_cap("data/shop", LARGER, "cap", LARGE_CAPS).cap == LARGER
             before = (state / "guard").read_bytes()
             disk.read()
             disk.write_image(tmp_path / "image", nothing)
