@@ -1,14 +1,16 @@
 """Seconds of one SQL file of many statements, each put together in a way of its own, through a real server.
 
-    python benchmarks/sql_file.py [--statements 100000] [--mechanism pooled] [--translate-only]
+    python benchmarks/sql_file.py [--statements 100000] [--mechanism pooled] [--translate-only] [--rows 1000000]
 
 No two statements are alike when names and literals are left out. The file is translated, submitted to a round on
-loopback, answered, and read into one Polars frame a statement.
+loopback, answered, and read into one Polars frame a statement. `--rows` times only how so many answers
+become a table of Arrow and one of Polars.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import random
 import re
@@ -18,15 +20,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
 from equipoise.model.accounts import Budget, Danger
+from equipoise.model.results import AnswerMethod, Answers
 from equipoise.model.rounds import Share, Terms
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.schema_checks import bin_labels
+from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.questions.questions import Questions
 from equipoise.questions.sql_extra import questions_of
+from equipoise.results import Labels, Results
 from equipoise_lab.demo.process import free_address, serving
 from equipoise_server.admin.new_state import create_state
 
@@ -53,15 +60,31 @@ def main() -> None:
     parser.add_argument("--statements", type=int, default=100_000)
     parser.add_argument("--mechanism", default="pooled")
     parser.add_argument("--translate-only", action="store_true")
+    parser.add_argument("--rows", type=int, default=0)
     options = parser.parse_args()
+    if options.rows:
+        to_frames(options.rows)
+        return
     text = file_of(options.statements)
     print(f"{options.statements:,} statements, {len(text) / 2**20:.1f} MiB; load average {os.getloadavg()[0]:.1f}")
-    spent = time.process_time()
     questions = timed("translated", lambda: questions_of(text, SCHEMA, "flights"))
     statements = timed("statements to ask", lambda: questions.statements)
-    print(f"  {time.process_time() - spent:.1f} processor seconds; {len(statements):,} statements to ask")
+    print(f"  {len(statements):,} statements to ask")
     if not options.translate_only:
         through_a_server(questions, options.mechanism)
+
+
+def to_frames(rows: int) -> None:
+    """Makes tables of so many answers at least, to marginals of all labels and bins."""
+    asked = Marginal(SCHEMA.names)
+    cells = math.prod(SCHEMA.sizes)
+    times = -(-rows // cells)
+    values = np.arange(times * cells, dtype=np.int64)
+    methods = np.full(len(values), AnswerMethod.GAUSSIAN, np.uint8)
+    results = Results("r", Answers(values, methods, values, values, values), Labels(SCHEMA, (asked,) * times))
+    print(f"{len(results):,} answers; load average {os.getloadavg()[0]:.1f}")
+    timed("to Arrow", results.to_arrow)
+    timed("to Polars", results.to_polars)
 
 
 def through_a_server(questions: Questions, mechanism: str) -> None:
@@ -105,10 +128,11 @@ def through_a_server(questions: Questions, mechanism: str) -> None:
 
 
 def timed(what: str, work: Callable[[], Result]) -> Result:
-    """Does some work, and prints how long it took."""
-    start = time.perf_counter()
+    """Does some work, and prints how long it took, and the processor seconds of this process."""
+    start, spent = time.perf_counter(), time.process_time()
     result = work()
-    print(f"  {what}: {time.perf_counter() - start:.1f} s", flush=True)
+    took, spent = time.perf_counter() - start, time.process_time() - spent
+    print(f"  {what}: {took:.1f} s, {spent:.1f} processor seconds", flush=True)
     return result
 
 

@@ -42,7 +42,7 @@ from equipoise_server.storage.store import Store
 from equipoise_server.transparency.log import check_log
 from equipoise_server.transparency.seed_encryption import SeedSource, system_seeds
 from equipoise_server.transparency.sequencing import Sequencer
-from equipoise_server.upkeep import keep_schedule, take_over, tell_of_expiry
+from equipoise_server.upkeep import end_overlap, keep_schedule, take_over, tell_of_expiry
 
 THREADS = 8  # for what is not done for one caller: the schedule, the state of the store
 AUTHENTICATING_THREADS = 8  # for finding out who calls
@@ -105,15 +105,16 @@ async def serve(
                 await stack.enter_async_context(door_served(deployment.config, settings, strangers, admission))
                 schedule = asyncio.create_task(keep_schedule(rounds.schedule, sessions, calendar, stopping))
                 expiry = asyncio.create_task(tell_of_expiry(live, clock))
+                overlap = asyncio.create_task(end_overlap(state, clock, stopping))
                 _log.info("serving", listen=deployment.config.listen, port=port)
                 if ready is not None:
                     ready(port)
                 try:
                     await take_over(rounds.lifecycle, stopping)
-                    await schedule
+                    await asyncio.gather(schedule, overlap)
                 finally:
-                    schedule.cancel()
-                    expiry.cancel()
+                    for task in (schedule, expiry, overlap):
+                        task.cancel()
                     _log.info("stopping", seconds=deployment.config.drain_seconds)
                     await server.stop(deployment.config.drain_seconds)
         finally:

@@ -1,12 +1,14 @@
-"""The background tasks of a server: takes rounds over, keeps the schedule, and warns of expiring certificates."""
+"""The background tasks of a server: takes rounds over, keeps the schedule, looks after keys and certificates."""
 
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import structlog
 
 from equipoise.errors import EquipoiseError
+from equipoise_server.admin.authority_exchange import retire_at_end
 from equipoise_server.admin.live_deployment import LiveDeployment
 from equipoise_server.clock import Clock
 from equipoise_server.rounds.lifecycle import Lifecycle
@@ -16,6 +18,7 @@ from equipoise_server.sessions.service import Sessions
 
 TAKE_OVER_SECONDS = 2  # how often a server looks for rounds whose server has died
 SCHEDULE_SECONDS = 0.5  # how late a round may be sealed; workloads are refused from the closing time itself on
+OVERLAP_SECONDS = 5  # how late an old authority may be retired
 DAY_SECONDS = 86_400
 
 _log = structlog.get_logger("equipoise.app")
@@ -52,6 +55,24 @@ async def keep_schedule(
             _log.error("schedule_not_kept", kind=type(error).__name__)
         try:
             await asyncio.wait_for(stopping.wait(), SCHEDULE_SECONDS)
+        except TimeoutError:
+            continue
+
+
+async def end_overlap(state: Path, clock: Clock, stopping: asyncio.Event) -> None:
+    """Retires an old authority at the time that was stated at its exchange, until the server is told to stop."""
+    while not stopping.is_set():
+        try:
+            ended = await asyncio.to_thread(retire_at_end, state, clock)
+            if ended is not None:
+                _log.warning("authority_retired", certificates=ended.certificates)
+        except EquipoiseError as error:
+            _log.error("authority_not_retired", problem=error.message)
+        except Exception as error:
+            # For example, the disk is full. What the old authority signed works on, and the loop tries again.
+            _log.error("authority_not_retired", kind=type(error).__name__)
+        try:
+            await asyncio.wait_for(stopping.wait(), OVERLAP_SECONDS)
         except TimeoutError:
             continue
 

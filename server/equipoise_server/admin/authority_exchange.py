@@ -2,6 +2,7 @@
 
     rotate_authority    a new key; the old one signs a link to it; everybody's certificates are signed anew
     retire_authority    what the old key signed is refused
+    retire_at_end       the same, once the time has come that was stated at the exchange
 
 In between both generations are honoured. A server that runs takes up the new files at its next handshake; open
 connections stay. The steps of each are durable in an order in which a kill leaves a server that starts, and the
@@ -24,6 +25,7 @@ from equipoise.errors import WrongState
 from equipoise.model.times import to_microseconds
 from equipoise.records.identity_items import AuthorityEvent, AuthorityItem, HeldCertificate
 from equipoise_server.admin.identities import renew_server_certificate
+from equipoise_server.admin.overlap import forget_end, state_end, stated_end
 from equipoise_server.admin.state_directory import Deployment, open_deployment
 from equipoise_server.clock import Clock, system_clock
 from equipoise_server.identity.authority import Authority
@@ -41,10 +43,16 @@ class Exchanged:
     certificates: int
 
 
-def rotate_authority(state: Path, clock: Clock = system_clock) -> Exchanged:
+def rotate_authority(state: Path, clock: Clock = system_clock, until: datetime | None = None) -> Exchanged:
     """Puts a new authority in the place of the present one, which is honoured until it is retired.
 
+    Args:
+        state: the state directory.
+        clock: tells the time.
+        until: when servers retire the old one by themselves, whoever is locked out; None: they do not.
+
     Raises:
+        InvalidArgument: `until` has passed.
         WrongState: the authority was exchanged before, and the old one is not retired yet.
     """
     with _opened(state, clock) as (deployment, store):
@@ -56,6 +64,9 @@ def rotate_authority(state: Path, clock: Clock = system_clock) -> Exchanged:
             raise WrongState("the old authority is not retired yet; retire it first: equipoise-server ca retire")
         if authority.predecessor is not None and change == (AuthorityEvent.RETIRED, digest):
             raise WrongState("the retirement was cut off; complete it first: equipoise-server ca retire")
+        forget_end(state)
+        if until is not None:
+            state_end(state, until, now)
         if authority.predecessor is None:
             authority = authority.succeeded(now)
             authority.save(state / "ca")
@@ -98,7 +109,32 @@ def retire_authority(state: Path, *, lock_out: bool = False, clock: Clock = syst
                 revoked = revoke_predecessor(connection, authority, now)
                 _record(connection, AuthorityEvent.RETIRED, authority, revoked, now)
         authority.without_predecessor().save(state / "ca")
+        forget_end(state)
         return Exchanged(authority, len(revoked))
+
+
+def retire_at_end(state: Path, clock: Clock = system_clock) -> Exchanged | None:
+    """Ends the old authority if the time has come that was stated at the exchange; who has not moved is locked out.
+
+    An exchange that was cut off keeps both until it is completed.
+
+    Args:
+        state: the state directory.
+        clock: tells the time.
+
+    Returns:
+        How it went; None where no end was stated, or it has not come.
+
+    Raises:
+        WrongState: the exchange was cut off, or the old authority is retired just now.
+    """
+    end = stated_end(state)
+    if end is None or clock() < end:
+        return None
+    if open_deployment(state, clock()).authority.predecessor is None:
+        forget_end(state)  # the retirement, or the exchange, was cut off after or before all else
+        return None
+    return retire_authority(state, lock_out=True, clock=clock)
 
 
 def _record(

@@ -1,7 +1,8 @@
 """The state directory: all that one deployment keeps, apart from the private tables' own places.
 
     equipoise.toml      the configuration
-    ca/                 the authority's certificate and key (0600); while it is exchanged the old certificate, too
+    ca/                 the authority's certificate and key (0600); while it is exchanged the old certificate, too,
+                        and until when that is honoured, if it was stated
     keys/               the server's certificate and key, the key that encrypts stored seeds, and those that sign
                         the log, log-ID.key (0600)
     equipoise.db        the store

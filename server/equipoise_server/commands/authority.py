@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -12,14 +13,26 @@ from equipoise_server.admin.authority_exchange import Exchanged, retire_authorit
 from equipoise_server.commands.printing import DEFAULT_STATE, AsJson, State
 
 
-def rotate(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
+def rotate(
+    until: Annotated[
+        datetime | None,
+        typer.Option(
+            formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M%z"],
+            help="When servers end the old authority by themselves, such as 2030-01-31T18:00Z. Whoever has not "
+            "fetched a new certificate by then is locked out. [default: when ca retire is called]",
+            show_default=False,
+        ),
+    ] = None,
+    state: State = DEFAULT_STATE,
+    as_json: AsJson = False,
+) -> None:
     """Exchange the authority's key in place; servers may run meanwhile, and certificates keep working.
 
     The old key signs the new one, and is removed. Everybody who is certified gets a certificate of the new
     authority for the same key, and fetches it with: equipoise authority. When all have, run: equipoise-server ca
-    retire. Interrupted, it is simply done again.
+    retire, or let servers do it by themselves --until a time. Interrupted, it is simply done again.
     """
-    done = rotate_authority(state)
+    done = rotate_authority(state, until=until)
     _report(done, f"Signed {counted(done.certificates, 'certificate')} anew. The new authority is:", as_json)
 
 
