@@ -119,7 +119,13 @@ def insert(connection: Connection, session_id: str, before: int, answers: Sequen
 
 
 def last_of(connection: Connection, session_id: str, analyst: str) -> StoredAnswer | None:
-    """Return the analyst's newest answer, also one that is not due yet; None without one."""
+    """Return the analyst's newest answer, also one that is not due yet; None without one.
+
+    Args:
+        connection: to the store.
+        session_id: the session.
+        analyst: the analyst's name.
+    """
     row = connection.execute(_NEWEST, {"session": session_id, "of": analyst}).first()
     return None if row is None else _answer(row)
 
