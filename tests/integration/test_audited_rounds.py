@@ -50,8 +50,9 @@ def test_rounds_of_every_end_are_in_order(bench: Bench) -> None:
     delete_analyst(bench.rounds.operations, "ann", "delete")
     audit = audited(bench)
     assert problems(audit) == []
-    removed, raised, named = audit.remarks
+    removed, raised, named, changed = audit.remarks
     assert "was registered with the danger epsilon" in named
+    assert "data/shop got a cap with the danger epsilon" in changed
     assert removed.endswith("items of deleted analysts are left as hashes only")
     assert raised.endswith("the cap of data/shop was set to epsilon 30 at delta 0.001")
 

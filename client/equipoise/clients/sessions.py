@@ -39,6 +39,7 @@ class SessionsClient(OwnWorldClient):
     def __init__(self, connection: Connection, keepsakes: ReceiptStore | None = None) -> None:
         super().__init__(connection)
         self._keepsakes = keepsakes
+        self._asked: dict[str, tuple[Round, Dataset]] = {}  # by the ids of sessions in which the client has asked
 
     def sessions(self, after: str = "", page: int = 0) -> Iterator[Round]:
         """Yields the online sessions in which the caller has a share, newest first.
@@ -137,8 +138,7 @@ class SessionsClient(OwnWorldClient):
             VerificationFailed: a receipt is not for what was asked and answered.
         """
         holder = self._holder()
-        shown = self.session(session_id)
-        dataset = self.dataset(shown.terms.dataset, shown.dataset_version)
+        shown, dataset = self._opened(session_id)
         costs: Callable[[Statement], int] = free
         if shown.grant is not None:
             costs, after = _costs(dataset, GrantPrice(rho, error, epsilon, relative), weights), None
@@ -185,6 +185,18 @@ class SessionsClient(OwnWorldClient):
         wanted = [_wanted(each, costs(each), dataset.schema) for each in statements]
         spent = [_wanted(each.statement, each.rho, dataset.schema) for each in self.spending(shown.id)]
         return grant_costs(account_after(spent), shown.grant.left, wanted, dataset.persons.records)
+
+    def _opened(self, name: str) -> tuple[Round, Dataset]:
+        """Return a session and its version of a dataset, as they were shown when the client first asked in it.
+
+        What asking needs of them never changes, and receipts are compared with it. So whoever asks question by
+        question does not look both up for each.
+        """
+        known = self._asked.get(name)
+        if known is None:
+            shown = self.session(name)
+            known = self._asked[shown.id] = shown, self.dataset(shown.terms.dataset, shown.dataset_version)
+        return known
 
     def _holder(self) -> ReceiptHolder | None:
         """Whom receipts are for, read before anything is sent; None where the caller keeps receipts itself."""

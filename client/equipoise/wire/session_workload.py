@@ -27,6 +27,19 @@ def compile_statement(data: bytes, schema: Schema, path: str = "statement") -> C
     return workload_compiler.compile_statement(priced_from_bytes(data, path)[0], schema, path)
 
 
+def compile_offered(data: bytes, schema: Schema, path: str = "statement") -> tuple[CompiledStatement, Offer]:
+    """Returns what `compile_statement` and `offer_of` do, and reads the message once.
+
+    Args:
+        data: a serialized Statement.
+        schema: of the table.
+        path: the statement's place, which messages name.
+    """
+    statement, rho = priced_from_bytes(data, path)
+    compiled = workload_compiler.compile_statement(statement, schema, path)
+    return compiled, Offer(statement_to_bytes(statement) if rho else data, rho)
+
+
 def offer_of(data: bytes, path: str = "statement") -> Offer:
     """Returns what one Statement message asks, and what it may cost. Raises as `compile_statement`.
 
@@ -50,7 +63,7 @@ def wanted_of(data: bytes, schema: Schema, path: str = "statement") -> Wanted:
         schema: of the table.
         path: the statement's place, which messages name.
     """
-    return as_wanted(compile_statement(data, schema, path), offer_of(data, path), path)
+    return as_wanted(*compile_offered(data, schema, path), path)
 
 
 def as_wanted(compiled: CompiledStatement, offer: Offer, path: str = "statement") -> Wanted:

@@ -64,7 +64,12 @@ TERMS = MessageCodec(
 
 
 def dangers_from_message(accepted: Iterable[int], field: str) -> tuple[Danger, ...]:
-    """Read the dangers that an operator has named. Raises `InvalidArgument` naming the field and the place."""
+    """Read the dangers that an operator has named. Raises `InvalidArgument` naming the field and the place.
+
+    Args:
+        accepted: the numbers of a message.
+        field: what errors call them.
+    """
     return tuple(DANGERS.read(each, f"{field}[{place}]") for place, each in enumerate(accepted))
 
 

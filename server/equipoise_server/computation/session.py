@@ -16,7 +16,7 @@ from equipoise.queries.schema import Schema
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.records.receipts import chain_step
 from equipoise.wire.outline import asked_from_bytes
-from equipoise.wire.session_workload import compile_statement, offer_of
+from equipoise.wire.session_workload import compile_offered
 from equipoise_server.computation.data import data_for
 from equipoise_server.computation.seed import bound_seed
 from equipoise_server.datasets.source import Source
@@ -80,8 +80,8 @@ def answer(session: Session, schema: Schema, questions: Sequence[Question], stop
     for question in questions:
         if stops and session.used_up_at(question.slot):
             return
-        compiled = compile_statement(question.statement, schema)
-        yield session.answer(question.slot, compiled, *offer_of(question.statement))
+        compiled, offer = compile_offered(question.statement, schema)
+        yield session.answer(question.slot, compiled, *offer)
 
 
 def check_live_answers(live: AnswerChain, workload: bytes, questions: SessionWorkload, answers: Answers) -> None:

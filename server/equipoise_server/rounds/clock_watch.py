@@ -24,6 +24,7 @@ from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables.clock import trusted_time
 from equipoise_server.storage.tables.transparency import records
 
+_RECORDED = select(trusted_time.c.time, trusted_time.c.confirmations)
 MAX_STEP = timedelta(hours=1)  # more than any correction of a maintained clock, or daylight saving
 RECORDING_INTERVAL = timedelta(minutes=10)  # how often the time is recorded
 
@@ -149,5 +150,5 @@ def put(connection: Connection, time: datetime, confirmed: int) -> None:
 
 
 def _row(connection: Connection) -> Recorded | None:
-    row = connection.execute(select(trusted_time.c.time, trusted_time.c.confirmations)).first()
+    row = connection.execute(_RECORDED).first()
     return None if row is None else Recorded(from_microseconds(row.time), row.confirmations)

@@ -17,12 +17,26 @@ from equipoise_server.storage.tables.round import rounds
 from equipoise_server.storage.tables.session import asked, attached, sessions
 
 ROWS_AT_ONCE = 32  # a row may hold a megabyte of cells
+ALWAYS = (1 << 63) - 1  # microseconds: after every time that is stored
 
-# Each answer needs these queries. They are built once, because building them takes longer than SQLite's work.
+# Each answer or attachment needs these. They are built once, because building them takes longer than SQLite's work.
 _STANDING = (
     select(rounds.c.state, sessions.c.answered)
     .join_from(sessions, rounds, rounds.c.id == sessions.c.round_id)
     .where(sessions.c.round_id == bindparam("session"))
+)
+_OWN = (asked.c.round_id == bindparam("session")) & (asked.c.analyst == bindparam("of"))
+_NEWEST = select(asked).where(_OWN).order_by(asked.c.sequence.desc()).limit(1)
+_LAST_DUE = (
+    select(asked.c.sequence)
+    .where(_OWN, asked.c.due_time <= bindparam("now"))
+    .order_by(asked.c.sequence.desc())
+    .limit(1)
+)
+_SIZE = select(func.sum(func.length(asked.c.statement))).where(_OWN)
+_SPENT = select(func.sum(asked.c.cost)).where(asked.c.round_id == bindparam("session"))
+_SALT = select(attached.c.salt).where(
+    attached.c.round_id == bindparam("session"), attached.c.analyst == bindparam("of")
 )
 _INSERTED = asked.insert()
 _COUNTED = sessions.update().where(sessions.c.round_id == bindparam("session")).values(answered=bindparam("now"))
@@ -51,8 +65,7 @@ class StoredAnswer:
 
 def salt_in_force(connection: Connection, session_id: str, analyst: str) -> bytes | None:
     """Return the salt with which `analyst` attached to `session_id` first; None if the analyst never attached."""
-    query = select(attached.c.salt).where(attached.c.round_id == session_id, attached.c.analyst == analyst)
-    salt: bytes | None = connection.execute(query).scalar()
+    salt: bytes | None = connection.execute(_SALT, {"session": session_id, "of": analyst}).scalar()
     return salt
 
 
@@ -105,29 +118,34 @@ def insert(connection: Connection, session_id: str, before: int, answers: Sequen
     connection.execute(_COUNTED, {"session": session_id, "now": before + len(rows)})
 
 
-def last_of(
-    connection: Connection, session_id: str, analyst: str, now: datetime | None = None
-) -> StoredAnswer | None:
-    """Return the analyst's newest answer, or, with a time, the newest one that is due then; None without one.
+def last_of(connection: Connection, session_id: str, analyst: str) -> StoredAnswer | None:
+    """Return the analyst's newest answer, also one that is not due yet; None without one.
 
     Args:
         connection: to the store.
         session_id: the session.
         analyst: the analyst's name.
-        now: the time; None: also an answer that is not due yet.
     """
-    query = select(asked).where(asked.c.round_id == session_id, asked.c.analyst == analyst)
-    if now is not None:
-        query = query.where(asked.c.due_time <= to_microseconds(now))
-    row = connection.execute(query.order_by(asked.c.sequence.desc()).limit(1)).first()
+    row = connection.execute(_NEWEST, {"session": session_id, "of": analyst}).first()
     return None if row is None else _answer(row)
+
+
+def count_due(connection: Connection, session_id: str, analyst: str, now: datetime | None) -> int:
+    """Return how many of the analyst's answers are due.
+
+    Args:
+        connection: to the store.
+        session_id: the session.
+        analyst: the analyst's name.
+        now: the time by which they are due; None: all that are stored.
+    """
+    at = {"session": session_id, "of": analyst, "now": ALWAYS if now is None else to_microseconds(now)}
+    return int(connection.execute(_LAST_DUE, at).scalar() or 0)
 
 
 def size_of(connection: Connection, session_id: str, analyst: str) -> int:
     """Return the total size of the statements of `analyst` that were answered in `session_id`, in bytes."""
-    own = (asked.c.round_id == session_id) & (asked.c.analyst == analyst)
-    total = connection.execute(select(func.sum(func.length(asked.c.statement))).where(own)).scalar()
-    return int(total or 0)
+    return int(connection.execute(_SIZE, {"session": session_id, "of": analyst}).scalar() or 0)
 
 
 def answer_to(connection: Connection, session_id: str, analyst: str, sequence: int) -> StoredAnswer | None:
@@ -179,8 +197,7 @@ def costs(connection: Connection, session_id: str) -> Iterator[tuple[bytes, int]
 
 def spent(connection: Connection, session_id: str) -> int:
     """Return what all statements in `session_id` have cost of a grant, in units of 10^-12 of rho."""
-    query = select(func.sum(asked.c.cost)).where(asked.c.round_id == session_id)
-    return int(connection.execute(query).scalar() or 0)
+    return int(connection.execute(_SPENT, {"session": session_id}).scalar() or 0)
 
 
 def count_slots(connection: Connection, session_id: str) -> int:

@@ -146,6 +146,10 @@ class PendingStatements:
         """Return the progress of an analyst who has been attached."""
         return self._progress[analyst]
 
+    def has_attached(self, analyst: str) -> AnalystProgress | None:
+        """Return the progress of an analyst; None of one who has not been attached."""
+        return self._progress.get(analyst)
+
     def attach(self, progress: AnalystProgress) -> Future[None]:
         """Attach a new stream of an analyst, and detach the earlier one.
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from equipoise.errors import InvalidArgument, NotFound, OutOfRange, Unavailable, WrongState
 from equipoise.model.rounds import GRANT, Grant, Progress, RoundState, Terms
-from equipoise.model.times import to_microseconds
 from equipoise.records.record import SALT_BYTES
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.mechanisms.interface import OnStep, unfollowed
@@ -23,7 +22,6 @@ from equipoise_server.sessions.attachments import Attachment
 from equipoise_server.sessions.open_session import due_until, is_grant
 from equipoise_server.sessions.session_loop import SessionLoop
 from equipoise_server.sessions.session_loops import MAX_WORKERS, SessionLoops
-from equipoise_server.storage.tables.session import asked
 
 NO_ROOM = "as many sessions by turns are open as a server has room for; close one first"
 NO_ROOM_FOR_GRANTS = "as many grants are open as a server has room for; end one first"
@@ -122,11 +120,8 @@ class Sessions:
 
     def answered(self, analyst: str, session_id: str) -> int:
         """Return how many answers the analyst can read: its own due ones, so the number says nothing of others."""
-        own = (asked.c.round_id == session_id) & (asked.c.analyst == analyst)
-        due = asked.c.due_time <= to_microseconds(self._context.clock())
         with self._context.store.read() as connection:
-            newest = select(asked.c.sequence).where(own & due).order_by(asked.c.sequence.desc()).limit(1)
-            return int(connection.execute(newest).scalar() or 0)
+            return answer_store.count_due(connection, session_id, analyst, self._context.clock())
 
     def grant(self, record: RoundRecord) -> Grant | None:
         """Return what an analyst's own grant allows and what was spent of it; None for any other session."""
@@ -165,6 +160,7 @@ class Sessions:
             expired = record.state is RoundState.RELEASED and not has_results(connection, session_id)
             # By a wrong clock the session could seem closed, or answers not due that the analyst has already.
             trusted = record.state is not RoundState.OPEN or self._context.watch.problem(connection) is None
+            known = answer_store.salt_in_force(connection, session_id, analyst)
         if len(salt) != SALT_BYTES:
             raise InvalidArgument("commitment_salt", f"must have {SALT_BYTES} random bytes")
         if record.terms.analyst_budget is None and not accept_unprotected:
@@ -175,23 +171,17 @@ class Sessions:
             raise Unavailable(UNTRUSTED)
         loop: SessionLoop | None = None
         if record.state is RoundState.OPEN:
-            salt = self._salt(session_id, analyst, salt)
+            known = known or self._keep_salt(session_id, analyst, salt)
             loop = self.loops.loop(session_id)
         with self._context.store.read() as connection:
-            salt = answer_store.salt_in_force(connection, session_id, analyst) or salt
             due = due_until(record, self._context.clock())
-            last = answer_store.last_of(connection, session_id, analyst, due)
-        answered = 0 if last is None else last.sequence
+            answered = answer_store.count_due(connection, session_id, analyst, due)
         if not 0 <= after_sequence <= answered:
             raise OutOfRange(f"after: the answers end at {answered:,}, {after_sequence:,} is beyond them")
-        return Attachment(self._context, record, analyst, answered, salt, loop)
+        return Attachment(self._context, record, analyst, answered, known or salt, loop)
 
-    def _salt(self, session_id: str, analyst: str, salt: bytes) -> bytes:
+    def _keep_salt(self, session_id: str, analyst: str, salt: bytes) -> bytes:
         """Store the salt if the analyst has none, and return the salt in force."""
-        with self._context.store.read() as connection:
-            known = answer_store.salt_in_force(connection, session_id, analyst)
-        if known is not None:
-            return known
         with self._context.store.write() as connection:
             return answer_store.keep_salt(connection, session_id, analyst, salt)
 

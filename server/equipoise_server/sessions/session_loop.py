@@ -84,8 +84,8 @@ class SessionLoop:
 
     def attach(self, analyst: str) -> Future[None]:
         """Attach a stream of the analyst. Statements of an earlier stream that were not taken yet are forgotten."""
-        # An analyst who is not known to the loop yet gets no answers meanwhile, so the progress read stays true.
-        progress = self._journal.progress(analyst)
+        # Who is known once stays so, and needs no lock. Others get no answers meanwhile: what is read stays true.
+        progress = self._pending.has_attached(analyst) or self._journal.progress(analyst)
         with self._changed:
             self._check_open()
             return self._pending.attach(progress)

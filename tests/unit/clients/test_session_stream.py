@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,22 @@ def test_the_next_statement_may_depend_on_the_last_answer() -> None:
         for answer in Client(connection).ask(SESSION, statements()):
             seen.append(answer.value)
     assert len(seen) == 4
+
+
+def test_a_client_looks_a_session_up_once_for_all_that_it_asks_there() -> None:
+    store, looked = Store(), []
+    served = handlers(store.handler())
+
+    def counted(name: str, answer: Callable[[Any, Any], Any], request: Any, context: Any) -> Any:
+        looked.append(name)
+        return answer(request, context)
+
+    counting = {name: partial(counted, name, answer) for name, answer in served.items()}
+    with connected(counting) as connection:
+        client = Client(connection)
+        told = [each.sequence for statement in STATEMENTS for each in client.ask(SESSION, [statement], after=None)]
+    assert told == [1, 2, 3, 4, 5]
+    assert sorted(looked) == ["AskQueries"] * 5 + ["GetAnalystRound", "GetDataset"]
 
 
 @pytest.mark.parametrize("window", [1, 2, 4])

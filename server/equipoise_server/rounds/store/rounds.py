@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, select
+from sqlalchemy import Connection, Row, Select, bindparam, select
 
 from equipoise.errors import DataLoss, InvalidArgument, NotFound, VerificationFailed
 from equipoise.model.rounds import GRANT, MechanismPlan, RoundState, SessionTerms, Share, Terms
@@ -22,6 +22,12 @@ IS_SESSION = rounds.c.id.in_(select(sessions.c.round_id))
 IS_GRANT = IS_SESSION & rounds.c.terms.contains(f'"mechanism":"{GRANT}"', autoescape=True)
 # The account that a round is charged to: its dataset's.
 _ACCOUNT = select(datasets.c.account).where(datasets.c.name == rounds.c.dataset).scalar_subquery().label("account")
+
+# Nearly every call needs these. They are built once, because building them takes longer than SQLite's work.
+_ROUND = select(rounds, _ACCOUNT).where(rounds.c.id == bindparam("round"))
+_LOCKED_ROUND = _ROUND.with_for_update()
+_NONCE = select(rounds.c.audit_nonce).where(rounds.c.id == bindparam("round"))
+_SHARE = select(shares).where(shares.c.round_id == bindparam("round"), shares.c.analyst == bindparam("of"))
 
 
 def canonical(value: object) -> str:
@@ -82,8 +88,7 @@ def read_own_round(connection: Connection, round_id: str, analyst: str, *, locke
 
 
 def _row(connection: Connection, round_id: str, *, locked: bool) -> Row[Any]:
-    query = select(rounds, _ACCOUNT).where(rounds.c.id == round_id)
-    row = connection.execute(query.with_for_update() if locked else query).first()
+    row = connection.execute(_LOCKED_ROUND if locked else _ROUND, {"round": round_id}).first()
     if row is None:
         raise NotFound(NO_ROUND)
     return row
@@ -97,8 +102,7 @@ def has_answered(connection: Connection, session_id: str) -> bool:
 
 def read_audit_nonce(connection: Connection, round_id: str) -> bytes | None:
     """Return the auditor's part of a round's randomness; None without one."""
-    query = select(rounds.c.audit_nonce).where(rounds.c.id == round_id)
-    nonce: bytes | None = connection.execute(query).scalar_one()
+    nonce: bytes | None = connection.execute(_NONCE, {"round": round_id}).scalar_one()
     return nonce
 
 
@@ -125,9 +129,7 @@ def read_share(connection: Connection, round_id: str, analyst: str) -> Share:
         round_id: the round.
         analyst: whose share it is.
     """
-    row = connection.execute(
-        select(shares).where(shares.c.round_id == round_id, shares.c.analyst == analyst)
-    ).first()
+    row = connection.execute(_SHARE, {"round": round_id, "of": analyst}).first()
     if row is None:
         raise NotFound(NO_ROUND)
     return _share(row)
