@@ -133,7 +133,7 @@ def raise_the_cap(place: Place) -> None:
     place.refuse_for_want_of_budget()
     words = shlex.split(block("The guard is lost").replace("$DATASET", "shop"))
     assert (words[-4], words[-2]) == ("--epsilon", "--delta")
-    raised = (*words[1:-3], 3 * CAP.epsilon, "--delta")
+    raised = (*words[1:-3], 3 * CAP.epsilon, *LARGE_CAPS_TYPED, "--delta")
     assert "below what is spent" in place.refused("operator", *raised, CAP.delta / 2)
     # More of epsilon alone is not enough: nothing that costs any delta fits.
     place.ask("operator", *raised, CAP.delta)
