@@ -205,6 +205,7 @@ def test_at_its_start_a_server_believes_a_clock_that_went_on_for_a_week_at_most(
     assert machine.trusted() == trusted
 
 
+@pytest.mark.sparse(7)
 @pytest.mark.thin(4)
 @pytest.mark.parametrize(("minutes", "trusted"), [(59, True), (61, False), (-59, True), (-61, False)])
 def test_a_running_server_believes_steps_of_an_hour_at_most_taken_together(

@@ -70,6 +70,7 @@ def test_what_one_analyst_does_is_seen_by_nobody_else(tmp_path: Path, audit_size
         assert first[1] == other[1]
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("fault", "shows"), [("shared_balance", "open, large"), ("query_count_in_an_error", "sealed, large")]

@@ -81,7 +81,7 @@ def test_the_order_of_units_does_not_matter(instance: tuple[NDArray[np.float64],
     np.testing.assert_array_equal(project(weights[order], density), project(weights, density)[order])
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_many_units_over_300_orders_of_magnitude() -> None:
     """More than one block, more than one capped power of two; the reference sums sorted integers."""
     choose = np.random.default_rng(5)

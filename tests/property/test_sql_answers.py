@@ -17,6 +17,7 @@ TABLES = 40
 QUERIES = 300  # on each table in the whole run, of which some are refused
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     ("seed", "queries"),
     [

@@ -37,7 +37,7 @@ def counted(matrix: NDArray[np.int64], weighted: NDArray[np.bool_], histogram: N
     return [each // WHOLE if own else each for each, own in zip(sums_of, weighted.tolist(), strict=True)]
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @given(mixed, seeds)
 def test_counts_are_the_matrix_s_rounded_down_to_whole_records(statements: list[Linear], seed: int) -> None:
     compiled, matrix = compile_workload(statements, SCHEMA), naive_matrix(statements)

@@ -112,7 +112,7 @@ def test_a_moved_record_shows_no_more_than_is_charged(name: str, audit_size: Aud
     assert not any(each.refuted for each in findings(name, "data", audit_size.runs // 5))
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_changed_statement_shows_no_more_than_is_charged(audit_size: AuditSize) -> None:
     assert not any(each.refuted for each in findings("pooled", "analysts", audit_size.runs // 10))
 

@@ -189,6 +189,7 @@ def leak(strategy: Strategy, pairs: list[tuple[list[int], list[int]]]) -> float:
     )
 
 
+@pytest.mark.sparse(8)
 @pytest.mark.thin(4)
 @pytest.mark.parametrize(
     "pairs", [REPLACED, pytest.param(ADDED, marks=pytest.mark.full)], ids=["replaced", "added"]

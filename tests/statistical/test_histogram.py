@@ -148,6 +148,7 @@ def scaled_noise(patches: pytest.MonkeyPatch) -> None:
     with_law(patches, lambda moved: moved, Fraction(9, 10))
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.full
 @both
 @pytest.mark.parametrize("switch", [column_norm, scaled_noise])
@@ -199,7 +200,7 @@ def rounds_beyond_the_promise(mask: int) -> int:
     return int(beyond)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_declared_support_is_promised_for_and_kept_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """What covers more is refused before anything is drawn, and where it were not, the promise would fail."""
     one, all_but_one, half = 1, 2**64 - 2, 2**32 - 1

@@ -228,6 +228,7 @@ MUTANTS: list[tuple[Callable[[IndependentNoise], bool], Switch]] = [
 ]
 
 
+@pytest.mark.sparse(6)
 @pytest.mark.thin(12)
 @both
 @pytest.mark.parametrize(("check", "switch"), MUTANTS, ids=[switch.__name__ for _, switch in MUTANTS])

@@ -61,6 +61,7 @@ def failures(unit: str, epsilon: float, part: float, **options: object) -> tuple
     return failed, afresh
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("unit", "epsilon", "options"),

@@ -112,7 +112,7 @@ def test_runs_certify_no_more_of_the_data_than_the_claim(audit_size: AuditSize) 
     assert certified(sharp, 2, sides, None, 60) > 0.5
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_runs_certify_no_more_of_a_statement_than_the_claim(audit_size: AuditSize) -> None:
     sides = [analyst_questions(first, 2, 1) for first in (0, 1)]
     assert BOTH.charged(7.0) <= 0.01

@@ -121,8 +121,7 @@ def test_every_session_that_may_start_from_a_measurement_is_played() -> None:
     assert {name for name in SESSION_MECHANISMS if may_start_from_measurement(name)} == {*CASES}
 
 
-@pytest.mark.full
-@pytest.mark.sparse(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("beta", [0.05, pytest.param(0.2, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", CASES)
 def test_sessions_from_a_standing_measurement_fail_as_seldom_as_beta_says(name: str, beta: float) -> None:

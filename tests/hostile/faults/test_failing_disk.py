@@ -95,8 +95,7 @@ def test_whatever_fails_is_refused_and_done_when_asked_again(tmp_path: Path, fau
     assert verify(state)["accounts"] == 3
 
 
-@pytest.mark.full
-@pytest.mark.sparse(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("fault", [FULL, BROKEN], ids=["full", "broken"])
 def test_a_server_whose_disk_failed_stops_cleanly_and_starts_again(tmp_path: Path, fault: tuple[int, int]) -> None:
     state = tmp_path / "state"

@@ -211,7 +211,7 @@ async def test_a_submit_that_is_cut_off_is_none(place: Place) -> None:
         assert Refusal.of(refused).reason == "NOT_FOUND"
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 async def test_cancelled_streams_leave_nothing_behind(place: Place, cancelled: int) -> None:
     monitor = place.monitor
 

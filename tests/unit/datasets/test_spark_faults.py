@@ -61,7 +61,7 @@ FAULTS: list[tuple[Callable[[Path], object], str]] = [
 ]
 
 
-@pytest.mark.sparse(9)
+@pytest.mark.nightly
 @pytest.mark.parametrize(("fault", "problem"), FAULTS)
 def test_a_table_that_does_not_fit_is_refused_and_no_value_told(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], fault: Callable[[Path], object], problem: str
@@ -140,6 +140,7 @@ def test_a_java_that_is_killed_ends_the_reading_with_an_error(tmp_path: Path) ->
     assert "AA" not in told.rpartition("InvalidArgument")[2]
 
 
+@pytest.mark.nightly
 def test_nothing_outlives_a_reader_that_is_killed(tmp_path: Path) -> None:
     with reading(tmp_path) as parent:
         started = children(parent.pid)

@@ -169,6 +169,7 @@ def query_regret(rate: float, density: float, gains: Gains, sign: int = 1) -> tu
     return best - earned - bound, (best - earned) / bound
 
 
+@pytest.mark.sparse(8)
 @pytest.mark.slow
 @pytest.mark.thin(12)
 @pytest.mark.parametrize("gains", QUERY_SEQUENCES)
@@ -179,7 +180,7 @@ def test_dense_multiplicative_weights_keep_their_regret(rate: float, density: fl
     assert excess <= 1e-9
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_query_player_s_bound_is_not_idle() -> None:
     assert max(query_regret(0.6, density, gains)[1] for density in DENSITIES for gains in QUERY_SEQUENCES) > 0.5

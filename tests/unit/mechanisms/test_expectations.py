@@ -90,6 +90,7 @@ def share_of(asked: CompiledWorkload) -> Share:
     return Share("ana", *numbers)
 
 
+@pytest.mark.sparse(5)
 @pytest.mark.thin(8)
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("name", [*EXACT, *FITTED])

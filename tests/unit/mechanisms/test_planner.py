@@ -208,8 +208,8 @@ WINNERS = (
 )
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.thin(5)
-@pytest.mark.sparse(2)
 @pytest.mark.parametrize(("case", "names"), WINNERS)
 def test_the_choice_among_the_real_mechanisms(case: PublicParameters, names: set[str]) -> None:
     found = compare(case, MECHANISMS)

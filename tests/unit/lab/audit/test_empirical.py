@@ -103,7 +103,7 @@ def test_every_mechanism_can_be_audited(name: str, unit: str) -> None:
     assert all(each.claim.epsilon <= 4.0 for each in done.findings)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_noise_at_a_tenth_of_its_scale_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any(each.refuted for each in found("laplace", SMALL, "data", 150))
     draw = DiscreteLaplace.draw
@@ -167,7 +167,7 @@ def test_numbers_are_grouped_evenly_and_constants_are_not_divided() -> None:
     assert groups.outcome(((-5, 7, 0, 0, 0), ((2, 1),)))[0] == 0
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_it_says_what_is_certified_and_how_far(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     options = ("--mechanism", "laplace", "--runs", "40", "--records", "40", "--level", "1e-9")

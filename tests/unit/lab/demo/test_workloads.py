@@ -11,7 +11,7 @@ from equipoise_lab.demo.table import AIRLINES, SCHEMA
 from equipoise_lab.demo.workloads import DENSEST, SPARSEST, query_count, workload_of
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_ten_airlines_ask_more_than_twenty_thousand_queries_each_other_ones() -> None:
     workloads = {airline: workload_of(airline) for airline in AIRLINES}

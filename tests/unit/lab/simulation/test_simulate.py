@@ -288,7 +288,7 @@ def test_a_table_of_any_size_has_a_delta_by_default() -> None:
     assert all(usable_delta(Budget(1.0, delta)) > 0 for delta in deltas)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_analysts_draw_tables_within_shares_that_do_not_tell_which(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -89,6 +89,7 @@ def test_marginals_of_some_records_are_answered_like_all_else(name: str, unit: s
         assert not answers.misses(truth).any()
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.thin(4)
 @pytest.mark.slow
 @every_mechanism

@@ -86,8 +86,8 @@ def check_intervals(case: Instance, answers: Mapping[str, Answers], largest: flo
         assert half_widths(answer).max(initial=0) <= largest
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
-@pytest.mark.full
 @pytest.mark.parametrize("play", ["mixed", "sampled"])
 def test_the_game_learns_and_keeps_its_promises(play: str) -> None:
     case = protected(600, 2, 20.0 if play == "sampled" else 12.0, play=play)
@@ -99,13 +99,13 @@ def test_the_game_learns_and_keeps_its_promises(play: str) -> None:
     assert sum(each == {SYNOPSIS} for each in methods) > 300
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_dead_game_fails() -> None:
     case = protected(600, 2, 12.0, data_rate=0, rounds=60)
     assert not learns(case, run(case))
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_badly_served_analysts_are_answered_afresh() -> None:
     case = protected(20, 8, 4.0, threshold=0.05)
     assert repair_of(case).places.epsilon == 0  # so few analysts: places for all, and nothing to hide

@@ -117,6 +117,7 @@ def test_the_planner_takes_the_play_that_is_expected_to_err_less() -> None:
     assert taken == {"mixed", "sampled"}
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.thin(4)
 @pytest.mark.parametrize("unit", ["query", "analyst"])
 @pytest.mark.parametrize("play", [None, *PLAYS])

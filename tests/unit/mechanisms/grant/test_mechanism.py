@@ -160,7 +160,7 @@ def test_a_second_payment_draws_noise_of_its_own() -> None:
     assert errors[0] != errors[1]
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_fits_are_unbiased_have_their_standard_errors_and_hold_together() -> None:
     """100 grants of overlapping questions that are asked again for more: values, errors and all intervals."""
     course: list[tuple[Statement, int]] = [
