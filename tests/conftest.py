@@ -5,8 +5,8 @@ Every folder is of one kind: `unit`, `integration`, `statistical` or `hostile`, 
 in n of its cases on each store; of the examples that Hypothesis tries an eighth; of the runs of an audit two
 fifths; on PostgreSQL what is marked `both_stores`. `--tier rest` runs what quick leaves out, with two fifths of the
 examples what Hypothesis tries, and with all runs what is audited. But it leaves to `--tier nightly` what is marked
-`nightly`; of a test that is marked `sparse(n)` all but one in n of these cases; of a test on both stores that is
-marked `full` the case on PostgreSQL; and what quick has tried or audited already. Without a tier all of
+`nightly`; of a test that is marked `sparse(n)` all but one in n of these cases; of the tests on both stores two in
+three on PostgreSQL, and all that are marked `full`; and what quick has tried or audited already. Without a tier all of
 this runs, with all examples. `make test-unit` leaves out what is marked `slow`, too.
 """
 
@@ -38,6 +38,7 @@ KIND_OF_FOLDER = {
     "hostile": "hostile",
 }
 FEW_KILLS, KILLS = 4, 20
+PART_ON_POSTGRESQL = 3  # one in so many of the tests on both stores
 
 # What is about PostgreSQL alone.
 collect_ignore = (
@@ -165,8 +166,9 @@ def in_quick_tier(item: pytest.Item, cases: Counter[tuple[str, bool]]) -> bool:
 def is_too_many(item: pytest.Item, left: Counter[str]) -> bool:
     """Whether it is a case for the nightly tier alone. `left` counts, by test, the cases that quick leaves out."""
     on_postgresql = "postgresql" in getattr(getattr(item, "callspec", None), "params", {}).values()
-    if on_postgresql and item.get_closest_marker("full") and not item.get_closest_marker("both_stores"):
-        return True
+    if on_postgresql and not item.get_closest_marker("both_stores"):
+        left["on PostgreSQL"] += 1
+        return bool(item.get_closest_marker("full")) or left["on PostgreSQL"] % PART_ON_POSTGRESQL != 0
     sparse = item.get_closest_marker("sparse")
     if sparse is None:
         return False

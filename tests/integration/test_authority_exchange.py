@@ -77,7 +77,7 @@ def test_an_authority_is_exchanged_while_a_server_runs(tmp_path: Path) -> None:
     assert place.held("check").code == 0
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_people_are_revoked_in_both_generations(tmp_path: Path) -> None:
     with lying_server(tmp_path, "nothing") as place:
         assert place.held("ca", "rotate").code == 0

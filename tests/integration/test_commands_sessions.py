@@ -102,7 +102,7 @@ def test_a_session_by_the_commands_alone(
     assert "is a round, not a session" in refused("operator", "operator", "session", "show", round_id)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_sql_is_asked_in_a_session_after_what_was_asked_there(
     place: Path, run: Run, refused: Callable[..., str]
 ) -> None:

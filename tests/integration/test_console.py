@@ -34,6 +34,7 @@ def browser() -> Iterator[Any]:
         yield started
 
 
+@pytest.mark.nightly
 def test_a_whole_life(browser: Any, place: Path, run: Run) -> None:
     profiles = place / "state" / "profiles"
     quoted = [[json.dumps(label).replace('\\"', '""') for label in labels] for labels in (COLOURS, SIZES)]

@@ -147,7 +147,7 @@ def direct(demo: Demo, compiled: Mapping[str, CompiledWorkload]) -> Outcome:
     return mechanism(plan.mechanism).run(terms, plan, demo.counts, compiled, seed, lambda *_: None)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_every_stream_is_what_the_mechanism_gives_for_the_same_seed(
     demo: Demo, compiled: dict[str, CompiledWorkload]
 ) -> None:
@@ -168,14 +168,14 @@ def test_three_airlines_can_verify_their_round_afterwards(tmp_path: Path) -> Non
     assert "complete" in demo.phases
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_everybody_can_verify_it_afterwards(demo: Demo) -> None:
     assert demo.proven.holds, lines(demo.proven)
     assert demo.proven.bundles == len(AIRLINES)
     assert demo.proven.unmade == 0
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_whoever_has_another_table_can_not(demo: Demo) -> None:
     rows = demo.table.read_text().splitlines(keepends=True)
     try:
@@ -187,7 +187,7 @@ def test_whoever_has_another_table_can_not(demo: Demo) -> None:
     assert proven.bundle_failure == proven.audit_failure == ""
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_what_is_delivered_errs_by_at_most_half_of_independent_noise(demo: Demo) -> None:
     measured = demo.measured
     noise = {row.mechanism: row.measured for row in measured.compared.mechanisms}["gaussian"]
@@ -197,12 +197,12 @@ def test_what_is_delivered_errs_by_at_most_half_of_independent_noise(demo: Demo)
     assert measured.uniform_max_error > 10 * noise.errors.max
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_every_truth_lies_in_its_interval(demo: Demo) -> None:
     assert demo.measured.delivered.outside_interval == 0
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_auto_chose_the_mechanism_that_erred_least(demo: Demo) -> None:
     first, *others = demo.measured.compared.mechanisms
     assert first.mechanism == demo.played.detail.plan.mechanism
@@ -213,7 +213,7 @@ def test_auto_chose_the_mechanism_that_erred_least(demo: Demo) -> None:
             assert first.measured.errors.mean <= other.measured.errors.mean
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_the_table_of_mechanisms_fits_a_hundred_columns(demo: Demo, capsys: pytest.CaptureFixture[str]) -> None:
     print_report(Console(width=100), demo.played, demo.measured, demo.proven, demo.state)
     lines_of_report = capsys.readouterr().out.splitlines()
@@ -227,7 +227,7 @@ def test_the_table_of_mechanisms_fits_a_hundred_columns(demo: Demo, capsys: pyte
         assert sum(name in line for line in table) == 2  # its row, and what it does in words
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_both_budgets_are_spent_and_kept(demo: Demo) -> None:
     assert 0.9 < demo.played.detail.plan.data_budget.epsilon <= DATA_BUDGET.epsilon
     counted = demo.played.data_account
@@ -241,20 +241,20 @@ def test_both_budgets_are_spent_and_kept(demo: Demo) -> None:
         assert account.spent.epsilon == pytest.approx(planned.epsilon, rel=1e-6)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_the_cut_connection_lost_nothing(demo: Demo) -> None:
     cut = demo.played.results[demo.played.cut]
     assert len(demo.streams[demo.played.cut]) > 1
     assert len(cut) == query_count(workloads()[demo.played.cut])
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_progress_was_shown(demo: Demo) -> None:
     assert "complete" in demo.phases
     assert len(demo.steps) >= 5
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_the_report_has_what_it_promises(demo: Demo, tmp_path: Path) -> None:
     report = as_json(demo.played, demo.measured, demo.proven, tmp_path, 1.0)
     assert json.loads(json.dumps(report)) == report

@@ -146,7 +146,7 @@ def test_a_table_that_somebody_has_locked_does_not_hold_a_server_up(
     assert on_sqlite.charged() == before
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_worker_that_is_killed_while_it_reads_a_file_is_replaced(on_sqlite: Bench) -> None:
     large = on_sqlite.directory / "data" / "large.csv.gz"
     with gzip.open(large, "wb", compresslevel=1) as file:

@@ -88,6 +88,7 @@ def test_one_seed_in_two_rounds_is_found_by_the_audit(tmp_path: Path) -> None:
     assert f"has the same seed as the round {first}" in audited.text
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.full
 @pytest.mark.parametrize("lie", [HONEST, "one_seed_under_other_fingerprints"])
 def test_a_seed_whose_fingerprint_is_another_is_refused_when_it_is_opened(tmp_path: Path, lie: str) -> None:
@@ -130,6 +131,7 @@ def test_a_reading_of_a_seed_without_a_record_is_found_by_the_audit(tmp_path: Pa
     assert f"the seed of the round {round_id} was read 1 times, of which 0 are recorded" in audited.text
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.parametrize("lie", ["a_nonce_left_out", "a_nonce_changed"])
 @pytest.mark.parametrize("session", [False, True])
 @pytest.mark.full
@@ -148,6 +150,7 @@ def test_a_nonce_that_is_left_out_or_changed_is_found_by_the_audit(tmp_path: Pat
     assert "does not name the nonce that the auditor gave" in audited.text
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.full
 @pytest.mark.parametrize("lie", [HONEST, "a_nonce_not_used"])
 def test_a_session_s_nonce_that_is_on_record_and_not_used_is_found_by_the_replay(tmp_path: Path, lie: str) -> None:
@@ -206,6 +209,7 @@ def test_a_stored_checkpoint_that_another_key_has_signed_is_found_by_the_check(t
     assert f"the log's checkpoint of size {size} is damaged" in checked.text
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("lie", "words"),

@@ -78,7 +78,7 @@ def schema(tmp_path: Path) -> Schema:
     return read_schema_file(tmp_path / "schema.json")
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_hundreds_of_categories_are_counted_alike_everywhere_and_answered(bench: Bench, schema: Schema) -> None:
     assert schema.sizes == (AIRPORTS, DAYS)
     names = ("flights.csv", "flights.parquet", "flights.database.toml")

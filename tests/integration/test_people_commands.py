@@ -112,6 +112,7 @@ def test_a_table_of_the_same_people_is_registered_by_an_option(place: Place) -> 
     assert names == ["data/shop"]
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.full
 @pytest.mark.parametrize(("typed", "account"), [("shop", "shop"), ("new", "newer")])
 def test_a_terminal_is_asked_whose_people_the_table_holds(place: Place, typed: str, account: str) -> None:

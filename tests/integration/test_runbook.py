@@ -145,7 +145,7 @@ def raise_the_cap(place: Place) -> None:
         place.ask("operator", *shlex.split(look)[1:])
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_yesterdays_backup_over_today_is_refused_and_repaired(place: Place) -> None:
     write_off, verify, serve = block("A restored store is refused").splitlines()
     day = spend_after_a_backup(place)
@@ -167,7 +167,7 @@ def test_yesterdays_backup_over_today_is_refused_and_repaired(place: Place) -> N
         raise_the_cap(place)
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("empty_store", ["sqlite"], indirect=True)
 def test_expiring_and_stolen_keys(place: Place) -> None:
     certify, check = block("The server's certificate").splitlines()

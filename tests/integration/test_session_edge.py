@@ -28,7 +28,7 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
         yield made
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_streams_end_for_the_reason_that_there_is(server: ServerProcess) -> None:
     ann, bob = admitted(server, "ann"), admitted(server, "bob")
     budget = Budget(4.0, 1e-5)

@@ -109,8 +109,7 @@ def covered(name: str, beta: float = BETA) -> list[Told]:
     return [played.told(number) for number in range(COVERED)]
 
 
-@pytest.mark.sparse(80)
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("beta", [0.05, 0.2])
 @pytest.mark.parametrize("name", PLAYS)
 def test_the_share_of_rounds_with_a_truth_outside_is_at_most_beta(name: str, beta: float) -> None:

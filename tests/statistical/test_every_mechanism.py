@@ -105,8 +105,7 @@ def findings(name: str, side: str, runs: int) -> list[Finding]:
     ]
 
 
-@pytest.mark.sparse(8)
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", AUDITED)
 def test_a_moved_record_shows_no_more_than_is_charged(name: str, audit_size: AuditSize) -> None:
     assert not any(each.refuted for each in findings(name, "data", audit_size.runs // 5))

@@ -103,7 +103,7 @@ def test_the_pooled_view_shows_no_more_of_an_analyst_than_is_charged(
     assert certificate.epsilon <= claim
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_real_server_gives_the_same_bytes(tmp_path: Path, audit_size: AuditSize) -> None:
     """Every case in turn, with either of ann's workloads in turn."""
     names = [list(CASES)[number % len(CASES)] for number in range(audit_size.served)]
@@ -135,6 +135,7 @@ FAULTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.full
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults_are_refuted_at_the_fast_size(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

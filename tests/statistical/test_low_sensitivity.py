@@ -84,6 +84,7 @@ def uncovered(declared: Fraction) -> float:
     return worst
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.full
 @pytest.mark.usefixtures("coarse")
 @pytest.mark.parametrize("asked", [(MIDDLE, SPREAD), (CAPPED, MIDDLE)])

@@ -200,6 +200,7 @@ def reused_stream(patches: pytest.MonkeyPatch) -> None:
     patches.setattr(mechanism, "own_stream", forgetful)
 
 
+@pytest.mark.sparse(4)
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("check", "switch"),

@@ -89,8 +89,7 @@ def test_a_record_shows_no_more_than_is_charged(mechanism: IndependentNoise) -> 
     assert a_record_shows_no_more_than_is_charged(mechanism)
 
 
-@pytest.mark.sparse(2)
-@pytest.mark.full
+@pytest.mark.nightly
 @both
 def test_a_weight_beyond_the_whole_shows_more_than_is_charged(
     mechanism: IndependentNoise, monkeypatch: pytest.MonkeyPatch

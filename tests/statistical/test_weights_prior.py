@@ -144,8 +144,8 @@ def test_a_record_shows_no_more_than_measurement_selection_and_answer_are_charge
     assert 0.6 <= used(charged_parts(), places) <= 1
 
 
+@pytest.mark.sparse(6)
 @pytest.mark.full
-@pytest.mark.sparse(3)
 @pytest.mark.parametrize("places", [(), (0, 3, 3), (1,)])
 @pytest.mark.parametrize("name", ["prior", "answers"])
 def test_a_part_that_is_not_charged_is_caught(name: str, places: tuple[int, ...]) -> None:

@@ -83,9 +83,8 @@ def test_neighbours_differ_in_what_is_protected_and_nothing_else(unit: str, univ
         assert (cells[0][:, 0] - cells[1][:, 0] == pair.margin).all()
 
 
-@pytest.mark.sparse(16)
+@pytest.mark.nightly
 @pytest.mark.slow
-@pytest.mark.full
 @pytest.mark.parametrize("unit", ["query", "analyst"])
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_every_mechanism_can_be_audited(name: str, unit: str) -> None:
@@ -187,7 +186,7 @@ def test_it_says_what_is_certified_and_how_far(capsys: pytest.CaptureFixture[str
     assert told["findings"][0]["detectable_epsilon"] is None
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_it_ends_with_1_where_a_claim_is_refuted(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

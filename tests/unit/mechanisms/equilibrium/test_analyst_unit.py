@@ -198,7 +198,7 @@ def test_absent_analysts_and_empty_workloads_keep_their_places() -> None:
     assert without.synopsis.cells.tobytes() == outcome.synopsis.cells.tobytes()
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_another_analysts_answers_depend_on_the_synopsis_and_its_place_alone() -> None:
     """With places for all, and a game that learns nothing, one analyst's content moves nobody else's answers."""

@@ -59,8 +59,7 @@ def measured(run: int, ordered: tuple[int, ...] = ()) -> Measured:
     return measure(DenseCounts(table(), SCHEMA.sizes), noise, run.to_bytes(32, "big"), "test")
 
 
-@pytest.mark.sparse(20)
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("ordered", [(), (0,)], ids=["in no order", "by levels"])
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_errors_have_no_more_than_the_stated_deviation_and_no_bias(name: str, ordered: tuple[int, ...]) -> None:
