@@ -6,8 +6,8 @@ in n of its cases on each store; of the examples that Hypothesis tries an eighth
 fifths; on PostgreSQL what is marked `both_stores`. `--tier rest` runs what quick leaves out, with two fifths of the
 examples what Hypothesis tries, and with all runs what is audited. But it leaves to `--tier nightly` what is marked
 `nightly`; of a test that is marked `sparse(n)` all but one in n of these cases; of the tests on both stores two in
-three on PostgreSQL, and all that are marked `full`; and what quick has tried or audited already. Without a tier all of
-this runs, with all examples. `make test-unit` leaves out what is marked `slow`, too.
+three on PostgreSQL, and all that are marked `full`; and what quick has tried or audited already. Without a tier
+all of this runs, with all examples. `make test-unit` leaves out what is marked `slow`, too.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ NO_LIE = pytest.param("nothing", "", marks=pytest.mark.full)
 HONEST = pytest.param("nothing", marks=pytest.mark.full)
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.parametrize(
     ("lie", "words"),
     [
@@ -53,6 +54,7 @@ def test_a_promise_that_is_not_on_record_is_found_by_analyst_and_auditor(
         assert ("the custodian has made two different promises" in found.text) == bool(words)
 
 
+@pytest.mark.sparse(5)
 @pytest.mark.parametrize(
     ("lie", "words"),
     [

@@ -105,6 +105,7 @@ def replayed(bench: Bench, round_id: str, number: int = 0) -> str:
     return found.failed
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.thin(8)
 @every_mode
 def test_a_whole_round_for_persons_in_every_mode(bench: Bench, persons: Persons) -> None:

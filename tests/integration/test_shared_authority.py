@@ -41,6 +41,7 @@ def says(profile: Path, *arguments: object) -> Outcome:
     return command(profile.parent, "equipoise.cli", *arguments, "--profile", profile)
 
 
+@pytest.mark.nightly
 def test_all_servers_take_up_a_new_authority_and_refuse_the_old_one_when_it_is_retired(
     state: Path, tmp_path: Path
 ) -> None:

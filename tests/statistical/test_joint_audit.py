@@ -93,6 +93,7 @@ def audited(case: JointRound, place: Path, runs: int) -> tuple[Certificate, floa
         return certify(*samplers(case, jobs), runs, delta, LEVEL), claim
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.thin(4)
 @every_case
 def test_the_pooled_view_shows_no_more_of_an_analyst_than_is_charged(
@@ -135,8 +136,7 @@ FAULTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
-@pytest.mark.sparse(4)
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults_are_refuted_at_the_fast_size(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     FAULTS[name](monkeypatch)

@@ -103,7 +103,7 @@ def charged(asked: int, order: float) -> float:
     return sum(float(part.divergence(Fraction(order))[0]) for part in (*PRIOR.events(), *rest))
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_moved_record_shows_no_more_than_measurement_tests_and_answers_are_charged() -> None:
     laws = [law(table, (MIDDLE, MEASURED)) for table in TABLES]
     for one, other in itertools.pairwise(laws):

@@ -112,6 +112,7 @@ def test_every_named_fault_has_a_mutant() -> None:
     assert tuple(dict.fromkeys(mutant.name for mutant in MUTANTS)) == NAMED
 
 
+@pytest.mark.sparse(8)
 @pytest.mark.thin(12)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[f"{each.name}: {each.check.__name__}" for each in MUTANTS])
 def test_the_mutant_is_caught(mutant: Mutant, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

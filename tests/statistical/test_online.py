@@ -27,6 +27,7 @@ MIN_USED = 0.4  # of a charge, in any of the cases; more than 0.9 in the worst o
 LEVEL = 1e-6 / (len(AUDITED) + 1)
 
 
+@pytest.mark.sparse(3)
 @pytest.mark.full
 @pytest.mark.parametrize("name", CASES)
 def test_a_moved_record_shows_no_more_than_is_charged(name: str) -> None:
@@ -57,6 +58,7 @@ def samplers(each: Case, plan: MechanismPlan) -> tuple[Sampler, Sampler]:
     return sampler(0), sampler(1)
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.full
 @pytest.mark.parametrize("name", AUDITED)
 def test_the_audit_certifies_no_more_than_is_true(name: str, audit_size: AuditSize) -> None:

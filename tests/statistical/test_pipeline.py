@@ -108,6 +108,7 @@ WORST_ANALYST = Instance(
 )
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("use", "start", "least"), [(data_use, WORST_DATA, 0.25), (analyst_use, WORST_ANALYST, 0.4)]
@@ -120,6 +121,7 @@ def test_nothing_leaks_more_than_its_charge_and_the_charge_is_not_idle(
     assert least <= worst <= 1
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.full
 @pytest.mark.parametrize("play", ["mixed", "sampled"])
 def test_what_runs_has_the_enumerated_law(play: str, audit_size: AuditSize) -> None:

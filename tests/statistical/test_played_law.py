@@ -45,6 +45,7 @@ def is_rejected(game: Game, law_of: Game, lifetime: int) -> bool:
     return deviates(counts, np.array(list(law.values())), FALSE_ALARM / COMPARISONS)
 
 
+@pytest.mark.sparse(2)
 @pytest.mark.full
 @pytest.mark.parametrize(("chosen", "lifetime"), [(MIXED, 1), (SAMPLED, 3)])
 def test_games_release_what_is_enumerated(chosen: GameParameters, lifetime: int) -> None:
