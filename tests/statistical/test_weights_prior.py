@@ -135,8 +135,7 @@ def charged_parts() -> list[PrivacyEvent]:
     return [event for event in prior_events(SETTING, parameters()) if event.name not in ("final tests", "samplers")]
 
 
-@pytest.mark.sparse(3)
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("places", [(), (0, 3, 3), (1,)])
 def test_a_record_shows_no_more_than_measurement_selection_and_answer_are_charged(places: tuple[int, ...]) -> None:
     """Over the universe, and over supports that lack records of the table."""
