@@ -164,7 +164,10 @@ def in_quick_tier(item: pytest.Item, cases: Counter[tuple[str, bool]]) -> bool:
 
 
 def is_too_many(item: pytest.Item, left: Counter[str]) -> bool:
-    """Whether it is a case for the nightly tier alone. `left` counts, by test, the cases that quick leaves out."""
+    """Whether it is a case for the nightly tier alone.
+
+    `left` counts the cases that quick leaves out: those on PostgreSQL of all tests together, the others by test.
+    """
     on_postgresql = "postgresql" in getattr(getattr(item, "callspec", None), "params", {}).values()
     if on_postgresql and not item.get_closest_marker("both_stores"):
         left["on PostgreSQL"] += 1

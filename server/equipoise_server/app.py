@@ -105,7 +105,7 @@ async def serve(
                 await stack.enter_async_context(door_served(deployment.config, settings, strangers, admission))
                 schedule = asyncio.create_task(keep_schedule(rounds.schedule, sessions, calendar, stopping))
                 expiry = asyncio.create_task(tell_of_expiry(live, clock))
-                overlap = asyncio.create_task(end_overlap(state, clock, stopping))
+                overlap = asyncio.create_task(end_overlap(state, rounds.schedule.watch, stopping))
                 _log.info("serving", listen=deployment.config.listen, port=port)
                 if ready is not None:
                     ready(port)

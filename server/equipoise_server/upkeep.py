@@ -11,6 +11,7 @@ from equipoise.errors import EquipoiseError
 from equipoise_server.admin.authority_exchange import retire_at_end
 from equipoise_server.admin.live_deployment import LiveDeployment
 from equipoise_server.clock import Clock
+from equipoise_server.rounds.clock_watch import ClockWatch
 from equipoise_server.rounds.lifecycle import Lifecycle
 from equipoise_server.rounds.schedule import Schedule
 from equipoise_server.sessions.calendar import Calendar
@@ -59,11 +60,14 @@ async def keep_schedule(
             continue
 
 
-async def end_overlap(state: Path, clock: Clock, stopping: asyncio.Event) -> None:
-    """Retires an old authority at the time that was stated at its exchange, until the server is told to stop."""
+async def end_overlap(state: Path, watch: ClockWatch, stopping: asyncio.Event) -> None:
+    """Retires an old authority at the time that was stated at its exchange, until the server is told to stop.
+
+    Whoever is locked out stays locked out, so nothing is retired by a clock that is not trusted.
+    """
     while not stopping.is_set():
         try:
-            ended = await asyncio.to_thread(retire_at_end, state, clock)
+            ended = await asyncio.to_thread(retire_at_end, state, watch.now)
             if ended is not None:
                 _log.warning("authority_retired", certificates=ended.certificates)
         except EquipoiseError as error:

@@ -55,7 +55,8 @@ class Offer:
 
         Args:
             operator: the client.
-            request_id: makes it safe to repeat; with a renewal the same once more is refused. None: a fresh one.
+            request_id: makes it safe to repeat; once it was done for a request, or with a renewal, it is refused.
+                None: a fresh one.
 
         Raises:
             InvalidArgument: a field is not what it must be, or the request does not wait, or is of another dataset.

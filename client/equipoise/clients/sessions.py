@@ -189,8 +189,7 @@ class SessionsClient(OwnWorldClient):
     def _opened(self, name: str) -> tuple[Round, Dataset]:
         """Return a session and its version of a dataset, as they were shown when the client first asked in it.
 
-        What asking needs of them never changes, and receipts are compared with it. So whoever asks question by
-        question does not look both up for each.
+        Their parts that asking needs never change, so a client looks them up once and not for each question.
         """
         known = self._asked.get(name)
         if known is None:

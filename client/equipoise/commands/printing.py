@@ -116,7 +116,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
 
 def is_numeric(cells: Iterable[str]) -> bool:
-    """Tell whether a column is of numbers, which stand to the right. Ids are none, whatever they begin with."""
+    """Tell whether all cells are numbers, which are aligned to the right. An id of digits alone is not a number."""
     return all(cell[:1] in _BEGIN_NUMBERS and not _ID.fullmatch(cell) for cell in cells)
 
 

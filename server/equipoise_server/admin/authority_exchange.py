@@ -64,8 +64,9 @@ def rotate_authority(state: Path, clock: Clock = system_clock, until: datetime |
             raise WrongState("the old authority is not retired yet; retire it first: equipoise-server ca retire")
         if authority.predecessor is not None and change == (AuthorityEvent.RETIRED, digest):
             raise WrongState("the retirement was cut off; complete it first: equipoise-server ca retire")
-        forget_end(state)
-        if until is not None:
+        if until is None:
+            forget_end(state)
+        else:
             state_end(state, until, now)
         if authority.predecessor is None:
             authority = authority.succeeded(now)
@@ -120,13 +121,14 @@ def retire_at_end(state: Path, clock: Clock = system_clock) -> Exchanged | None:
 
     Args:
         state: the state directory.
-        clock: tells the time.
+        clock: tells the time, or raises `Unavailable` where it is not trusted.
 
     Returns:
         How it went; None where no end was stated, or it has not come.
 
     Raises:
         WrongState: the exchange was cut off, or the old authority is retired just now.
+        Unavailable: the clock is not trusted.
     """
     end = stated_end(state)
     if end is None or clock() < end:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
+from harness.authorities import NOW, certified, clock, events
 from harness.server_process import make_state
 from sqlalchemy import Executable, select, update
 
@@ -18,22 +18,17 @@ from equipoise.errors import DataLoss, InvalidArgument, Unavailable, WrongState
 from equipoise.model.identities import Role
 from equipoise.profile.certificates import issued_by, read_certificate
 from equipoise.profile.enrolment import begin
-from equipoise.records.identity_items import AuthorityEvent, AuthorityItem
-from equipoise.records.record_layouts import read_item
-from equipoise_server.admin.authority_exchange import retire_at_end, retire_authority, rotate_authority
+from equipoise.records.identity_items import AuthorityEvent
+from equipoise_server.admin.authority_exchange import retire_authority, rotate_authority
 from equipoise_server.admin.checks import check_state
 from equipoise_server.admin.identities import add_identity, renew_identity, revoke_identity
 from equipoise_server.admin.live_deployment import RETRY_SECONDS, LiveDeployment
-from equipoise_server.admin.overlap import END_FILE, state_end, stated_end
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.identity.names import certified_name
 from equipoise_server.identity.succession import certificates_of
 from equipoise_server.storage.crash_points import CrashPoint, install_hook
 from equipoise_server.storage.tables.identity import certificates, identities
-from equipoise_server.storage.tables.transparency import record_items, records
-from equipoise_server.upkeep import end_overlap
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ROTATING = (
     (CrashPoint.PAIR_PREPARED, 1),  # the authority's
     (CrashPoint.PAIR_EXCHANGED, 1),
@@ -48,10 +43,6 @@ RETIRING = (
     (CrashPoint.PAIR_PREPARED, 1),
     (CrashPoint.PAIR_EXCHANGED, 1),
 )
-
-
-def clock() -> datetime:
-    return NOW
 
 
 @pytest.fixture
@@ -74,29 +65,6 @@ def killed_at(point: CrashPoint, time: int, doing: Callable[[], object]) -> None
 
     with install_hook(kill), pytest.raises(Killed):
         doing()
-
-
-def certified(state: Path) -> dict[bytes, bool]:
-    """The certificates in force, and whether the present authority has signed each."""
-    deployment = open_deployment(state, NOW)
-    store = deployment.open_store()
-    with store.read() as connection:
-        held = connection.execute(select(certificates.c.certificate).where(certificates.c.revoked.is_(None)))
-        found = [bytes(each) for each in held.scalars()]
-    store.close()
-    return {pem: deployment.authority.issued(read_certificate(pem)) for pem in found}
-
-
-def events(state: Path) -> list[AuthorityEvent]:
-    """What the log says of authorities."""
-    store = open_deployment(state, NOW).open_store()
-    with store.read() as connection:
-        query = select(record_items.c.content).join(records, record_items.c.record == records.c.position)
-        kind = records.c.kind == "authority-changed"
-        query = query.where(kind, record_items.c.content.is_not(None)).order_by(records.c.position)
-        found = [read_item(content, AuthorityItem).event for content in connection.execute(query).scalars()]
-    store.close()
-    return found
 
 
 def key_of(certificate: x509.Certificate) -> bytes:
@@ -199,47 +167,6 @@ def test_a_retirement_that_was_cut_off_is_completed(state: Path, point: CrashPoi
     assert certified(state)
     assert set(certified(state).values()) == {True}
     assert events(state) == [AuthorityEvent.ROTATED, AuthorityEvent.RETIRED]
-
-
-def test_the_old_authority_ends_by_itself_at_the_time_that_was_stated(state: Path) -> None:
-    end = NOW + timedelta(hours=1)
-    with pytest.raises(InvalidArgument, match="future"):
-        rotate_authority(state, clock, NOW)
-    assert events(state) == []
-    assert open_deployment(state, NOW).authority.predecessor is None
-    rotate_authority(state, clock, end)
-    assert stated_end(state) == end
-    assert retire_at_end(state, lambda: end - timedelta(seconds=1)) is None
-    assert set(certified(state).values()) == {True, False}
-
-    async def serve() -> None:
-        stopping = asyncio.Event()
-        upkeep = asyncio.create_task(end_overlap(state, lambda: end, stopping))
-        while stated_end(state) is not None:
-            assert not upkeep.done()
-            await asyncio.sleep(0.01)
-        stopping.set()
-        await upkeep
-
-    asyncio.run(serve())
-    assert set(certified(state).values()) == {True}
-    assert events(state) == [AuthorityEvent.ROTATED, AuthorityEvent.RETIRED]
-    assert open_deployment(state, NOW).authority.predecessor is None
-    assert retire_at_end(state, lambda: end) is None
-    check_state(state, clock)
-
-
-def test_without_a_stated_end_and_after_one_that_was_left_behind_nothing_ends(state: Path) -> None:
-    state_end(state, NOW + timedelta(hours=1), NOW)
-    assert retire_at_end(state, lambda: NOW + timedelta(hours=2)) is None
-    assert stated_end(state) is None
-    state_end(state, NOW + timedelta(hours=1), NOW)
-    rotate_authority(state, clock)
-    assert retire_at_end(state, lambda: NOW + timedelta(days=30)) is None
-    assert set(certified(state).values()) == {True, False}
-    (state / END_FILE).write_text("soon")
-    with pytest.raises(InvalidArgument, match="overlap-end"):
-        retire_at_end(state, clock)
 
 
 def test_a_certificate_that_has_expired_gets_no_successor(state: Path) -> None:

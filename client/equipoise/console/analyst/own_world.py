@@ -70,7 +70,7 @@ def request(desk: Desk, asked: Asked) -> Response:
 
 
 def spending(desk: Desk, asked: Asked) -> Response:
-    """What each of the caller's statements has cost of a grant, also of one that has ended."""
+    """The cost of each of the caller's statements in one grant, which may have ended."""
     client = desk.analyst
     shown = client.round(asked.path["round_id"])
     if shown.grant is None:

@@ -41,7 +41,7 @@ RENEWALS = (("", "not at all"), *((each.value, each.value) for each in Period))
 
 
 def requests(desk: Desk, asked: Asked) -> Response:
-    """What analysts have asked for: what waits, or all of it."""
+    """Analysts' requests for grants: those that wait, or all."""
     every = asked.query.get("decided") == "yes"
     part = part_of(desk.operator.grant_requests(decided=every), asked, {"decided": "yes"} if every else {})
     return desk.show(

@@ -1,4 +1,4 @@
-"""What the forms of rounds, sessions, grants and schedules have in common, as it was typed."""
+"""The fields that the forms of rounds, sessions, grants and schedules share, read as they were typed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REFUSALS = (InvalidArgument, BudgetExhausted, WrongState, NotFound, AlreadyExist
 
 @dataclass(frozen=True)
 class Typed:
-    """What stands in a form.
+    """The contents of a form.
 
     `fields`: as they were typed, by name. `accepted`: the dangers that were named. `refusal`: why it was not done.
     """
