@@ -119,6 +119,7 @@ class VerifierInputs:
 WITH_NONCE = "an auditor's nonce is in the noise's seed"
 WITHOUT_NONCE = "the custodian drew the noise's seed alone: no auditor gave a nonce"
 NO_ANSWERS = "none: the round was aborted, or no workload of the analyst's was in it"
+OF_A_HYPOTHESIS = "none: a session answers from its hypothesis, and releases no synopsis"
 
 Passed = Callable[[Check, str], None]
 Found = Callable[[str], None]
@@ -215,7 +216,12 @@ def _compare(opened: _Opened, inputs: VerifierInputs, passed: Passed) -> None:
         synopsis = read_synopsis(bundle.synopsis, proven)
         report("none was released" if synopsis is None else f"{len(synopsis):,} records")
     with _numbered(Check.ANSWERS, passed) as report:
-        report(NO_ANSWERS if answers is None else check_recomputed(answers, workload, synopsis))
+        if answers is None:
+            report(NO_ANSWERS)
+        elif proven.round.session is not None:
+            report(OF_A_HYPOTHESIS)
+        else:
+            report(check_recomputed(answers, workload, synopsis))
     with _numbered(Check.CHARGE, passed) as report:
         report(check_charge(proven))
 

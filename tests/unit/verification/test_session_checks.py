@@ -30,6 +30,7 @@ UNPROTECTED: dict[str, dict[str, Any]] = {
 HONEST = {
     "at once": AT_ONCE,
     "in turns": IN_TURNS,
+    "fitted to its hypothesis": replace(AT_ONCE, methods={2: AnswerMethod.FITTED}),
     "nothing asked": replace(AT_ONCE, statements=None),
     "aborted while open": replace(AT_ONCE, end="open"),
     "aborted when sealed": replace(AT_ONCE, end="sealed"),
