@@ -28,6 +28,7 @@ SCHEMA = Schema((Attribute("origin", ("EWR", "JFK")), Attribute("delay", bin_lab
 TOTALS = Sum("delay", ("origin",), high=20)
 ASKED: tuple[Statement, ...] = (TOTALS, Marginal(("origin",)))
 BUDGET, CAP, RECORDS = Budget(2.0, 1e-7), Budget(20.0, 1e-4), 2_000
+BETA = 1e-7  # The chance that a sound round has an interval that its truth lies outside of.
 
 
 def test_sums_are_answered_verified_and_replayed_or_refused_by_name(
@@ -48,12 +49,12 @@ def test_sums_are_answered_verified_and_replayed_or_refused_by_name(
             share = (Share("ann", 2, 4, 4),)
             with Client.from_profile(tmp_path / "ann") as client:
                 refusing = operator.open(
-                    Terms("flights", share, BUDGET, BUDGET, mechanism="histogram", accepted=SMALL_TABLE)
+                    Terms("flights", share, BUDGET, BUDGET, mechanism="histogram", beta=BETA, accepted=SMALL_TABLE)
                 ).round.id
                 with pytest.raises(InvalidArgument, match=r"statements\[0\].*is a sum, which histogram does not"):
                     client.submit(refusing, ASKED)
                 round_id = operator.open(
-                    Terms("flights", share, BUDGET, BUDGET, mechanism="gaussian", accepted=SMALL_TABLE)
+                    Terms("flights", share, BUDGET, BUDGET, mechanism="gaussian", beta=BETA, accepted=SMALL_TABLE)
                 ).round.id
                 client.submit(round_id, ASKED)
                 operator.seal(round_id)

@@ -44,6 +44,7 @@ SCHEMA = Schema(
     )
 )
 BUDGET, CAP = Budget(2.0, 1e-5), Budget(40.0, 2e-4)
+BETA = 1e-7  # The chance that a sound round has an interval that its truth lies outside of.
 NEAR = attribute("hour").between(2, 6) & (attribute("c3") == "a")
 FAR: Predicate = (attribute("c2") == "a") & (attribute("c4") == "b") & (attribute("c6") == "c")
 FAR &= (attribute("c8") == "d") | (attribute("c7") == "e")
@@ -99,7 +100,7 @@ class Released:
 
     def _play_round(self, mechanism: str) -> str:
         round_id = self.operator.open(
-            Terms("wide", SHARES, BUDGET, BUDGET, mechanism=mechanism, accepted=SMALL_TABLE)
+            Terms("wide", SHARES, BUDGET, BUDGET, mechanism=mechanism, beta=BETA, accepted=SMALL_TABLE)
         ).round.id
         for name, asked in ASKED.items():
             self.clients[name].submit(round_id, asked[:1] if mechanism == "standing" else asked)
@@ -109,7 +110,9 @@ class Released:
     def _play_session(self, mechanism: str) -> str:
         session = SESSIONS[mechanism]
         own = BUDGET if session.turn_seconds else None
-        terms = Terms("wide", SHARES, BUDGET, own, mechanism=mechanism, session=session, accepted=SMALL_TABLE)
+        terms = Terms(
+            "wide", SHARES, BUDGET, own, mechanism=mechanism, session=session, beta=BETA, accepted=SMALL_TABLE
+        )
         session_id = self.operator.open_session(terms).round.id
         for name, asked in ASKED.items():
             assert len(list(self.clients[name].ask(session_id, asked, accept_unprotected=own is None))) == len(
@@ -147,7 +150,14 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Released]:
             operator.add_analyst(name, directory / name)
             clients[name] = stack.enter_context(Client.from_profile(directory / name))
         once = Terms(
-            "wide", (), BUDGET, None, mechanism="measurement", options={"family": "pairs"}, accepted=SMALL_TABLE
+            "wide",
+            (),
+            BUDGET,
+            None,
+            mechanism="measurement",
+            options={"family": "pairs"},
+            beta=BETA,
+            accepted=SMALL_TABLE,
         )
         rounds = {"measurement": operator.open(once).round.id}
         *_, last = operator.watch(rounds["measurement"])  # the server does it all by itself
@@ -159,7 +169,14 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Released]:
             ):
                 operator.open(
                     Terms(
-                        "wide", SHARES, BUDGET, BUDGET, mechanism=mechanism, options=options, accepted=SMALL_TABLE
+                        "wide",
+                        SHARES,
+                        BUDGET,
+                        BUDGET,
+                        mechanism=mechanism,
+                        options=options,
+                        beta=BETA,
+                        accepted=SMALL_TABLE,
                     )
                 )
         yield Released(directory, operator, clients, rounds)
