@@ -8,6 +8,7 @@ seen when a statement is compiled.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -28,17 +29,37 @@ from equipoise.v1 import types_pb2
 from equipoise.wire.fields import checked_number, checked_text, checked_texts, refuse_unknown_fields
 
 NO_PRICE = "must not be set: a grant alone is paid from"
+NO_QUESTIONS = "must not be set: in a round the header of the submission commits to the questions"
+COMMITMENT_BYTES = 32
 MAX_STATEMENT_BYTES = 1 << 20  # far beyond any that compiles, but for one that lists very many categories
 
 
-def statement_to_bytes(statement: Statement, rho: int = 0) -> bytes:
+class SentStatement(NamedTuple):
+    """A statement of a session, as its analyst sent it.
+
+    `rho`: what it may cost of a grant, in units of 10^-12, or 0. `questions`: the 32 bytes that commit to the
+    questions that it was translated from; empty for none.
+    """
+
+    statement: Statement
+    rho: int
+    questions: bytes
+
+    @property
+    def extra_bytes(self) -> int:
+        """How many bytes of the message commit to questions: its tag, its length and 32 bytes, or none."""
+        return 2 + len(self.questions) if self.questions else 0
+
+
+def statement_to_bytes(statement: Statement, rho: int = 0, questions: bytes = b"") -> bytes:
     """Returns the bytes of one Statement message, the same for equal statements. Raises `InvalidArgument`.
 
     Args:
         statement: what is asked.
         rho: what it may cost of a grant, in units of 10^-12 of rho, below 2^63; 0 where it is asked of none.
+        questions: what commits to the questions that it was translated from, 32 bytes; empty for none.
     """
-    message = types_pb2.Statement(rho=rho)
+    message = types_pb2.Statement(rho=rho, questions_commitment=questions)
     write_statement(statement, message, "statement")
     return message.SerializeToString(deterministic=True)
 
@@ -50,11 +71,11 @@ def statement_from_bytes(data: bytes, path: str = "statement") -> Statement:
         data: a serialized Statement of at most 1 MiB.
         path: the statement's place, which messages name.
     """
-    return _free(*priced_from_bytes(data, path), path)
+    return _bare(sent_from_bytes(data, path), path)
 
 
-def priced_from_bytes(data: bytes, path: str = "statement") -> tuple[Statement, int]:
-    """Reads a Statement, with what it may cost of a grant, in units of 10^-12, or 0. Raises `InvalidArgument`.
+def sent_from_bytes(data: bytes, path: str = "statement") -> SentStatement:
+    """Reads a Statement of a session, with its price and what commits to questions. Raises `InvalidArgument`.
 
     Args:
         data: a serialized Statement of at most 1 MiB.
@@ -65,10 +86,12 @@ def priced_from_bytes(data: bytes, path: str = "statement") -> tuple[Statement, 
     return _read(data, path)
 
 
-def _free(statement: Statement, rho: int, path: str) -> Statement:
-    if rho:
+def _bare(sent: SentStatement, path: str) -> Statement:
+    if sent.rho:
         raise InvalidArgument(f"{path}.rho", NO_PRICE)
-    return statement
+    if sent.questions:
+        raise InvalidArgument(f"{path}.questions_commitment", NO_QUESTIONS)
+    return sent.statement
 
 
 def write_statement(statement: Statement, target: types_pb2.Statement, path: str) -> None:
@@ -129,17 +152,20 @@ def read_statement(data: bytes, path: str) -> Statement:
         data: a serialized Statement.
         path: the statement's place, which messages name.
     """
-    return _free(*_read(data, path), path)
+    return _bare(_read(data, path), path)
 
 
-def _read(data: bytes, path: str) -> tuple[Statement, int]:
+def _read(data: bytes, path: str) -> SentStatement:
     message = types_pb2.Statement()
     try:
         message.ParseFromString(data)
     except DecodeError:
         raise InvalidArgument(path, "is not a serialized Statement, or is nested too deeply") from None
     try:
-        return _statement_of(message), message.rho
+        questions = message.questions_commitment
+        if questions and len(questions) != COMMITMENT_BYTES:
+            raise InvalidArgument(".questions_commitment", f"must have {COMMITMENT_BYTES} bytes, or none")
+        return SentStatement(_statement_of(message), message.rho, questions)
     except InvalidArgument as error:
         raise InvalidArgument(f"{path}{error.field}", error.problem) from None
 
