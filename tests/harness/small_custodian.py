@@ -137,7 +137,8 @@ class Told:
     analyst's items in a record. `slots`: of the statements, where the round is a session; then `live` are values
     that were told of some queries instead of those that are delivered, and `turn_seconds` and `length` its terms.
     `promised`: what receipts promise instead of what is on record. `questions`: what was understood of those that
-    the statements were translated from; None for none.
+    the statements were translated from; None for none. `translated`: the same of a session's statements, by
+    their places.
     """
 
     analyst: str = "ann"
@@ -157,6 +158,14 @@ class Told:
     length: int = 9
     promised: Fields = field(default_factory=dict)
     questions: bytes | None = None
+    translated: Mapping[int, bytes] = field(default_factory=dict)
+
+    def sent(self) -> list[bytes]:
+        """The exact bytes of a session's statements."""
+        assert self.statements is not None
+        said = [self.translated.get(i) for i in range(len(self.statements))]
+        commitments = [b"" if each is None else questions_commitment(SALT, each) for each in said]
+        return [statement_to_bytes(each, 0, own) for each, own in zip(self.statements, commitments, strict=True)]
 
     def receipts(self, log: Custodian) -> list[bytes]:
         """The envelopes that came with the answers of a session, in their order."""
@@ -164,9 +173,10 @@ class Told:
         stream, _ = replace(self, end="released", values={**self.values, **self.live})._delivered()
         told = Results.collect(ROUND, map(chunk_from_bytes, stream))
         chain, first, envelopes = chain_start(DEPLOYMENT, ROUND, self.analyst, SALT), 0, []
-        for i, (statement, slot) in enumerate(zip(self.statements, self.slots, strict=True), start=1):
+        asked = zip(self.statements, self.sent(), self.slots, strict=True)
+        for i, (statement, data, slot) in enumerate(asked, start=1):
             cells = slice(first, first := first + compile_workload([statement], SCHEMA).query_count)
-            chain = chain_step(chain, i, slot, statement_to_bytes(statement), told.answers[cells])
+            chain = chain_step(chain, i, slot, data, told.answers[cells])
             payload = SessionReceiptPayload(DEPLOYMENT, ROUND, self.analyst, i, chain, TIME + i, self.promise())
             envelopes.append(log.session_receipt(payload))
         return envelopes
@@ -200,8 +210,7 @@ class Told:
         if self.statements is None:
             return None, None
         if self.slots:
-            asked = [statement_to_bytes(statement) for statement in self.statements]
-            return asked_to_bytes(asked, self.slots), self.receipts(log)[-1]
+            return asked_to_bytes(self.sent(), self.slots), self.receipts(log)[-1]
         workload, compiled = workload_to_bytes(self.statements), compile_workload(self.statements, SCHEMA)
         counts = (compiled.statement_count, compiled.query_count)
         commitment = workload_commitment(SALT, workload)

@@ -136,3 +136,42 @@ def test_a_grant_is_asked_in_sql(place: Path, run: Run, refused: Callable[..., s
     ((red,),) = run("ann", "sql", grant_id, question, "--rho", "0.001")["answers"]
     assert red["n_low"] <= red["n"] <= red["n_high"]
     assert "rho, in zCDP, or epsilon" in refused("ann", "sql", grant_id, question)
+
+
+@pytest.mark.nightly
+def test_the_sql_of_a_grant_is_committed_to_kept_and_verified(
+    place: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    register(run, place)
+    grant_id = run("operator", *GRANT, "ann", *BUDGET)["round"]["id"]
+    question = "SELECT COUNT(*) AS n FROM shop WHERE colour = 'red'"
+    ((red,),) = run("ann", "sql", grant_id, question, "--rho", "0.001")["answers"]
+    same = "SELECT COUNT(*) AS reds FROM shop WHERE colour IN ('red')"
+    ((again,),) = run("ann", "sql", grant_id, same, "--rho", "0.001")["answers"]
+    assert [again["reds"], again["reds_low"]] == [red["n"], red["n_low"]]
+    run("ann", "sql", grant_id, question, "--rho", "0.001")
+    with Client.from_profile(place / "ann") as client:
+        list(client.ask(grant_id, [attribute("colour") == "red"], rho=0.001))
+    assert [each["cost"] for each in run("ann", "budget", grant_id)["statements"]] == [10**9, 0, 0, 0]
+    kept = sorted((place / "ann" / "sql").iterdir(), key=lambda path: "reds" in path.read_text())
+    assert [path.name.startswith(f"{grant_id}.") for path in kept] == [True, True]
+    run("operator", "operator", "grant", "end", grant_id)
+    run("ann", "wait", grant_id)
+    run("ann", "bundle", grant_id, "--out", place / "grant.bundle")
+
+    def verified(*options: object) -> str:
+        capsys.readouterr()
+        with pytest.raises(SystemExit):
+            main(["verify", str(place / "grant.bundle"), "--profile", str(place / "ann"), *map(str, options)])
+        return capsys.readouterr().out
+
+    honest = verified()
+    assert "; 3 translated from your own questions, as they commit to" in honest
+    assert "All 13 checks hold" in honest
+    assert "; 2 translated from your own questions" in verified("--statements", kept[0])
+    text = kept[1].read_text()
+    kept[1].write_text(text.replace(" AS reds", " AS blues"))
+    assert f"no statement of the session commits to {kept[1]}: other questions were asked" in verified()
+    comments, _, _ = text.partition("\n\n")
+    kept[1].write_text(f"{comments}\n\nSELECT COUNT(*) AS reds FROM shop WHERE colour = 'green'")
+    assert "which come to other statements" in verified()

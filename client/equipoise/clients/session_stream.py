@@ -27,9 +27,11 @@ from equipoise.errors import (
     WrongState,
 )
 from equipoise.model.rounds import Round
+from equipoise.profile.kept_sql import keep_session_sql
 from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
+from equipoise.questions.questions import Questions
 from equipoise.records.record import SALT_BYTES, questions_commitment
 from equipoise.results import Labels, Results
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc
@@ -51,8 +53,8 @@ class SessionStream:
     `after`: how many of the analyst's statements were before the first one given; None: all that have an answer.
     `window`: how many statements may be on their way at once. `holder`: whom receipts must be for, and by whom they
     must be signed; None: that is left to `equipoise.verification.checks`. `costs`: what each statement may cost of
-    a grant, in units of 10^-12 of rho; 0 in any other session. `questions`: what was understood of those that all
-    statements were translated from; None where they were given themselves.
+    a grant, in units of 10^-12 of rho; 0 in any other session. `questions`: those that all statements were
+    translated from; None where they were given themselves.
     """
 
     shown: Round
@@ -63,7 +65,7 @@ class SessionStream:
     keepsakes: ReceiptStore | None
     holder: ReceiptHolder | None
     costs: Callable[[Statement], int] = free
-    questions: bytes | None = None
+    questions: Questions | None = None
 
     @property
     def session_id(self) -> str:
@@ -97,6 +99,8 @@ class _Dialogue:
         self._chain = chain
         self._statements = statements
         self._salt = secrets.token_bytes(SALT_BYTES)
+        self._commitment = b""  # to the questions, under the salt that is in force
+        self._questions_kept = False
         self._first = stream.after  # so many statements come before the first one given
         self._on_way: deque[tuple[Statement, bytes]] = deque()  # taken, and not answered yet
         self._sent = 0  # the last statement that needs no sending any more
@@ -155,6 +159,8 @@ class _Dialogue:
         if len(attached.commitment_salt) != SALT_BYTES:
             raise DataLoss("the server did not say which salt is in force")
         self._salt = attached.commitment_salt
+        if (questions := self._stream.questions) is not None:
+            self._commitment = questions_commitment(self._salt, questions.as_comments.encode())
         self._sent = self._chain.received if self._sent_anew else attached.answered
         if self._stored is None:
             self._stored = attached.answered
@@ -182,10 +188,8 @@ class _Dialogue:
 
     def _encoded(self, statement: Statement, number: int) -> bytes:
         """A statement's bytes, the same each time, as the session's salt is: a program may start again."""
-        questions = self._stream.questions
-        commitment = b"" if questions is None else questions_commitment(self._salt, questions)
         try:
-            return statement_to_bytes(statement, self._stream.costs(statement), commitment)
+            return statement_to_bytes(statement, self._stream.costs(statement), self._commitment)
         except InvalidArgument as error:
             raise _renamed(error, number) from None
 
@@ -204,8 +208,17 @@ class _Dialogue:
         if len(columns.answers) != labels.queries:
             raise DataLoss("an answer does not have a row for each cell of its statement")
         self._on_way.popleft()
+        self._keep_questions()
         results = Results(stream.session_id, columns.answers, labels)
         return StatementAnswer(sequence, answered.slot, statement, results, answered.envelope, answered.cost)
+
+    def _keep_questions(self) -> None:
+        """Keeps the questions once an answer to them was taken: so a receipt covers whatever is kept."""
+        stream = self._stream
+        if stream.keepsakes is not None and stream.questions is not None and not self._questions_kept:
+            directory, kept = stream.keepsakes.directory, stream.questions.kept
+            keep_session_sql(directory, stream.session_id, self._commitment, kept)
+            self._questions_kept = True
 
 
 def _renamed(error: InvalidArgument, number: int) -> InvalidArgument:

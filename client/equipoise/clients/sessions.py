@@ -115,7 +115,8 @@ class SessionsClient(OwnWorldClient):
             session_id: the session; or a grant, also by the name of its dataset where the caller has no other one.
             statements: taken one at a time, as there is room in the window; or questions, whose statements are
                 asked. Each of these commits to what was understood of the questions, and so do the receipts. The
-                server does not see the questions, and the same statements cost and are answered alike.
+                server does not see the questions, and the same statements cost and are answered alike. What was
+                understood is kept in the profile.
             after: how many of the caller's statements come before the first one given; None: all that have an
                 answer.
             window: how many statements may be on their way at once. With 1, the next one is taken when all others
@@ -147,7 +148,7 @@ class SessionsClient(OwnWorldClient):
             costs, after = _costs(dataset, GrantPrice(rho, error, epsilon, relative), weights), None
         elif (rho, error, epsilon, relative, weights) != (None,) * 5:
             raise InvalidArgument("rho", "must not be given, and no error: it is no grant, and nothing is paid")
-        questions = statements.as_comments.encode() if isinstance(statements, Questions) else None
+        questions = statements if isinstance(statements, Questions) else None
         stream = SessionStream(
             shown, dataset.schema, after, window, accept_unprotected, self._keepsakes, holder, costs, questions
         )

@@ -60,7 +60,7 @@ def sql(
             _explain(client, round_id, questions, as_json, dry=state.terms.session is None)
         elif state.terms.session is None and state.state is RoundState.OPEN and questions.statements:
             receipt = client.submit(round_id, questions)
-            keep_sql(profile, round_id, questions.as_comments, text)
+            keep_sql(profile, round_id, questions.kept)
             if as_json:
                 print_json({"understood": questions.understood, "receipt": receipt})
             else:

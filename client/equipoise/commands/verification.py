@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,17 +13,19 @@ from equipoise.commands.files import read_statements, read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RoundId
 from equipoise.commands.printing import err, print_json, print_line
 from equipoise.errors import InvalidArgument, VerificationFailed
-from equipoise.profile.kept_sql import kept_sql
+from equipoise.profile.kept_sql import kept_session_sql, kept_sql
 from equipoise.profile.profile import LOG_KEYS, parse_log_keys, read_file, read_log_keys, read_settings
 from equipoise.profile.receipt_store import ReceiptStore
+from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
-from equipoise.questions.questions import comments_before
-from equipoise.questions.sql_extra import questions_of
+from equipoise.questions.questions import Questions, comments_before
+from equipoise.questions.sql_extra import PARSER, questions_of
 from equipoise.records.bundle import Bundle
 from equipoise.records.proven_round import proven_round
 from equipoise.verification.checks import Check, CheckFailed, VerifierInputs, verify
 from equipoise.verification.log_history import EarlierCheckpoint
 from equipoise.verification.own_round import download_own_round
+from equipoise.verification.question_checks import OwnQuestions
 
 BundleFile = Annotated[Path, typer.Argument(metavar="BUNDLE", help="The file that `equipoise bundle` wrote.")]
 
@@ -63,8 +66,8 @@ def verify_bundle(
     statements: Annotated[
         Path | None,
         typer.Option(
-            help="The statements file that you submitted, or your SQL: it must be what was used. "
-            "[default: the SQL that the profile has kept with the receipt]",
+            help="The statements file that you submitted, or your SQL: it must be what was used. Of a session also "
+            "a file of SQL that a profile has kept. [default: the SQL that the profile has kept with the receipt]",
             show_default=False,
         ),
     ] = None,
@@ -81,21 +84,22 @@ def verify_bundle(
     else with 1.
     """
     data = read_file(file)
-    kept, sql = None, None
+    kept = None
+    sources: tuple[Path, ...] = ()
     if key is None:
         source = str(profile / LOG_KEYS)
         keys = read_log_keys(profile / LOG_KEYS)
         kept = _stored_receipt(data, profile)
         if kept is not None and receipt is None and statements is None:
-            sql = kept_sql(profile, Bundle.from_bytes(data).evidence.round_id)
+            sources = _kept_sql(profile, Bundle.from_bytes(data).evidence.round_id)
     else:
         source = key
         is_line = "+" in key and not Path(key).exists()
         keys = parse_log_keys(key.encode(), "--key") if is_line else read_log_keys(Path(key))
     if statements is not None and statements.suffix == ".sql":
-        sql = statements
-    own = None if statements is None or sql is not None else read_statements(statements)
-    remembered, questions = (own, None) if sql is None else _meant(sql, data)
+        sources = (statements,)
+    own = None if statements is None or sources else read_statements(statements)
+    remembered, questions = (own, ()) if not sources else _meant(sources, data)
     papers = VerifierInputs(
         keys,
         kept if receipt is None else read_file(receipt),
@@ -106,8 +110,8 @@ def verify_bundle(
     intro = [f"The custodian's keys are those of {source}."]
     if receipt is None and kept is not None:
         intro.append(f"Your own receipt is the one that {profile} has kept.")
-    if sql is not None and statements is None:
-        intro.append(f"Your own SQL is the one that was kept with the receipt, {sql}.")
+    if sources and statements is None:
+        intro.append(f"Your own SQL is what was kept with the receipt, {', '.join(map(str, sources))}.")
     _report({"file": str(file), "keys": source}, intro, data, papers, as_json)
 
 
@@ -158,20 +162,49 @@ def _stored_receipt(data: bytes, profile: Path) -> bytes | None:
     return ReceiptStore(profile).newest(evidence.round_id) if name == evidence.analyst else None
 
 
-def _meant(sql: Path, data: bytes) -> tuple[tuple[Statement, ...] | None, bytes | None]:
-    """What SQL comes to by the bundle's schema, which the checks compare with the log's; None where it has none.
+def _kept_sql(profile: Path, round_id: str) -> tuple[Path, ...]:
+    """The files with the SQL that the profile has kept of a round or session."""
+    path = kept_sql(profile, round_id)
+    return kept_session_sql(profile, round_id) if path is None else (path,)
 
-    And what was understood of it: what the file says was understood at the time, else what is understood now.
+
+def _meant(sources: Sequence[Path], data: bytes) -> tuple[tuple[Statement, ...] | None, tuple[OwnQuestions, ...]]:
+    """What SQL comes to by the bundle's schema, which the checks compare with the log's; nothing where it has none.
+
+    The files have all that was asked; but of a session a file that a profile has kept, which says what was
+    understood at the time, has what was asked together there, and others may come before or after it.
 
     Raises `InvalidArgument` for what that schema does not allow to ask.
     """
     try:
-        schema = proven_round(Bundle.from_bytes(data).evidence).schema
+        proven = proven_round(Bundle.from_bytes(data).evidence)
     except VerificationFailed:
-        return None, None  # the first checks will say so
-    text = read_text(sql)
-    questions = questions_of(text, schema)
-    return questions.statements, (comments_before(text) or questions.as_comments).encode()
+        return None, ()  # the first checks will say so
+    statements: list[Statement] = []
+    own = []
+    for source in sources:
+        text = read_text(source)
+        understood = comments_before(text)
+        questions = _translated(text, proven.schema, needed=not understood)
+        if questions is None:
+            own.append(OwnQuestions(understood.encode(), None, str(source)))
+            continue
+        if proven.round.session is None or understood:
+            said = (understood or questions.as_comments).encode()
+            own.append(OwnQuestions(said, questions.statements, str(source)))
+        if proven.round.session is None or not understood:
+            statements += questions.statements
+    return tuple(statements) or None, tuple(own)
+
+
+def _translated(text: str, schema: Schema, *, needed: bool) -> Questions | None:
+    """What SQL asks; None where its parser is not installed, and what was understood at the time has to do."""
+    try:
+        return questions_of(text, schema)
+    except InvalidArgument as error:
+        if needed or error.field != PARSER:
+            raise
+        return None
 
 
 def _write(path: Path, data: bytes) -> None:

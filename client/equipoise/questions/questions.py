@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -23,9 +23,13 @@ UNDERSTOOD = "-- understood as: "  # before each question, in comments of SQL
 
 @dataclass(frozen=True)
 class Questions:
-    """Questions about one table, in order; nothing of them has been asked yet."""
+    """Questions about one table, in order; nothing of them has been asked yet.
+
+    `text`: the SQL as it was typed; empty where they were put together in Python.
+    """
 
     items: tuple[Question, ...]
+    text: str = field(default="", compare=False, repr=False)
 
     @classmethod
     def of(cls, *items: Question) -> Questions:
@@ -47,7 +51,7 @@ class Questions:
         with all_of_which_stays():
             return tuple(dict.fromkeys(each for question in self.items for each in question.statements))
 
-    @property
+    @cached_property
     def understood(self) -> tuple[str, ...]:
         """Each question as SQL that says exactly what will be counted."""
         return tuple(map(sql_of, self.items))
@@ -56,6 +60,12 @@ class Questions:
     def as_comments(self) -> str:
         """What was understood, a comment of SQL for each question: what a receipt commits to."""
         return "".join(f"{UNDERSTOOD}{' '.join(each.splitlines())}\n" for each in self.understood)
+
+    @property
+    def kept(self) -> str:
+        """What an analyst keeps: `as_comments`, an empty line, and the SQL, as it was typed or understood."""
+        sql = self.text or ";\n".join(self.understood)
+        return f"{self.as_comments}\n{sql}"
 
     def expected(self, error: float, half_width: float, records: int) -> Frame:
         """Returns what each statement is expected to err by: a row each, with the questions that need it.

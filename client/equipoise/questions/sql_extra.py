@@ -6,6 +6,8 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
 from equipoise.questions.questions import Questions
 
+PARSER = "sqlglot"
+
 
 def questions_of(text: str, schema: Schema, table: str = "") -> Questions:
     """Returns the questions of a text.
@@ -21,5 +23,5 @@ def questions_of(text: str, schema: Schema, table: str = "") -> Questions:
     try:
         from equipoise.questions.sql import questions_from_sql  # noqa: PLC0415 - optional
     except ModuleNotFoundError:
-        raise InvalidArgument("sqlglot", "is not installed; run: pip install 'equipoise[sql]'") from None
-    return Questions(questions_from_sql(text, schema, table))
+        raise InvalidArgument(PARSER, "is not installed; run: pip install 'equipoise[sql]'") from None
+    return Questions(questions_from_sql(text, schema, table), text)

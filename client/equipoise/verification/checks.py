@@ -32,6 +32,7 @@ from equipoise.verification.answer_checks import (
     read_synopsis,
 )
 from equipoise.verification.log_history import EarlierCheckpoint, check_history
+from equipoise.verification.question_checks import OwnQuestions, check_round_questions
 from equipoise.verification.session_checks import (
     AskedInSession,
     SessionReceipts,
@@ -39,7 +40,7 @@ from equipoise.verification.session_checks import (
     check_live_answers,
     check_session_receipts,
 )
-from equipoise.verification.workload_checks import check_questions, check_receipt, check_workload
+from equipoise.verification.workload_checks import check_receipt, check_workload
 
 
 class Check(IntEnum):
@@ -105,15 +106,14 @@ class VerifierInputs:
         receipt: the newest envelope that the analyst received; in a session, with an answer.
         statements: what the analyst remembers to have asked, in order.
         checkpoint: one that the verifier saw at another time.
-        questions: what was understood of the questions that the statements came from, in UTF-8, as
-            `equipoise.questions.questions.Questions.as_comments` has it.
+        questions: those that the analyst remembers to have asked, and that were answered.
     """
 
     keys: Sequence[VerifierKey]
     receipt: bytes | None = None
     statements: Sequence[Statement] | None = None
     checkpoint: EarlierCheckpoint | None = None
-    questions: bytes | None = None
+    questions: Sequence[OwnQuestions] = ()
 
 
 WITH_NONCE = "an auditor's nonce is in the noise's seed"
@@ -200,9 +200,9 @@ def _compare(opened: _Opened, inputs: VerifierInputs, passed: Passed) -> None:
         if receipts is None:
             workload, said = check_workload(bundle, receipt, proven, inputs.statements)
             if receipt is not None and receipt.questions is not None:
-                said = f"{said}; {check_questions(bundle, receipt, inputs.questions)}"
+                said = f"{said}; {check_round_questions(bundle, receipt, inputs.questions)}"
         else:
-            asked, said = check_asked(bundle, receipts, proven, inputs.statements)
+            asked, said = check_asked(bundle, receipts, proven, inputs.statements, inputs.questions)
         report(said)
     queries = sum(each.query_count for each in (workload, asked) if each is not None)
     with _numbered(Check.STREAM, passed) as report:

@@ -22,6 +22,7 @@ from equipoise.records.record import workload_commitment
 from equipoise.records.signed_notes import VerifierKey
 from equipoise.results import Results
 from equipoise.verification.grant_checks import check_noise, check_spending
+from equipoise.verification.question_checks import OwnQuestions, check_session_questions
 from equipoise.wire.outline import asked_from_bytes
 from equipoise.wire.session_workload import compile_asked
 from equipoise.wire.statements import sent_from_bytes, statement_to_bytes
@@ -94,7 +95,11 @@ def check_session_receipts(
 
 
 def check_asked(
-    bundle: Bundle, receipts: SessionReceipts, proven: ProvenRound, own: Sequence[Statement] | None
+    bundle: Bundle,
+    receipts: SessionReceipts,
+    proven: ProvenRound,
+    own: Sequence[Statement] | None,
+    questions: Sequence[OwnQuestions] = (),
 ) -> tuple[AskedInSession | None, str]:
     """Checks that the statements are those that were committed to, and within the analyst's share.
 
@@ -103,6 +108,7 @@ def check_asked(
         receipts: What `check_session_receipts` returned.
         proven: The session, and the analyst's share of it, on record.
         own: The statements that the analyst remembers; None to compare with none.
+        questions: The questions that the analyst remembers, from which some were translated.
 
     Returns:
         What was asked, None if nothing was; and what it is, for people.
@@ -116,7 +122,7 @@ def check_asked(
     if receipts.last is None:
         if salt is not None or workload is not None:
             raise VerificationFailed("nothing was answered, but there are statements")
-        if own is not None:
+        if own is not None or questions:
             raise VerificationFailed("nothing of yours was answered, but you say that you asked")
         return None, "none"
     if salt is None or workload is None:
@@ -135,8 +141,9 @@ def check_asked(
     _check_slots(slots, proven)
     asked = AskedInSession(statements, slots, tuple(each.query_count for each in compiled.statements), salt)
     whose = "not compared with statements of your own" if own is None else "the same as your own"
+    translated = check_session_questions(statements, salt, questions)
     paid = check_spending(statements, proven)
-    return asked, f"{answered:,} statements, {asked.query_count:,} queries{paid}; {whose}"
+    return asked, f"{answered:,} statements, {asked.query_count:,} queries{paid}; {whose}{translated}"
 
 
 def check_live_answers(

@@ -15,7 +15,7 @@ from equipoise.records.evidence import Evidence
 from equipoise.records.promises import check_recorded
 from equipoise.records.proven_round import ProvenRound
 from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
-from equipoise.records.record import questions_commitment, workload_commitment
+from equipoise.records.record import workload_commitment
 from equipoise.records.signed_notes import VerifierKey
 from equipoise.wire.bulk_compiler import compile_workload_bytes
 from equipoise.wire.workloads import workload_from_bytes, workload_to_bytes
@@ -99,30 +99,6 @@ def check_workload(
         raise VerificationFailed("the receipt counts other statements or queries than the workload has")
     whose = "not compared with statements of your own" if own is None else "the same as your own"
     return compiled, f"{compiled.statement_count:,} statements, {compiled.query_count:,} queries; {whose}"
-
-
-def check_questions(bundle: Bundle, receipt: ReceiptPayload, own: bytes | None) -> str:
-    """Checks that a receipt which commits to questions commits to those that the analyst remembers.
-
-    That they come to the workload, the caller checks by its statements.
-
-    Args:
-        bundle: The workload's salt, which `check_workload` has compared with the receipt.
-        receipt: What `check_receipt` returned.
-        own: What was understood of the questions, as comments; None to compare with none.
-
-    Returns:
-        What was compared, for people.
-
-    Raises:
-        VerificationFailed: The receipt commits to other questions.
-    """
-    assert bundle.evidence.salt is not None  # `check_workload` needs it
-    if own is None:
-        return "the questions that it was translated from are not compared"
-    if questions_commitment(bundle.evidence.salt, own) != receipt.questions:
-        raise VerificationFailed("the receipt is of other questions than yours, or they were understood otherwise")
-    return "translated from your own questions, as the receipt commits to"
 
 
 def _same(own: bytes, workload: bytes) -> bool:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
-from harness.fake_server import connected
-from harness.session_server import SESSION, Store, handlers
+from harness.fake_server import connected, refuse
+from harness.session_server import SESSION, Store, asked_of, handlers
 from harness.small_custodian import SCHEMA
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.statement_answer import StatementAnswer
-from equipoise.errors import AlreadyExists
+from equipoise.errors import AlreadyExists, BudgetExhausted
+from equipoise.profile.kept_sql import kept_session_sql
 from equipoise.queries.predicates import attribute
 from equipoise.queries.statements import Statement
 from equipoise.questions.aggregates import count
 from equipoise.questions.builder import Table
-from equipoise.questions.questions import Questions
+from equipoise.questions.questions import Questions, comments_before
+from equipoise.questions.sql_extra import questions_of
 from equipoise.records.record import questions_commitment
 from equipoise.wire.statements import sent_from_bytes, statement_to_bytes
 
@@ -42,6 +48,34 @@ def test_each_statement_commits_to_the_questions_under_the_salt_in_force(breaks:
     assert sent[0] == statement_to_bytes(ALL.statements[0])
     assert [sent_from_bytes(each) for each in sent[1:]] == [(each, 0, own) for each in ALL.statements]
     assert not any(b"SELECT" in each for each in sent)
+
+
+def test_what_was_answered_is_kept_with_what_was_understood(tmp_path: Path) -> None:
+    """Each asking has a file; one that has no answer has none, as no receipt covers it."""
+    store = Store()
+    typed = questions_of("SELECT COUNT(*) AS small FROM shop WHERE size = 's'", SCHEMA)
+    assert kept_session_sql(tmp_path, SESSION) == ()
+    for asked in (ALL, typed, ALL, ALL.statements[:1]):
+        asked_of(store.handler(), asked, keep=tmp_path, after=None)
+    files = kept_session_sql(tmp_path, SESSION)
+    commitments = [questions_commitment(store.salt, each.as_comments.encode()) for each in (ALL, typed)]
+    assert {path.name: path.read_text() for path in files} == {
+        f"{SESSION}.{commitment.hex()[:16]}.sql": each.kept
+        for commitment, each in zip(commitments, (ALL, typed), strict=True)
+    }
+    assert typed.kept == f"{typed.as_comments}\n{typed.text}"
+    for path, each in zip(sorted(files, key=lambda path: path.read_text() != ALL.kept), (ALL, typed), strict=True):
+        assert comments_before(path.read_text()) == each.as_comments
+        assert questions_of(path.read_text(), SCHEMA).statements == each.statements
+
+    def refusing(requests: Iterator[Any], context: Any) -> Iterator[Any]:
+        yield store.attach(requests)
+        next(requests)
+        refuse(context, BudgetExhausted("your share allows no more"))
+
+    with pytest.raises(BudgetExhausted):
+        asked_of(refusing, SAME, keep=tmp_path, after=None)
+    assert kept_session_sql(tmp_path, SESSION) == files
 
 
 def test_the_same_questions_again_are_the_same_bytes_and_other_questions_are_not() -> None:

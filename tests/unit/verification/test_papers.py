@@ -22,6 +22,7 @@ from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
 from equipoise.records.signed_notes import VerifierKey, sign_note
 from equipoise.verification.checks import Check, VerifierInputs
 from equipoise.verification.log_history import EarlierCheckpoint
+from equipoise.verification.question_checks import OwnQuestions
 
 
 def test_the_kept_receipt_must_be_the_one_that_was_used() -> None:
@@ -75,15 +76,15 @@ def test_the_remembered_questions_must_be_those_that_the_receipt_commits_to() ->
     """A custodian who signs for other questions, or for none, while the statements are the analyst's own."""
     own = b"-- understood as: SELECT COUNT(*) AS n FROM shop\n"
     bundle = Told(questions=own).bundle(log_of())
-    assert found(bundle, papers(statements=STATEMENTS, questions=own)) is None
+    assert found(bundle, papers(statements=STATEMENTS, questions=[OwnQuestions(own)])) is None
     assert found(bundle, papers(statements=STATEMENTS)) is None
     for other in (own[:-1], own.replace(b"n FROM", b"m FROM"), b"", own + own):
-        assert found(bundle, papers(statements=STATEMENTS, questions=other)) is Check.WORKLOAD
+        assert found(bundle, papers(statements=STATEMENTS, questions=[OwnQuestions(other)])) is Check.WORKLOAD
     # The receipt that was kept commits to the questions: the custodian's copy cannot have others, or none.
     kept = bundle.evidence.receipt
     for told in (Told(), Told(questions=own + own)):
         assert found(told.bundle(log_of()), papers(receipt=kept)) is Check.RECEIPT
-    assert found(Told().bundle(log_of()), papers(statements=STATEMENTS, questions=own)) is None
+    assert found(Told().bundle(log_of()), papers(statements=STATEMENTS, questions=[OwnQuestions(own)])) is None
 
 
 def test_a_checkpoint_held_before_or_after_must_be_of_the_same_log() -> None:

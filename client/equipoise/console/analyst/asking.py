@@ -78,7 +78,7 @@ def ask(desk: Desk, asked: Asked) -> Response:
             return _ask_one_by_one(desk, shown, wanted, asked)
         client.submit(round_id, wanted.given, asked.needed("request_id"))
         if wanted.questions is not None:
-            keep_sql(desk.profile, round_id, wanted.questions.as_comments, sql)
+            keep_sql(desk.profile, round_id, wanted.questions.kept)
     except (InvalidArgument, BudgetExhausted, WrongState) as refusal:
         return round_page(desk, shown, {**typed, "refusal": refusal}, 400)
     return desk.go(f"/rounds/{round_id}")
