@@ -99,7 +99,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "sparse(n): of the cases that the quick tier leaves out, all but one in n are nightly"
     )
-    config.addinivalue_line("markers", "slow: seconds of computing, which `make test-unit` leaves out")
+    config.addinivalue_line("markers", "slow: more than a fifth of a second, which `make test-unit` leaves out")
     config.addinivalue_line("markers", "both_stores: in the quick tier on PostgreSQL, too")
 
 

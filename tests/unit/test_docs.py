@@ -101,6 +101,7 @@ def test_the_readme_s_make_targets_exist(target: str) -> None:
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [README, SESSIONS], ids=["README", "sessions"])
 def test_the_pages_python_runs_up_to_the_server(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # a picture may be drawn

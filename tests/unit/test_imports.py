@@ -36,10 +36,12 @@ def imported_by(package: str) -> set[str]:
     return {name.partition(".")[0] for name in json.loads(run.stdout)}
 
 
+@pytest.mark.slow
 def test_the_client_needs_nothing_of_the_server() -> None:
     assert imported_by("equipoise").isdisjoint(KEPT_OUT)
 
 
+@pytest.mark.slow
 def test_the_test_would_see_it() -> None:
     assert {"equipoise_server", "duckdb"} <= imported_by("equipoise_server.datasets.files")
 

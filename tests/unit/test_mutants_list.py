@@ -61,6 +61,7 @@ def test_the_page_has_the_whole_list() -> None:
     assert table in (ROOT / "docs" / "mutants.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.thin(4)
 @pytest.mark.parametrize(
     ("change", "problem"),

@@ -116,6 +116,7 @@ def test_what_a_docstring_leaves_out_is_found(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_every_mutant_s_place_stands_once_and_its_tests_exist() -> None:
     """Whoever moves what a mutant replaces, or a test that notices it, says where it is now."""
     command = [sys.executable, str(TOOLS / "mutants.py"), "--check"]

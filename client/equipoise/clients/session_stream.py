@@ -12,9 +12,10 @@ from __future__ import annotations
 import itertools
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import TypeAlias
 
+from equipoise.clients.asking import Asking, check_least, renamed
 from equipoise.clients.connection import Connection
 from equipoise.clients.conversation import Conversation
 from equipoise.clients.receipt_chain import ReceiptChain
@@ -33,14 +34,8 @@ from equipoise.records.record import SALT_BYTES
 from equipoise.results import Labels, Results
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc
 from equipoise.wire.results import answers_from_chunk
-from equipoise.wire.statements import statement_to_bytes
 
 _Conversation: TypeAlias = Conversation[analyst_pb2.AskQueriesRequest, analyst_pb2.AskQueriesResponse]
-
-
-def free(_: Statement) -> int:
-    """Return what a statement may cost where nothing is paid."""
-    return 0
 
 
 class SessionStream:
@@ -72,7 +67,7 @@ class SessionStream:
         keepsakes: ReceiptStore | None,
         holder: ReceiptHolder | None,
     ) -> None:
-        _check_least("after", after or 0, 0)
+        check_least("after", after or 0, 0)
         self.session_id = shown.id
         self.holder = holder
         self._schema = schema
@@ -98,28 +93,20 @@ class SessionStream:
         """Ends the stream. What was taken is answered nevertheless, and is told whoever asks it again."""
         self._conversation.close()
 
-    def answers(
-        self,
-        statements: Iterable[Statement],
-        window: int,
-        costs: Callable[[Statement], int] = free,
-        keep: bool = False,
-    ) -> Iterator[StatementAnswer]:
+    def answers(self, asking: Asking, keep: bool = False) -> Iterator[StatementAnswer]:
         """Yields the answers, in order; takes the statements one by one, as the window allows.
 
         Args:
-            statements: what is asked.
-            window: how many may be on their way at once.
-            costs: what each may cost of a grant, in units of 10^-12 of rho; 0 in any other session.
+            asking: what is asked.
             keep: whether the stream stays open once all are answered.
 
         Raises:
-            InvalidArgument: `window` is below 1. Further errors are those of `equipoise.Client.ask`.
+            InvalidArgument: the window is below 1. Further errors are those of `equipoise.Client.ask`.
         """
-        _check_least("window", window, 1)
+        check_least("window", asking.window, 1)
         self._given, stays = 0, False
         try:
-            yield from self._answers(iter(statements), window, costs)
+            yield from self._answers(asking, iter(asking.statements))
             stays = keep
             if not keep:
                 self._conversation.finish()
@@ -128,13 +115,11 @@ class SessionStream:
                 self.close()
             self._chain.keep()
 
-    def _answers(
-        self, statements: Iterator[Statement], window: int, costs: Callable[[Statement], int]
-    ) -> Iterator[StatementAnswer]:
+    def _answers(self, asking: Asking, statements: Iterator[Statement]) -> Iterator[StatementAnswer]:
         again = self._stored is not None  # other programs may have asked since then
         if not again:
             self._attached(self._conversation.receive())
-        while self._fill(statements, window, costs):
+        while self._fill(asking, statements):
             try:
                 message = self._next()
             except WrongState:
@@ -156,7 +141,7 @@ class SessionStream:
         try:
             return self._conversation.receive()
         except InvalidArgument as error:
-            raise _renamed(error, self._given) from None
+            raise renamed(error, self._given) from None
         except Unavailable as error:
             kept = f"the {self._chain.received:,} answers so far are kept, and the same again goes on after them"
             raise Unavailable(f"{error.message}; {kept}") from None
@@ -190,13 +175,13 @@ class SessionStream:
             self._skipped = attached.answered
             self._conversation.close()
 
-    def _fill(self, statements: Iterator[Statement], window: int, costs: Callable[[Statement], int]) -> bool:
+    def _fill(self, asking: Asking, statements: Iterator[Statement]) -> bool:
         """Takes statements and sends them, as many as may be on their way; whether any answer is to come."""
         if self._chain.received < self._before:
             return True
-        for statement in itertools.islice(statements, window - len(self._on_way)):
+        for statement in itertools.islice(statements, asking.window - len(self._on_way)):
             number = self._given + len(self._on_way)
-            self._on_way.append((statement, _encoded(statement, costs, number)))
+            self._on_way.append((statement, asking.encoded(statement, self._salt, number)))
         for sequence, (_, data) in enumerate(self._on_way, start=self._chain.received + 1):
             if sequence > self._sent:
                 asked = analyst_pb2.AskQueriesRequest.Asked(sequence=sequence, statement=data)
@@ -226,23 +211,3 @@ class SessionStream:
         self._given += 1
         results = Results(self.session_id, columns.answers, labels)
         return StatementAnswer(sequence, answered.slot, statement, results, answered.envelope, answered.cost)
-
-
-def _check_least(name: str, number: int, least: int) -> None:
-    if number < least:
-        raise InvalidArgument(name, f"must be at least {least}, not {number}")
-
-
-def _encoded(statement: Statement, costs: Callable[[Statement], int], number: int) -> bytes:
-    try:
-        return statement_to_bytes(statement, costs(statement))
-    except InvalidArgument as error:
-        raise _renamed(error, number) from None
-
-
-def _renamed(error: InvalidArgument, number: int) -> InvalidArgument:
-    """What is refused is called `statement`: here it is one of many."""
-    name = "statement"
-    if error.field != name and not error.field.startswith(f"{name}."):
-        return error
-    return InvalidArgument(f"{name}s[{number}]{error.field.removeprefix(name)}", error.problem)

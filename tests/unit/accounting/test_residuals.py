@@ -110,6 +110,7 @@ def test_no_pair_costs_more_than_the_sum_of_the_residuals_own_worst(monkeypatch:
                 assert bound == pytest.approx(exact)
 
 
+@pytest.mark.slow
 def test_many_attributes_are_charged_by_the_bound() -> None:
     sizes, ordered = (2,) * 30, (False,) * 30
     pairs: dict[Residual, int] = {

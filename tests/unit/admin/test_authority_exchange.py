@@ -82,6 +82,7 @@ def used(state: Path) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_what_is_signed_anew_ends_as_before_and_the_old_ends_with_its_authority(state: Path) -> None:
     old = open_deployment(state, NOW)
     (first, second), done = certified(state), rotate_authority(state, clock)
@@ -127,6 +128,7 @@ def test_everybody_fetches_own_certificates_alone(state: Path) -> None:
     } == {"auditor": ["auditor"], "operator": ["operator"], "nobody": []}
 
 
+@pytest.mark.slow
 @pytest.mark.thin(3)
 @pytest.mark.parametrize(("point", "time"), ROTATING)
 def test_after_a_kill_at_any_point_everybody_gets_in_and_the_command_completes_it(
@@ -153,6 +155,7 @@ def test_after_a_kill_at_any_point_everybody_gets_in_and_the_command_completes_i
     check_state(state, clock)
 
 
+@pytest.mark.slow
 @pytest.mark.thin(4)
 @pytest.mark.parametrize(("point", "time"), RETIRING)
 def test_a_retirement_that_was_cut_off_is_completed(state: Path, point: CrashPoint, time: int) -> None:
@@ -204,6 +207,7 @@ def test_a_server_that_could_not_read_new_keys_reads_them_again_after_a_pause(st
     assert live.now() is second
 
 
+@pytest.mark.slow
 def test_a_second_key_of_one_person_is_not_locked_out_without_a_word(state: Path, tmp_path: Path) -> None:
     renew_identity(state, "operator", begin(tmp_path / "laptop"), clock=clock)
     rotate_authority(state, clock)
@@ -223,6 +227,7 @@ def test_a_second_key_of_one_person_is_not_locked_out_without_a_word(state: Path
     assert retire_authority(state, clock=clock).certificates == 3
 
 
+@pytest.mark.slow
 def test_an_enrolment_that_is_sent_again_gets_a_certificate_of_the_present_authority(
     state: Path, tmp_path: Path
 ) -> None:
@@ -259,6 +264,7 @@ def test_nobody_is_admitted_by_an_authority_that_is_not_in_force_any_more(state:
     add_identity(state, "ann", Role.ANALYST, begin(tmp_path / "again"), clock=clock)
 
 
+@pytest.mark.slow
 def test_nobody_is_admitted_amid_an_exchange_that_was_cut_off(state: Path, tmp_path: Path) -> None:
     request = begin(tmp_path / "ann")
     killed_at(CrashPoint.PAIR_EXCHANGED, 1, lambda: rotate_authority(state, clock))

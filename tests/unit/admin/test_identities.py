@@ -14,6 +14,7 @@ from equipoise_server.admin.identities import add_identity, list_identities, ren
 from equipoise_server.admin.new_state import create_state
 
 
+@pytest.mark.slow
 def test_no_command_makes_up_for_a_revocation_that_a_restored_copy_does_not_have(
     tmp_path: Path, store_url: str
 ) -> None:

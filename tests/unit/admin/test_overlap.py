@@ -26,6 +26,7 @@ def state(tmp_path: Path) -> Path:
     return make_state(tmp_path / "state", (), clock=clock)
 
 
+@pytest.mark.slow
 def test_the_old_authority_ends_by_itself_at_the_time_that_was_stated(state: Path) -> None:
     end = NOW + timedelta(hours=1)
     with pytest.raises(InvalidArgument, match="future"):
@@ -54,6 +55,7 @@ def test_the_old_authority_ends_by_itself_at_the_time_that_was_stated(state: Pat
     check_state(state, clock)
 
 
+@pytest.mark.slow
 def test_a_clock_that_steps_to_the_stated_end_locks_nobody_out(state: Path) -> None:
     rotate_authority(state, clock, NOW + timedelta(days=90))
     told = [NOW]

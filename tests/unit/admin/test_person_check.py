@@ -34,6 +34,7 @@ def test_rows_without_a_person_are_counted(tmp_path: Path) -> None:
         find_persons(place(tmp_path, [*ROWS, "", ""]), "who")
 
 
+@pytest.mark.slow
 def test_the_command_says_who_is_a_person(tmp_path: Path) -> None:
     table = place(tmp_path, ROWS)
     asked = ["data", "check", "--table", str(table), "--schema", str(tmp_path / "schema.json")]

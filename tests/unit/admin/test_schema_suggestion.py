@@ -80,6 +80,7 @@ def test_other_kinds_of_sources_are_looked_at_alike(tmp_path: Path, postgresql: 
     assert source_at(tmp_path / "p.parquet").counts(of_table).records == 4
 
 
+@pytest.mark.slow
 @given(st.floats(-1e9, 1e9), st.floats(0, 1e9))
 def test_edges_are_few_ascending_and_about_all_values(low: float, width: float) -> None:
     high = low + width
@@ -118,6 +119,7 @@ def test_a_table_without_a_column_to_suggest_is_refused(tmp_path: Path) -> None:
         suggest_schema(tmp_path / "nowhere.csv")
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_file_once(table: Path, tmp_path: Path) -> None:
     command = ["data", "suggest", "--table", str(table), "--out", str(tmp_path / "schema.json")]
     done = CliRunner().invoke(app, command)

@@ -232,6 +232,7 @@ def test_a_single_item_cannot_be_removed_as_if_its_analyst_was_deleted(custodian
     assert receipts.detail.startswith(f"only hashes are left of 'ann' in the round {ROUND}")
 
 
+@pytest.mark.slow
 @pytest.mark.thin(2)
 @pytest.mark.parametrize("file", ["checkpoint", "leaves.jsonl", "records.jsonl", "journal.jsonl"])
 def test_any_bit_that_is_flipped_is_found(

@@ -69,6 +69,7 @@ def failures(audit: Audit) -> list[str]:
     return [f"{each.number}: {each.detail}" for each in audit.checks if each.outcome is Outcome.FAILED]
 
 
+@pytest.mark.slow
 def test_a_round_that_is_charged_while_records_are_downloaded_is_not_called_hidden(bench: Bench) -> None:
     first = bench.opened()
     bench.rounds.lifecycle.seal(first, "seal it")
@@ -84,6 +85,7 @@ def test_a_round_that_is_charged_while_records_are_downloaded_is_not_called_hidd
     assert failures(audit(bench)) == []
 
 
+@pytest.mark.slow
 def test_a_round_that_was_charged_before_and_is_not_recorded_is_found_all_the_same(bench: Bench) -> None:
     bench.rounds.schedule.keep()
     hidden = bench.opened()

@@ -205,6 +205,7 @@ def test_a_session_that_takes_no_more_says_so() -> None:
         asked_of(serve)
 
 
+@pytest.mark.slow
 def test_a_server_that_answers_nothing_is_given_up() -> None:
     store = Store()
     with pytest.raises(Unavailable, match="the 0 answers so far are kept, and the same again goes on"):

@@ -39,6 +39,7 @@ def job(tmp_path: Path) -> Job:
     return round_job(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_same_job_gives_the_same_bytes_and_another_seed_others(job: Job) -> None:
     phases: list[str] = []
     first = compute_round(job, lambda phase, *_: phases.append(phase))
@@ -54,6 +55,7 @@ def test_the_same_job_gives_the_same_bytes_and_another_seed_others(job: Job) -> 
     assert (chunk.round_id, len(chunk.answers), chunk.last) == ("r", 3, True)
 
 
+@pytest.mark.slow
 def test_streams_are_sent_some_messages_at_a_time(job: Job) -> None:
     """However long a stream is, at most 64 of its messages exist at once."""
     columns = {

@@ -106,6 +106,7 @@ def paths_of(role: Role, method: str) -> list[str]:
 
 
 # Whatever a page did would need a server, which there is not.
+@pytest.mark.slow
 @pytest.mark.parametrize("role", Role)
 def test_a_form_without_its_token_does_nothing(role: Role) -> None:
     desk = desk_of("ann", role)
@@ -118,6 +119,7 @@ def test_a_form_without_its_token_does_nothing(role: Role) -> None:
             assert "nothing was done" in answer.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", Role)
 def test_no_page_is_shown_to_another_site_or_to_who_has_not_opened_the_console(role: Role) -> None:
     desk = desk_of("ann", role)

@@ -62,6 +62,7 @@ def described(directory: Path, url: str, table: str = "t", more: str = "") -> Da
     return source
 
 
+@pytest.mark.slow
 def test_a_table_in_a_database_has_the_counts_and_digest_of_a_file_with_its_rows(
     database: str, tmp_path: Path
 ) -> None:
@@ -77,6 +78,7 @@ def test_a_table_in_a_database_has_the_counts_and_digest_of_a_file_with_its_rows
         assert (counts > 0).sum() >= SCHEMA.sizes[axis[0]] - 2
 
 
+@pytest.mark.slow
 def test_neither_joined_edges_nor_many_words_change_a_count(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,6 +94,7 @@ def test_neither_joined_edges_nor_many_words_change_a_count(
     assert [data_digest(source.counts(SCHEMA)) for source in (of_file, of_table)] == [usual, usual]
 
 
+@pytest.mark.slow
 def test_a_view_and_a_namespace_are_tables_like_others(database: str, tmp_path: Path) -> None:
     insert(database, ROWS)
     run(database, 'CREATE SCHEMA "odd name"')
@@ -100,6 +103,7 @@ def test_a_view_and_a_namespace_are_tables_like_others(database: str, tmp_path: 
     assert source.counts(SCHEMA).records == sum(row["late"] is True for row in ROWS)
 
 
+@pytest.mark.slow
 def test_the_database_s_time_zone_changes_nothing(database: str, tmp_path: Path) -> None:
     insert(database, ROWS)
     before = data_digest(described(tmp_path, database).counts(SCHEMA))

@@ -219,6 +219,7 @@ def test_labels_of_a_downloaded_synopsis_are_read_again(tmp_path: Path) -> None:
     assert labels(tmp_path / "t.csv", "a", "=1+2", "'=1+2", "-5") == [1, 1, 1, 0]
 
 
+@pytest.mark.slow
 def test_a_header_that_has_no_end_is_refused_without_reading_it_all(tmp_path: Path) -> None:
     bomb = tmp_path / "t.csv.gz"
     with gzip.open(bomb, "wb", 1) as file:
@@ -319,6 +320,7 @@ def test_a_table_of_any_width_is_counted(tmp_path: Path) -> None:
     assert counts.sum() == 3
 
 
+@pytest.mark.slow
 def test_no_progress_is_printed_where_the_program_is_no_file() -> None:
     """As in a worker: DuckDB takes it for a terminal, and printed a bar as soon as anything took two seconds."""
     asked = "SELECT current_setting('enable_progress_bar'), current_setting('enable_progress_bar_print')"

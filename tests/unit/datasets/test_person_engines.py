@@ -58,12 +58,14 @@ def test_an_engine_has_the_records_that_are_written_down(engine: Write, request:
     assert found.nameless == 0
 
 
+@pytest.mark.slow
 def test_an_engine_refuses_rows_without_a_person(engine: Write) -> None:
     source = engine([("ann", "a", 5.0, "x"), ("", "b", 5.0, "y"), ("", "a", 5.0, "x")])
     with pytest.raises(InvalidArgument, match="table: 2 rows have no person in the column 'who'"):
         counted(source, MODES[0])
 
 
+@pytest.mark.slow
 @pytest.mark.both_stores
 def test_postgresql_s_columns_without_ids_and_rows_that_do_not_fit_are_refused(
     tmp_path: Path, postgresql: Cluster

@@ -114,6 +114,7 @@ def test_wrong_columns_and_wrong_rows_are_refused(tmp_path: Path, kind: str) -> 
         PersonTable(source, "who", Persons(PersonMode.EVENTS, 2)).counts(SCHEMA)
 
 
+@pytest.mark.slow
 @every_kind
 def test_how_many_rows_persons_have(tmp_path: Path, kind: str) -> None:
     rows = made_rows()

@@ -14,6 +14,7 @@ from equipoise_server.datasets.files.reported import reported
 LONG = "SELECT count(*) FROM range(1000000000000) AS t(x) WHERE hash(x) = 1"  # hours, if nobody ends it
 
 
+@pytest.mark.slow
 def test_hundredths_are_told_while_a_query_runs_and_not_afterwards(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     connection = connect([tmp_path])

@@ -97,6 +97,7 @@ def test_every_change_of_what_counts_in_a_database_shows_and_nothing_else_does(
         seen.add(source.snapshot(SCHEMA).digest)
 
 
+@pytest.mark.slow
 @pytest.mark.both_stores
 def test_persons_belong_to_the_state_of_their_table(database: str, tmp_path: Path) -> None:
     source = records_of(source_at(tmp_path / "t.database.toml"), "who", PERSONS)

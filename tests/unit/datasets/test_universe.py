@@ -64,6 +64,7 @@ def test_refusals_are_counted_by_attribute() -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_can_be_enumerated_is_a_histogram_and_what_cannot_distinct_records() -> None:
     for wide, kind in ((26, DenseCounts), (27, CodedCounts)):
         schema = Schema(tuple(Attribute(f"a{number}", ("0", "1")) for number in range(wide)))

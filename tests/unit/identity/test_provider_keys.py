@@ -61,7 +61,7 @@ def provider() -> Iterator[Provider]:
         made.issuer = f"http://127.0.0.1:{server.server_port}"
         made.describe()
         made.pages["/jwks_uri"] = {"keys": [{"kid": "1"}, {"kid": "2", "kty": "RSA"}]}
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield made
         server.shutdown()
@@ -75,6 +75,7 @@ class Clock:
         return self.now
 
 
+@pytest.mark.slow
 def test_keys_are_fetched_once_and_again_where_a_name_is_unknown_or_time_has_passed(provider: Provider) -> None:
     clock = Clock()
     keys = ProviderKeys(provider.issuer, clock)
@@ -92,6 +93,7 @@ def test_keys_are_fetched_once_and_again_where_a_name_is_unknown_or_time_has_pas
     assert keys.named("3") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [{}, {"keys": {}}, {"keys": ["a"]}, {"keys": [{}] * 65}, b"[]", b"{", None])
 def test_what_is_no_key_set_is_a_failure_that_is_tried_again_soon(provider: Provider, page: Any) -> None:
     provider.pages["/jwks_uri"] = page
@@ -106,6 +108,7 @@ def test_what_is_no_key_set_is_a_failure_that_is_tried_again_soon(provider: Prov
     assert keys.named("1") == [{"kid": "1"}]
 
 
+@pytest.mark.slow
 def test_a_provider_under_another_name_or_elsewhere_is_not_believed(provider: Provider) -> None:
     for other in ({"issuer": f"{provider.issuer}/tenant-2"}, {"jwks_uri": "http://evil.example/keys"}):
         provider.describe(**other)

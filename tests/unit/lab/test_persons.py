@@ -59,6 +59,7 @@ def test_a_plan_for_persons_costs_them_no_more_and_errs_by_the_same_fraction(
     assert "16,000,000 records, 16 of each person, of 80 possible ones" in out
 
 
+@pytest.mark.slow
 def test_by_default_delta_is_that_of_as_many_persons(capsys: pytest.CaptureFixture[str]) -> None:
     given = ("plan", "--records", "4000", "--universe", "4x5x4", "--queries", "40", "--analysts", "2")
     assert told(capsys, *given)["data_budget"]["delta"] == 1 / 4000**2

@@ -106,6 +106,7 @@ def test_every_kind_of_part_adds_up_on_one_account(store: Store) -> None:
     assert totals(store, WORST)[1] == worst
 
 
+@pytest.mark.slow
 def test_more_rounds_of_sampled_play_fit_than_as_pairs_and_no_more_than_are_proven(store: Store) -> None:
     # The best that pairs can do: the cap divided evenly among as many rounds as there can be.
     as_pairs = max(n for n in range(1, 9) if n * mixture_delta(PLAY, CAP.epsilon / n) <= CAP.delta)
@@ -237,6 +238,7 @@ def test_an_account_that_was_changed_beside_the_journal_is_noticed(unchecked: St
         agrees(unchecked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "change", "refused"),
     [

@@ -136,6 +136,7 @@ def test_of_an_older_copy_only_what_it_lacks_is_counted(store: Store, guard: Gua
 ANN, LATE = "analyst/t/query/ann", "analyst/t/analyst/late"
 
 
+@pytest.mark.slow
 def test_what_was_written_off_of_a_lost_account_is_known_when_the_copy_is_restored_again(
     store: Store, guard: Guard, store_url: str
 ) -> None:

@@ -106,6 +106,7 @@ def test_plans_expect_about_what_is_measured(name: str, asked: str) -> None:
     assert plan.expected_error / factor <= np.mean(means) <= plan.expected_error * factor
 
 
+@pytest.mark.slow
 @pytest.mark.thin(2)
 @pytest.mark.parametrize("name", ["histogram", "pooled", "equilibrium", "projection", "multiplicative_weights"])
 def test_a_table_beside_many_conditions_does_not_make_them_cells(name: str) -> None:
@@ -116,6 +117,7 @@ def test_a_table_beside_many_conditions_does_not_make_them_cells(name: str) -> N
     assert 0.9 * one <= other <= 1.05 * one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["equilibrium", "multiplicative_weights"])
 def test_what_shares_declare_of_attributes_tells_what_a_prior_knows(name: str) -> None:
     """Pairs are measured: with many records a statement about two errs far less than one that may be about all."""
@@ -158,6 +160,7 @@ def test_wide_tables_are_told_by_their_residuals_with_less_noise_than_on_their_c
     assert 0.8 * noisy < told < 0.9 * noisy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pooled", "equilibrium"])
 def test_conditions_that_cover_little_are_expected_to_err_less(name: str) -> None:
     little, dense = (

@@ -47,6 +47,7 @@ def placed(seed: int) -> set[int]:
     return {place for place, own in enumerate(answers.values()) if own.methods[0] == MULTIPLICATIVE_WEIGHTS}
 
 
+@pytest.mark.slow
 def test_every_share_may_get_a_place_wherever_it_stands() -> None:
     """In forty rounds nearly everybody has had one, and no round has more of them than its cap."""
     rounds = [placed(seed) for seed in range(40)]

@@ -39,6 +39,7 @@ def nearest(compiled: CompiledWorkload, measured: NDArray[np.float64], variances
     return float(distance**2 / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_it_is_as_near_as_an_exact_solver_s_where_noise_does_not_stop_it(seed: int) -> None:
     choose = np.random.default_rng(seed)
@@ -62,6 +63,7 @@ def test_what_is_measured_more_finely_weighs_more() -> None:
     assert fitted.answers[3:] == pytest.approx(fitted.answers[:3], abs=1e-15)
 
 
+@pytest.mark.slow
 def test_it_comes_nearer_to_the_truth_than_what_was_measured_and_stops_early() -> None:
     choose = np.random.default_rng(5)
     schema = Schema.from_json('{"a": 8, "b": 6, "c": 5, "d": 7}')

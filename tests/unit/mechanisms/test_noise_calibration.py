@@ -49,6 +49,7 @@ def test_noise_reads_back(noise: AnswerNoise) -> None:
     assert NOISE.from_text(NOISE.to_text(noise), "the noise") == noise
 
 
+@pytest.mark.slow
 def test_the_law_that_reaches_less_far_is_chosen() -> None:
     setting = instance().setting
     noise, half_widths = choose_noise(setting, Fraction(1, 10**4), 1e-6)
@@ -123,6 +124,7 @@ def test_what_a_plan_exports_is_what_it_charges(answers: str, play: str) -> None
         assert recomputed == pytest.approx(epsilon_for(cost, delta), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_round_without_places_is_charged_for_none() -> None:
     plan = instance(analysts=3, cut_off=0).plan
     published = accounting.events_from_json(plan.data_events)

@@ -85,6 +85,7 @@ def test_laplace_noise_is_charged_as_what_buys_less_of_it() -> None:
     assert generous.data_cost.epsilon == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [LAPLACE, GAUSSIAN], ids=lambda each: each.name)
 def test_noise_coarser_than_its_sampler_draws_is_refused(mechanism: IndependentNoise) -> None:
     huge = tuple(Share(f"analyst-{number}", 2**40, 2**40) for number in range(20_000))

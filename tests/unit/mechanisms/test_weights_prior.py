@@ -89,6 +89,7 @@ def test_measurement_turns_and_tests_fit_the_budget_together_and_cost_the_analys
     assert (plan.analyst_cost.rho, plan.analyst_cost.epsilon, plan.analyst_cost.delta) == (0, 0, 0)
 
 
+@pytest.mark.slow
 def test_truths_lie_in_their_intervals_and_a_prior_errs_less_where_few_statements_are_measured() -> None:
     public = setting(prior="own", rounds=4)
     answers, truth = answered(public)

@@ -68,6 +68,7 @@ def test_statements_are_answered_over_a_support_with_intervals_that_hold(name: s
     assert AnswerMethod.MEASURED not in told[1].methods
 
 
+@pytest.mark.slow
 @pytest.mark.thin(2)
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_plan_for_any_width_is_charged_as_one_for_a_table_that_can_be_listed(name: str) -> None:

@@ -88,6 +88,7 @@ def test_an_open_coin_is_decided_by_its_further_bits(variance: Fraction, block: 
     assert stream.read == 6  # 64 further bits left it open, 128 more (all zero) settled it
 
 
+@pytest.mark.slow
 @pytest.mark.thin(2)
 @pytest.mark.parametrize(("words", "block"), [([1, 1], 63), ([1, 4], 65)])
 def test_the_farthest_blocks_are_drawn_too(words: list[int], block: int) -> None:

@@ -39,6 +39,7 @@ def total_variation(law: dict[int, Fraction], rate: Fraction) -> Fraction:
     return Fraction(inside + 2 * int(ideal_beyond(rate, max(law)) * grid) + 2, 2 * grid)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", ENUMERABLE)
 def test_exact_law_is_within_the_stated_slack_of_the_ideal_one(rate: Fraction) -> None:
     noise = DiscreteLaplace(rate)

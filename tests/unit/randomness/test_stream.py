@@ -51,6 +51,7 @@ def test_documented_examples_are_true(module: ModuleType) -> None:
     assert (result.attempted > 0, result.failed) == (True, 0)
 
 
+@pytest.mark.slow
 def test_known_answers() -> None:
     stream = KeyedStream.derive(SEED, "known answers")
     assert stream.words(3).tolist() == KNOWN_WORDS

@@ -66,6 +66,7 @@ def proposed_weights(exponents: list[int]) -> list[int]:
     return [int(weight) for weight in Proposal.above(nats(exponents)).weights(np.arange(len(exponents)))]
 
 
+@pytest.mark.slow
 @pytest.mark.thin(2)
 @pytest.mark.parametrize("name", INSTANCES)
 def test_proposal_and_accept_step_together_give_the_ideal_law(name: str) -> None:
@@ -87,6 +88,7 @@ def test_this_enumeration_sees_a_forgotten_accept_step_and_one_with_old_exponent
     assert max(abs(p - q) for p, q in zip(ideal_law(before), ideal_law(now), strict=True)) > Fraction(1, 10)
 
 
+@pytest.mark.slow
 def test_accepted_coins_are_an_initial_segment() -> None:
     # The enumeration above rests on this: on both sides of the bound, near and far, there is no exception.
     for name in ("wide", "once far"):
@@ -164,6 +166,7 @@ def test_known_answers() -> None:
     assert draw_exponential(exponents, 12, stream).tolist() == KNOWN_DRAWS
 
 
+@pytest.mark.slow
 def test_accept_step_equals_a_plain_one() -> None:
     # Far cells have weights of 2 to 40, so that many coins refuse.
     steps = np.arange(41, dtype=np.int64) * (UNIT // 8)

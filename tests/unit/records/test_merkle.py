@@ -59,6 +59,7 @@ def defined_proof(m: int, leaves: list[bytes], *, known: bool = True) -> list[by
     return [*defined_proof(m - k, leaves[k:], known=False), defined_root(leaves[:k])]
 
 
+@pytest.mark.slow
 def test_every_small_tree_is_the_one_defined() -> None:
     for size in range(MAX_LEAVES + 1):
         leaves = LEAVES[:size]
@@ -153,6 +154,7 @@ def test_other_histories_are_no_continuation() -> None:
         verify_consistency(-1, EMPTY_ROOT, 4, ROOTS[4], [])
 
 
+@pytest.mark.slow
 def test_a_huge_tree_is_hashed_and_proved_without_recursion() -> None:
     hashes = [number.to_bytes(32, "big") for number in range(2**17 + 3)]
     root = root_of(hashes)

@@ -74,6 +74,7 @@ def test_what_is_never_written_of_a_session_is_refused(change: dict[str, object]
 PROMISE_FIELDS = json.loads(TAKEN.to_bytes())["promise"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("receipt", [TAKEN, TRANSLATED, ANSWERED])
 def test_no_flipped_bit_is_taken_for_the_same(receipt: ReceiptPayload | SessionReceiptPayload) -> None:
     data = receipt.to_bytes()

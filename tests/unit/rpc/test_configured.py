@@ -57,6 +57,7 @@ async def status(channel: aio.Channel, request: bytes, **arguments: Any) -> str:
     return "OK"
 
 
+@pytest.mark.slow
 async def test_calls_that_come_while_thousands_wait_are_all_answered() -> None:
     """gRPC drops calls at random where more than a thousand wait, and all where three thousand do."""
     config = make_config(deployment="here", connections=4, streams_per_connection=2000)
@@ -69,6 +70,7 @@ async def test_calls_that_come_while_thousands_wait_are_all_answered() -> None:
             assert await asyncio.to_thread(lambda: {call.result() for call in waiting}) == {b"x"}
 
 
+@pytest.mark.slow
 async def test_large_messages_large_metadata_and_compressed_messages_are_refused() -> None:
     async with served() as port, connection(port) as channel:
         for request, arguments, expected in (
@@ -82,6 +84,7 @@ async def test_large_messages_large_metadata_and_compressed_messages_are_refused
         assert await status(channel, b"x") == "OK"
 
 
+@pytest.mark.slow
 async def test_connections_are_limited_and_free_again_when_they_end() -> None:
     async with served() as port, AsyncExitStack() as stack:
         channels = [await stack.enter_async_context(connection(port)) for _ in range(3)]

@@ -88,6 +88,7 @@ def test_an_unprotected_plan_shows_no_cost_of_the_analysts() -> None:
     assert not message.HasField("analyst_budget")
 
 
+@pytest.mark.slow
 def test_what_auto_compared_is_shown_with_the_reason() -> None:
     """Every mechanism's expectation beside its promise and its pairs; why another cannot; and why one won."""
     terms = replace(TERMS, options={})

@@ -64,6 +64,7 @@ def test_a_database_that_commits_carelessly_is_overruled(url: str) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_a_database_that_does_not_sync_is_refused() -> None:
     refused = pytest.raises(InvalidArgument, match="store: the database runs with fsync = off")
     with cluster("fsync=off") as careless, refused:

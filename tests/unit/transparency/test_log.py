@@ -117,6 +117,7 @@ def test_proofs_of_every_shown_size_verify_and_others_are_refused(bench: LogBenc
                 log.consistency(connection, *wrong)
 
 
+@pytest.mark.slow
 def test_a_crash_at_every_point_is_made_good_by_the_next_look(bench: LogBench) -> None:
     for point in POINTS:
         shown = bench.checkpoint()
@@ -184,6 +185,7 @@ def test_a_size_that_another_server_reached_meanwhile_is_left_to_the_guard(bench
     assert bench.checkpoint().size == 3
 
 
+@pytest.mark.slow
 def test_servers_that_race_give_every_size_one_root(bench: LogBench) -> None:
     shown: dict[int, set[bytes]] = {}
 
@@ -242,6 +244,7 @@ def test_a_log_without_its_guard_is_refused(bench: LogBench) -> None:
         bench.guard.advance(bench.store)
 
 
+@pytest.mark.slow
 def test_a_store_that_is_exchanged_before_the_signing_is_not_signed(bench: LogBench) -> None:
     bench.record("one")
 
@@ -292,6 +295,7 @@ def test_a_damaged_tile_is_not_built_upon(bench: LogBench) -> None:
     assert sorted(all_heads(bench.store)) == [1, 2]
 
 
+@pytest.mark.slow
 def test_many_entries_at_once_and_then_one(bench: LogBench) -> None:
     leaves = [b"leaf %d" % number for number in range(70_000)]
     with bench.store.write() as connection:

@@ -52,6 +52,7 @@ def test_roots_and_proofs_are_those_of_all_leaves(seed: int) -> None:
             assert tiles.consistency(kept.__getitem__, old, size, SMALL) == consistency_path(hashes[:size], old)
 
 
+@pytest.mark.slow
 def test_the_log_s_own_width_across_its_first_three_levels() -> None:
     edges = [255, 256, 257, 65_535, 65_536, 65_537, 65_792, 65_793]
     hashes = leaves(edges[-1])

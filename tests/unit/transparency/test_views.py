@@ -21,6 +21,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made.stop()
 
 
+@pytest.mark.slow
 def test_nothing_is_shown_before_it_is_signed(bench: Bench) -> None:
     log_views = LogViews(bench.store)
     with pytest.raises(NotFound):
@@ -34,6 +35,7 @@ def test_nothing_is_shown_before_it_is_signed(bench: Bench) -> None:
     assert len(log_views.leaves(0, "")[0]) == 5
 
 
+@pytest.mark.slow
 def test_a_page_of_large_records_ends_early(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.opened()
     bench.rounds.schedule.keep()

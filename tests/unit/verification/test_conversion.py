@@ -129,12 +129,14 @@ def _at_nothing(library: dp_accounting_check.Library, order: float) -> float:
     return float(accountant.get_epsilon(1e-9)) - order
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("composition", [SUM, WORST])
 def test_the_library_comes_to_the_same_totals(composition: str) -> None:
     held = account(composition)
     dp_accounting_check.check_totals({held.name: held})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("composition", [SUM, WORST])
 def test_a_charge_that_counts_too_little_is_found_by_the_library(composition: str) -> None:
     held = account(composition)

@@ -131,6 +131,7 @@ OTHER_FILES = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300), deadline=None, derandomize=True)
 @given(st.integers(0, 8 * len(DATA) - 1))
 def test_every_flipped_bit_is_found(bit: int) -> None:

@@ -154,6 +154,7 @@ def check_alike(data: bytes) -> None:
     assert refused[1].startswith("statements[5]")
 
 
+@pytest.mark.slow
 def test_every_damaged_byte_is_read_alike() -> None:
     """Whatever bytes are: both ways refuse them, or both come to the same."""
     data = workload_to_bytes([*SIMPLE[:2], Marginal(("a",))])

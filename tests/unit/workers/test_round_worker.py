@@ -66,6 +66,7 @@ def told(job: Job) -> list[object]:
     return found
 
 
+@pytest.mark.slow
 def test_an_unexpected_error_is_told_without_its_text(job: Job) -> None:
     odd = replace(job, setting=replace(job.setting, beta="vermilion"))  # type: ignore[arg-type]
     with pytest.raises(Exception, match="vermilion"):

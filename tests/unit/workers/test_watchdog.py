@@ -27,6 +27,7 @@ def waiting() -> Iterator[WorkerProcess]:
         process.pipe.close()
 
 
+@pytest.mark.slow
 def test_a_stopped_worker_that_owes_a_value_is_killed(waiting: WorkerProcess) -> None:
     assert waiting.pid is not None
     os.kill(waiting.pid, signal.SIGSTOP)
@@ -36,6 +37,7 @@ def test_a_stopped_worker_that_owes_a_value_is_killed(waiting: WorkerProcess) ->
     assert waiting.join() == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_a_worker_that_takes_nothing_is_killed(waiting: WorkerProcess) -> None:
     """It runs, and waits for something that never comes."""
     with pytest.raises((BrokenPipeError, ConnectionResetError)):
@@ -43,6 +45,7 @@ def test_a_worker_that_takes_nothing_is_killed(waiting: WorkerProcess) -> None:
     assert waiting.stalled
 
 
+@pytest.mark.slow
 def test_a_worker_that_owes_nothing_may_rest(waiting: WorkerProcess) -> None:
     time.sleep(2 * IDLE_SECONDS)
     assert waiting.is_alive()

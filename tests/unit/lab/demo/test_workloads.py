@@ -22,6 +22,7 @@ def test_ten_airlines_ask_more_than_twenty_thousand_queries_each_other_ones() ->
     assert len(first & second) < len(first) / 5
 
 
+@pytest.mark.slow
 def test_most_statements_are_dense_and_some_are_marginals() -> None:
     asked = workload_of("AA")
     marginals = [each for each in asked if isinstance(each, Marginal)]
@@ -33,6 +34,7 @@ def test_most_statements_are_dense_and_some_are_marginals() -> None:
     assert float(SPARSEST) <= dense.min() <= dense.max() <= float(DENSEST)
 
 
+@pytest.mark.slow
 def test_an_airline_always_asks_the_same() -> None:
     assert workload_of("VX") == workload_of("VX")
 

@@ -44,6 +44,7 @@ def request(**changes: str | None) -> PlanRequest:
     return replace(usual, **options)
 
 
+@pytest.mark.slow
 def test_json_holds_every_mechanism_and_the_choice_that_auto_makes(capsys: pytest.CaptureFixture[str]) -> None:
     found = planned(capsys, statements="30")
     assert (found["records"], found["universe_size"], found["attributes"]) == (5000, 72, [6, 4, 3])
@@ -266,6 +267,7 @@ def test_refusals_are_one_line_that_names_the_option(
     assert line.startswith(f"error: {named}")
 
 
+@pytest.mark.slow
 def test_sessions_are_planned_for_their_length(capsys: pytest.CaptureFixture[str]) -> None:
     """By turns a share can ask once in each; at once statements count in all, and nobody is protected."""
     by_turns = planned(capsys, statements="30", mechanism="online_private", length="40", eps_data="4")

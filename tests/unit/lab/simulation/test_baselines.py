@@ -40,6 +40,7 @@ def test_errors_are_those_of_the_noise(deviation: float, queries: int) -> None:
     assert np.mean(wrong > errors.p99 - 0.02 * deviation) > 0.0075
 
 
+@pytest.mark.slow
 def test_the_mechanism_errs_as_expected() -> None:
     """`gaussian` itself, with a declared sensitivity and an analyst who asks for less than its share."""
     budget = Budget(1.0, 1e-6)

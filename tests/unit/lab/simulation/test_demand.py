@@ -37,6 +37,7 @@ def test_the_second_is_drawn_half_as_often_as_the_first() -> None:
     assert sum((a - b) ** 2 / b for a, b in zip(seen, expected, strict=True)) < 40.5
 
 
+@pytest.mark.slow
 def test_an_urn_draws_in_proportion_to_what_is_left_in_it() -> None:
     """Two draws without replacement, against their law: chi-square with 11 degrees of freedom, at 1e-6."""
     weights = [5, 1, 0, 3, 2]

@@ -74,6 +74,7 @@ def report(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     return json.loads(out.splitlines()[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.thin(2)
 @pytest.mark.parametrize(("mechanism", "length"), [("online", 6), ("online_private", 4)])
 def test_two_analysts_ask_by_turns(

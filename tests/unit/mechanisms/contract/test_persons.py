@@ -138,6 +138,7 @@ def test_what_is_not_proven_of_persons_is_refused() -> None:
         compare(replace(setting, person_records=3), MECHANISMS)
 
 
+@pytest.mark.slow
 def test_no_mechanism_plans_for_persons_by_itself() -> None:
     setting = persons_setting("gaussian", "query", 4)
     with pytest.raises(ValueError, match=r"planned_starts"):

@@ -108,6 +108,7 @@ def test_play_from_a_prior_charges_both(unit: str) -> None:
     assert [event.name for event in events_from_json(plan.analyst_events)] == ["game", "samplers"]
 
 
+@pytest.mark.slow
 def test_the_planner_starts_from_a_prior_where_it_expects_less_error_and_plays_where_it_is_told_to() -> None:
     assert parameters_of(Equilibrium().plan(setting_of({}))).game is None
     none = parameters_of(Equilibrium().plan(setting_of({"prior": "none"})))
@@ -135,6 +136,7 @@ def prior_of(setting: PublicParameters, parameters: PriorParameters) -> Prior:
     return fitted_prior(parameters, measured_for(parameters, setting, data, SEED))
 
 
+@pytest.mark.slow
 def test_the_synopsis_is_the_prior_laid_out_whatever_is_asked() -> None:
     setting = setting_of({"prior": "own"})
     parameters = parameters_of(Equilibrium().plan(setting))
@@ -156,6 +158,7 @@ def test_drawn_records_come_before_those_laid_out_and_start_from_the_prior() -> 
     assert np.array_equal(cells[drawn:], prior.records(parameters.start.laid_out))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"prior": "own"}, PLAYED])
 def test_truths_lie_in_intervals_and_what_tables_tell_has_that_of_its_law(
     options: dict[str, object],
@@ -179,6 +182,7 @@ def test_without_tests_only_what_the_measurement_tells_has_an_interval() -> None
     assert not outcome.answers["bob"].certified.any()
 
 
+@pytest.mark.slow
 def test_what_one_analyst_gets_depends_on_no_other() -> None:
     setting = setting_of({"prior": "own"})
     alone = run(setting, {"bob": WORKLOADS["bob"]}).answers["bob"]

@@ -106,6 +106,7 @@ def test_data_that_allow_more_are_expected_to_give_more(play: str) -> None:
     assert errors[-1] < errors[0]
 
 
+@pytest.mark.slow
 def test_the_planner_takes_the_play_that_is_expected_to_err_less() -> None:
     taken = set()
     for statements, epsilon in ((20_000, 1.0), (1_000_000, 4.0)):
@@ -117,6 +118,7 @@ def test_the_planner_takes_the_play_that_is_expected_to_err_less() -> None:
     assert taken == {"mixed", "sampled"}
 
 
+@pytest.mark.slow
 @pytest.mark.sparse(4)
 @pytest.mark.thin(4)
 @pytest.mark.parametrize("unit", ["query", "analyst"])

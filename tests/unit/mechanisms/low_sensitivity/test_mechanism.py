@@ -251,6 +251,7 @@ def test_a_session_goes_on_after_a_restart_as_if_nothing_had_been() -> None:
         np.testing.assert_array_equal(answer.methods, first[count].methods)
 
 
+@pytest.mark.slow
 def test_truths_lie_in_their_intervals_and_these_say_something() -> None:
     case = replace(setting(), beta=1e-3)
     plan = MECHANISM.plan(case)

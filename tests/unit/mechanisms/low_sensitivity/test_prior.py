@@ -110,6 +110,7 @@ def test_a_standing_measurement_is_named_and_not_charged() -> None:
         MECHANISM.start(replace(public, measured=bytes(8)), plan, DenseCounts(COUNTS, SCHEMA.sizes), SEED)
 
 
+@pytest.mark.slow
 def test_the_planner_takes_what_is_expected_to_err_least() -> None:
     among = setting(RECORDS, STATEMENTS_EACH, standing=standing()[0])
     everything = without(among, "prior")
@@ -186,6 +187,7 @@ def test_truths_lie_in_their_intervals_and_statistics_are_answered_from_the_prio
     assert (answers.methods == AnswerMethod.MEASURED).sum() == 10
 
 
+@pytest.mark.slow
 def test_answers_err_by_less_than_among_candidates() -> None:
     """One seed; the candidates are one family of tables, and the true one is among them."""
     asked = [*STATEMENTS] * 10

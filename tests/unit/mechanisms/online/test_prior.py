@@ -90,6 +90,7 @@ def played(public: PublicParameters, table: NDArray[np.int64], asked: list[Compi
     return [session.answer(slot, statement) for slot, statement in enumerate(asked)]
 
 
+@pytest.mark.slow
 def test_the_measurement_is_charged_beside_all_stages() -> None:
     public = setting(5_000)
     plan = ONLINE.plan(public)
@@ -103,6 +104,7 @@ def test_the_measurement_is_charged_beside_all_stages() -> None:
     assert prior.rho >= plan.data_cost.rho / RHO_UNIT * 0.4
 
 
+@pytest.mark.slow
 def test_a_prior_is_the_planner_s_choice_where_it_errs_less() -> None:
     many = setting(5_000)
     free, own, none = (ONLINE.plan(replace(many, options={**many.options, **option})) for option in ({}, *OPTIONS))
@@ -119,6 +121,7 @@ def test_a_prior_is_the_planner_s_choice_where_it_errs_less() -> None:
         ONLINE.plan(replace(setting(10, prior="own"), data_budget=Budget(1e-6, 1e-12)))
 
 
+@pytest.mark.slow
 def test_few_statements_are_answered_afresh_and_many_from_a_prior() -> None:
     few, many = setting(2), setting(5_000)
     assert ONLINE.plan(few) == ONLINE.plan(replace(few, options={**few.options, "prior": "none"}))
@@ -140,6 +143,7 @@ class NotRead(DenseCounts):
         raise AssertionError("the table was read")
 
 
+@pytest.mark.slow
 def test_what_the_measurement_tells_costs_no_update_and_does_not_read_the_table() -> None:
     public = setting(5_000)
     session = ONLINE.start(public, ONLINE.plan(public), NotRead(usual(), SCHEMA.sizes), SEED)

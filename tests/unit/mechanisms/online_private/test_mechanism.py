@@ -97,6 +97,7 @@ def same(one: Answers, other: Answers) -> bool:
     return to_bytes(one) == to_bytes(other)
 
 
+@pytest.mark.slow
 def test_a_session_is_the_same_however_often_it_is_interrupted() -> None:
     setting, everything = replace(UNPROTECTED, options=LEARNING), asked(range(0, 50, 2))
     plan, session = started(setting)
@@ -131,6 +132,7 @@ def test_empty_slots_pass_alike_one_by_one_and_all_at_once() -> None:
     assert one_by_one.used_up  # noise alone has ended every epoch
 
 
+@pytest.mark.slow
 def test_where_a_session_ends_does_not_show_who_asked_before() -> None:
     """Statements that are served well change nothing of another's view, also where the session then stops."""
     options = LEARNING | {
@@ -194,6 +196,7 @@ def hypothesis_error(rate: float) -> float:
     return float(np.mean(errors))
 
 
+@pytest.mark.slow
 def test_what_was_learnt_serves_later_statements_and_a_dead_game_does_not() -> None:
     assert hypothesis_error(0.5) < 0.07
     assert hypothesis_error(0.0) > 0.12

@@ -151,6 +151,7 @@ def test_what_the_measurement_tells_is_answered_without_the_table_also_at_the_en
         session.answer(7, PAIR)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strength", [0.0, 0.9])
 def test_truths_lie_in_their_intervals_and_few_are_answered_afresh(strength: float) -> None:
     counts, public = table(strength), setting(prior="own")
@@ -182,6 +183,7 @@ def test_a_fresh_answer_is_the_prior_s_up_to_three_standard_errors_and_keeps_its
     assert unless_refuted(cut, np.array([101])).values.tolist() == [-500]
 
 
+@pytest.mark.slow
 def test_a_session_that_is_started_again_measures_the_same() -> None:
     public, counts = setting(prior="own"), table(0.9)
     asked = {slot: PAIR if slot % 3 else CELL for slot in range(0, 120, 2)}

@@ -297,6 +297,7 @@ def test_statements_outside_the_family_are_repaired_where_that_is_planned(unit: 
         assert uncertified == plan.max_uncertified == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["query", "analyst"])
 def test_what_one_asks_outside_the_family_is_nobody_else_s_business(unit: str) -> None:
     """It votes for nothing, and everybody who needs a repair place gets one."""
@@ -310,6 +311,7 @@ def test_what_one_asks_outside_the_family_is_nobody_else_s_business(unit: str) -
     assert seen[0] == seen[1] == seen[2]
 
 
+@pytest.mark.slow
 def test_hiding_repair_places_is_paid_from_the_analysts_budget() -> None:
     with_places = Pooled().plan(adult(400, "analyst", repair_share=0.3, cut_off=10))
     names = [part.name for part in events_from_json(with_places.analyst_events)]

@@ -137,6 +137,7 @@ def test_records_are_the_same_on_every_machine() -> None:
     assert digests == ["6b860c3015d418a5", "9c370abe8dd88698"]
 
 
+@pytest.mark.slow
 def test_who_gets_a_category_is_drawn_uniformly() -> None:
     """Of 4,096 draws of 2 of 4 records all six choices come about as often: a chance of 10^-6 to fail."""
     given, table = np.zeros(4, dtype=np.int64), np.array([[5, 5]])

@@ -143,6 +143,7 @@ def test_what_no_prior_can_be_measured_of_is_refused() -> None:
             plan_prior(setting_of(SIZES), rho)
 
 
+@pytest.mark.slow
 def test_a_prior_is_planned_for_any_width_and_costs_what_its_support_does() -> None:
     wide, wider = (plan_prior(setting_of((2,) * attributes), RHO) for attributes in (30, 60))
     assert wide.support == wider.support == RECORDS

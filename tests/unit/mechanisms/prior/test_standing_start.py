@@ -102,6 +102,7 @@ class Unread(OnlyCounted):
         raise AssertionError("the table was read")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_measurement_is_named_and_not_charged_and_all_of_the_budget_is_left(name: str) -> None:
     own = NAMES[name].plan(setting(name, prior="own"))
@@ -149,6 +150,7 @@ def test_what_cannot_be_started_from_is_refused(name: str) -> None:
         plan(replace(setting(name, released(), prior="standing"), attributes=(4, 6, 5)))
 
 
+@pytest.mark.slow
 def test_a_planner_gives_the_measurement_to_whoever_can_start_from_it_and_says_so() -> None:
     many = replace(
         setting("equilibrium", released()), shares=(Share("AA", 20_000, 20_000),), data_budget=Budget(0.05, 1e-9)

@@ -89,6 +89,7 @@ def test_what_takes_more_words_to_say_has_wider_half_widths() -> None:
     assert multipliers[0] == pytest.approx(reach.cells(), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_whoever_chooses_the_statement_with_the_largest_error_finds_it_in_its_interval() -> None:
     """The worst of all predicates about two attributes, chosen by an all-knowing analyst.
 

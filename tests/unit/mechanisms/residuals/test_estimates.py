@@ -91,6 +91,7 @@ def test_without_noise_every_estimate_is_the_truth() -> None:
     assert (found.slack < 1e-6).all()
 
 
+@pytest.mark.slow
 def test_estimates_are_sums_of_the_restored_table_and_their_variances_the_reference_s() -> None:
     workload, told = compiled(INSIDE), measured()
     found = estimates_of(workload, told)

@@ -127,6 +127,7 @@ def test_variances_and_covariances_are_those_of_the_dense_reference() -> None:
     assert product_covariances(noise, (0, 4), first, (1, 4), second) == pytest.approx(whole)
 
 
+@pytest.mark.slow
 def test_restored_tables_err_as_their_variances_say() -> None:
     noise, data = random_noise(), DenseCounts(histogram(), SIZES)
     truth = histogram().reshape(SIZES).sum(axis=(2, 3))

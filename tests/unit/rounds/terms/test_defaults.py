@@ -40,6 +40,7 @@ BY_TURNS = Terms(
 )
 
 
+@pytest.mark.slow
 def test_the_fit_of_a_prior_lengthens_no_turn_but_must_end_before_the_session() -> None:
     wide = replace(DATASET, schema=Schema(tuple(Attribute(f"a{place}", tuple("abcdefgh")) for place in range(13))))
     few = tuple(Share(name, 6, 500) for name in ("ann", "bob"))

@@ -101,6 +101,7 @@ def test_what_is_left_of_budgets_certificates_and_failed_runs_is_offered(store: 
     assert lines(metrics, "equipoise_failed_runs_total") == {"equipoise_failed_runs_total 3.0"}
 
 
+@pytest.mark.slow
 async def test_they_are_offered_over_http_until_the_server_stops(store: Store) -> None:
     metrics = Metrics([StoreGauges(store)])
     await counted(metrics, GET)

@@ -109,6 +109,7 @@ async def test_a_call_outlasts_its_certificate_by_moments_only(place: Place) -> 
     bobs.cancel()
 
 
+@pytest.mark.slow
 async def test_where_it_cannot_be_known_who_was_revoked_calls_end(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
