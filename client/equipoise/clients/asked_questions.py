@@ -72,7 +72,7 @@ class AskingClient(SessionsClient):
         if shown.terms.session is None and (rho is not None or error is not None):
             raise InvalidArgument("rho", "must not be given, and no error: nothing is paid in a round")
         if questions.statements and shown.terms.session is not None:
-            asked = self.ask(round_id, questions.statements, after=None, rho=rho, error=error)
+            asked = self.ask(round_id, questions, after=None, rho=rho, error=error)
             parts = [each.results.answers for each in asked]
             results = Results(round_id, Answers.join(parts))
         elif questions.statements:

@@ -30,7 +30,7 @@ from equipoise.model.rounds import Round
 from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
-from equipoise.records.record import SALT_BYTES
+from equipoise.records.record import SALT_BYTES, questions_commitment
 from equipoise.results import Labels, Results
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc
 from equipoise.wire.results import answers_from_chunk
@@ -51,7 +51,8 @@ class SessionStream:
     `after`: how many of the analyst's statements were before the first one given; None: all that have an answer.
     `window`: how many statements may be on their way at once. `holder`: whom receipts must be for, and by whom they
     must be signed; None: that is left to `equipoise.verification.checks`. `costs`: what each statement may cost of
-    a grant, in units of 10^-12 of rho; 0 in any other session.
+    a grant, in units of 10^-12 of rho; 0 in any other session. `questions`: what was understood of those that all
+    statements were translated from; None where they were given themselves.
     """
 
     shown: Round
@@ -62,6 +63,7 @@ class SessionStream:
     keepsakes: ReceiptStore | None
     holder: ReceiptHolder | None
     costs: Callable[[Statement], int] = free
+    questions: bytes | None = None
 
     @property
     def session_id(self) -> str:
@@ -170,13 +172,22 @@ class _Dialogue:
             return True
         for statement in itertools.islice(self._statements, self._stream.window - len(self._on_way)):
             number = self._chain.received + len(self._on_way) - first
-            self._on_way.append((statement, _encoded(statement, self._stream.costs, number)))
+            self._on_way.append((statement, self._encoded(statement, number)))
         for sequence, (_, data) in enumerate(self._on_way, start=self._chain.received + 1):
             if sequence > self._sent:
                 asked = analyst_pb2.AskQueriesRequest.Asked(sequence=sequence, statement=data)
                 conversation.send(analyst_pb2.AskQueriesRequest(asked=asked))
                 self._sent = sequence
         return bool(self._on_way)
+
+    def _encoded(self, statement: Statement, number: int) -> bytes:
+        """A statement's bytes, the same each time, as the session's salt is: a program may start again."""
+        questions = self._stream.questions
+        commitment = b"" if questions is None else questions_commitment(self._salt, questions)
+        try:
+            return statement_to_bytes(statement, self._stream.costs(statement), commitment)
+        except InvalidArgument as error:
+            raise _renamed(error, number) from None
 
     def _read(self, answered: analyst_pb2.AskQueriesResponse.Answered) -> StatementAnswer | None:
         """One answer, checked; None where it is to a statement from before."""
@@ -195,13 +206,6 @@ class _Dialogue:
         self._on_way.popleft()
         results = Results(stream.session_id, columns.answers, labels)
         return StatementAnswer(sequence, answered.slot, statement, results, answered.envelope, answered.cost)
-
-
-def _encoded(statement: Statement, costs: Callable[[Statement], int], number: int) -> bytes:
-    try:
-        return statement_to_bytes(statement, costs(statement))
-    except InvalidArgument as error:
-        raise _renamed(error, number) from None
 
 
 def _renamed(error: InvalidArgument, number: int) -> InvalidArgument:

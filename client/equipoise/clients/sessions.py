@@ -19,11 +19,12 @@ from equipoise.queries.grant_costs import GrantCosts, account_after, grant_costs
 from equipoise.queries.grant_price import AskedTable, GrantPrice, paid, shared_units
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
+from equipoise.questions.questions import Questions
 from equipoise.v1 import analyst_pb2
 from equipoise.wire.outline import asked_from_bytes
 from equipoise.wire.rounds import round_from_message
 from equipoise.wire.session_workload import wanted_of
-from equipoise.wire.statements import priced_from_bytes, statement_to_bytes
+from equipoise.wire.statements import sent_from_bytes, statement_to_bytes
 
 ID = r"[0-9a-f]{32}"  # of a round or session
 
@@ -86,12 +87,12 @@ class SessionsClient(OwnWorldClient):
         """
         _, workload = self.evidence(session_id)
         encoded = () if workload is None else asked_from_bytes(workload)[0]
-        return tuple(priced_from_bytes(each)[0] for each in encoded)
+        return tuple(sent_from_bytes(each).statement for each in encoded)
 
     def ask(
         self,
         session_id: str,
-        statements: Iterable[Statement],
+        statements: Iterable[Statement] | Questions,
         *,
         after: int | None = 0,
         window: int = 1,
@@ -112,7 +113,9 @@ class SessionsClient(OwnWorldClient):
 
         Args:
             session_id: the session; or a grant, also by the name of its dataset where the caller has no other one.
-            statements: taken one at a time, as there is room in the window.
+            statements: taken one at a time, as there is room in the window; or questions, whose statements are
+                asked. Each of these commits to what was understood of the questions, and so do the receipts. The
+                server does not see the questions, and the same statements cost and are answered alike.
             after: how many of the caller's statements come before the first one given; None: all that have an
                 answer.
             window: how many statements may be on their way at once. With 1, the next one is taken when all others
@@ -144,10 +147,12 @@ class SessionsClient(OwnWorldClient):
             costs, after = _costs(dataset, GrantPrice(rho, error, epsilon, relative), weights), None
         elif (rho, error, epsilon, relative, weights) != (None,) * 5:
             raise InvalidArgument("rho", "must not be given, and no error: it is no grant, and nothing is paid")
+        questions = statements.as_comments.encode() if isinstance(statements, Questions) else None
         stream = SessionStream(
-            shown, dataset.schema, after, window, accept_unprotected, self._keepsakes, holder, costs
+            shown, dataset.schema, after, window, accept_unprotected, self._keepsakes, holder, costs, questions
         )
-        yield from stream.answers(self._connection, self._service, statements)
+        given = statements.statements if isinstance(statements, Questions) else statements
+        yield from stream.answers(self._connection, self._service, given)
 
     def grant_costs(
         self,

@@ -812,9 +812,15 @@ class Statement(_message.Message):
     STATISTIC_FIELD_NUMBER: _builtins.int
     SUM_FIELD_NUMBER: _builtins.int
     RHO_FIELD_NUMBER: _builtins.int
+    QUESTIONS_COMMITMENT_FIELD_NUMBER: _builtins.int
     rho: _builtins.int
     """What the statement may cost, in zCDP, in units of 10^-12 of rho: above 0 where it is asked from a grant, and 0
     everywhere else.
+    """
+    questions_commitment: _builtins.bytes
+    """Where the statement was translated from questions, what commits to them: 32 bytes, under the analyst's salt of the
+    session or grant; empty for none. What is asked, what it costs and what is answered do not depend on it. In a round,
+    where the header of a submission has it, it must be empty.
     """
     @_builtins.property
     def predicate(self) -> Global___Predicate:
@@ -840,10 +846,11 @@ class Statement(_message.Message):
         statistic: Global___Statistic | None = ...,
         sum: Global___Sum | None = ...,
         rho: _builtins.int = ...,
+        questions_commitment: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["marginal", b"marginal", "predicate", b"predicate", "statement", b"statement", "statistic", b"statistic", "sum", b"sum"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["marginal", b"marginal", "predicate", b"predicate", "rho", b"rho", "statement", b"statement", "statistic", b"statistic", "sum", b"sum"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["marginal", b"marginal", "predicate", b"predicate", "questions_commitment", b"questions_commitment", "rho", b"rho", "statement", b"statement", "statistic", b"statistic", "sum", b"sum"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_statement: _TypeAlias = _typing.Literal["predicate", "marginal", "statistic", "sum"]  # noqa: Y015
     _WhichOneofArgType_statement: _TypeAlias = _typing.Literal["statement", b"statement"]  # noqa: Y015

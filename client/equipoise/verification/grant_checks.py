@@ -14,7 +14,7 @@ from equipoise.records.proven_round import ProvenRound
 from equipoise.results import Results
 from equipoise.verification.conversion import TOLERANCE, epsilon_of
 from equipoise.wire.session_workload import offer_of, wanted_of
-from equipoise.wire.statements import priced_from_bytes
+from equipoise.wire.statements import sent_from_bytes
 
 ROUNDED = 2  # units of an answer, in which a standard error is rounded up
 UNLIMITED = (1 << 63) - 1
@@ -71,8 +71,10 @@ def check_noise(statements: Sequence[bytes], queries: Sequence[int], results: Re
         return
     first = 0
     for i, (data, count) in enumerate(zip(statements, queries, strict=True)):
-        (statement, _), offer = priced_from_bytes(data), offer_of(data)
-        bought = standard_error(statement, proven.dataset.persons.records, offer.rho) / proven.round.records * ONE
+        sent = sent_from_bytes(data)
+        bought = (
+            standard_error(sent.statement, proven.dataset.persons.records, sent.rho) / proven.round.records * ONE
+        )
         told = results.answers[first : first + count].standard_errors
         first += count
         if not ((told > 0) & (told <= bought * (1 + TOLERANCE) + ROUNDED)).all():

@@ -24,7 +24,7 @@ from equipoise.results import Results
 from equipoise.verification.grant_checks import check_noise, check_spending
 from equipoise.wire.outline import asked_from_bytes
 from equipoise.wire.session_workload import compile_asked
-from equipoise.wire.statements import priced_from_bytes, statement_to_bytes
+from equipoise.wire.statements import sent_from_bytes, statement_to_bytes
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def check_asked(
         raise VerificationFailed(f"there are {len(statements):,} statements, and a receipt of {answered:,} answers")
     if compiled.query_count > share.queries:
         raise BudgetExhausted(f"{compiled.query_count:,} queries were asked, your share allows {share.queries:,}")
-    if own is not None and _encoded(own) != _encoded(priced_from_bytes(each)[0] for each in statements):
+    if own is not None and _encoded(own) != _encoded(sent_from_bytes(each).statement for each in statements):
         raise VerificationFailed("the statements are others than yours")
     _check_slots(slots, proven)
     asked = AskedInSession(statements, slots, tuple(each.query_count for each in compiled.statements), salt)

@@ -6,12 +6,13 @@ A field's place is given as `path` and `name`, which are joined only for an erro
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from equipoise.errors import InvalidArgument
+from equipoise.queries.predicates import check_attributes
 
 
 def checked_text(value: object, path: str, name: str) -> str:
@@ -94,3 +95,18 @@ def _unknown_fields(message: Message, path: str) -> Iterator[tuple[str, int]]:
         else:
             for i, each in enumerate(value):
                 yield from _unknown_fields(each, f"{name}[{i}]")
+
+
+def checked_attributes(names: Sequence[str], path: str) -> tuple[str, ...]:
+    """Returns the names of attributes of a message, checked here, where an error can name their place.
+
+    Args:
+        names: as the message has them.
+        path: the field's place.
+
+    Raises:
+        InvalidArgument: there is none, one is there twice, or is no text.
+    """
+    read = checked_texts(tuple(names), path, "")
+    check_attributes(path, read)
+    return read

@@ -8,7 +8,7 @@ from equipoise.v1 import analyst_pb2, types_pb2
 from equipoise.wire.datasets import DATASET
 from equipoise.wire.messages import Converted, MessageCodec
 from equipoise.wire.scalars import from_server
-from equipoise.wire.statements import priced_from_bytes
+from equipoise.wire.statements import sent_from_bytes
 
 
 def _state(said: str) -> RequestState:
@@ -24,8 +24,8 @@ _GRANT_REQUEST = MessageCodec(types_pb2.GrantRequest, GrantRequest, state=Conver
 
 
 def _spent(sent: analyst_pb2.SpentStatement) -> SpentStatement:
-    statement, rho = priced_from_bytes(sent.statement)
-    return SpentStatement(sent.sequence, statement, rho, sent.cost)
+    asked = sent_from_bytes(sent.statement)
+    return SpentStatement(sent.sequence, asked.statement, asked.rho, sent.cost)
 
 
 own_dataset_to_message, own_dataset_from_message = _OWN_DATASET.write, from_server(_OWN_DATASET.read)

@@ -14,7 +14,7 @@ from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise.wire.outline import asked_from_bytes
-from equipoise.wire.statements import priced_from_bytes, statement_to_bytes
+from equipoise.wire.statements import SentStatement, sent_from_bytes, statement_to_bytes
 
 
 def compile_statement(data: bytes, schema: Schema, path: str = "statement") -> CompiledStatement:
@@ -24,7 +24,7 @@ def compile_statement(data: bytes, schema: Schema, path: str = "statement") -> C
         data: a serialized Statement.
         path: the statement's place, which messages name.
     """
-    return workload_compiler.compile_statement(priced_from_bytes(data, path)[0], schema, path)
+    return workload_compiler.compile_statement(sent_from_bytes(data, path).statement, schema, path)
 
 
 def compile_offered(data: bytes, schema: Schema, path: str = "statement") -> tuple[CompiledStatement, Offer]:
@@ -35,9 +35,8 @@ def compile_offered(data: bytes, schema: Schema, path: str = "statement") -> tup
         schema: of the table.
         path: the statement's place, which messages name.
     """
-    statement, rho = priced_from_bytes(data, path)
-    compiled = workload_compiler.compile_statement(statement, schema, path)
-    return compiled, Offer(statement_to_bytes(statement) if rho else data, rho)
+    sent = sent_from_bytes(data, path)
+    return workload_compiler.compile_statement(sent.statement, schema, path), _offered(sent, data)
 
 
 def offer_of(data: bytes, path: str = "statement") -> Offer:
@@ -48,11 +47,15 @@ def offer_of(data: bytes, path: str = "statement") -> Offer:
         path: the statement's place, which messages name.
 
     Returns:
-        The bytes of the statement without what it may cost, and that. Where it says nothing of a cost these are the
-        exact bytes that were sent, else those that all equal statements have.
+        The bytes of what is asked, without what it may cost and what commits to questions; and what it may cost.
+        Where it says neither these are the exact bytes that were sent, else those that all equal statements have.
     """
-    statement, rho = priced_from_bytes(data, path)
-    return Offer(statement_to_bytes(statement) if rho else data, rho)
+    return _offered(sent_from_bytes(data, path), data)
+
+
+def _offered(sent: SentStatement, data: bytes) -> Offer:
+    # Noise is bound to these bytes, and a grant tells a repeated question by them: other SQL is no other question.
+    return Offer(statement_to_bytes(sent.statement) if sent.rho or sent.questions else data, sent.rho)
 
 
 def wanted_of(data: bytes, schema: Schema, path: str = "statement") -> Wanted:
@@ -96,7 +99,8 @@ def compile_with_work(data: bytes, schema: Schema, path: str = "statement") -> t
     Raises:
         InvalidArgument: naming what is below `path`.
     """
-    return statement_work.compile_with_work(priced_from_bytes(data, path)[0], schema, len(data), path)
+    sent = sent_from_bytes(data, path)
+    return statement_work.compile_with_work(sent.statement, schema, len(data) - sent.extra_bytes, path)
 
 
 def compile_asked(data: bytes, schema: Schema, max_statements: int | None = None) -> SessionWorkload:

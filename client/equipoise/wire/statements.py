@@ -8,37 +8,56 @@ seen when a statement is compiled.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.predicate_compiler import MAX_DEPTH
-from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate, check_attributes
-from equipoise.queries.statements import (
-    CappedSum,
-    CountDistinct,
-    Marginal,
-    Quantile,
-    Statement,
-    Statistic,
-    Sum,
-    Variance,
-)
+from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate
+from equipoise.queries.statements import Marginal, Statement, Statistic, Sum
 from equipoise.v1 import types_pb2
-from equipoise.wire.fields import checked_number, checked_text, checked_texts, refuse_unknown_fields
+from equipoise.wire.fields import (
+    checked_attributes,
+    checked_number,
+    checked_text,
+    checked_texts,
+    refuse_unknown_fields,
+)
+from equipoise.wire.statistics import read_statistic, write_statistic
 
 NO_PRICE = "must not be set: a grant alone is paid from"
+NO_QUESTIONS = "must not be set: in a round the header of the submission commits to the questions"
+COMMITMENT_BYTES = 32
 MAX_STATEMENT_BYTES = 1 << 20  # far beyond any that compiles, but for one that lists very many categories
 
 
-def statement_to_bytes(statement: Statement, rho: int = 0) -> bytes:
+class SentStatement(NamedTuple):
+    """A statement of a session, as its analyst sent it.
+
+    `rho`: what it may cost of a grant, in units of 10^-12, or 0. `questions`: the 32 bytes that commit to the
+    questions that it was translated from; empty for none.
+    """
+
+    statement: Statement
+    rho: int
+    questions: bytes
+
+    @property
+    def extra_bytes(self) -> int:
+        """How many bytes of the message commit to questions: its tag, its length and 32 bytes, or none."""
+        return 2 + len(self.questions) if self.questions else 0
+
+
+def statement_to_bytes(statement: Statement, rho: int = 0, questions: bytes = b"") -> bytes:
     """Returns the bytes of one Statement message, the same for equal statements. Raises `InvalidArgument`.
 
     Args:
         statement: what is asked.
         rho: what it may cost of a grant, in units of 10^-12 of rho, below 2^63; 0 where it is asked of none.
+        questions: what commits to the questions that it was translated from, 32 bytes; empty for none.
     """
-    message = types_pb2.Statement(rho=rho)
+    message = types_pb2.Statement(rho=rho, questions_commitment=questions)
     write_statement(statement, message, "statement")
     return message.SerializeToString(deterministic=True)
 
@@ -50,11 +69,11 @@ def statement_from_bytes(data: bytes, path: str = "statement") -> Statement:
         data: a serialized Statement of at most 1 MiB.
         path: the statement's place, which messages name.
     """
-    return _free(*priced_from_bytes(data, path), path)
+    return _bare(sent_from_bytes(data, path), path)
 
 
-def priced_from_bytes(data: bytes, path: str = "statement") -> tuple[Statement, int]:
-    """Reads a Statement, with what it may cost of a grant, in units of 10^-12, or 0. Raises `InvalidArgument`.
+def sent_from_bytes(data: bytes, path: str = "statement") -> SentStatement:
+    """Reads a Statement of a session, with its price and what commits to questions. Raises `InvalidArgument`.
 
     Args:
         data: a serialized Statement of at most 1 MiB.
@@ -65,10 +84,12 @@ def priced_from_bytes(data: bytes, path: str = "statement") -> tuple[Statement, 
     return _read(data, path)
 
 
-def _free(statement: Statement, rho: int, path: str) -> Statement:
-    if rho:
+def _bare(sent: SentStatement, path: str) -> Statement:
+    if sent.rho:
         raise InvalidArgument(f"{path}.rho", NO_PRICE)
-    return statement
+    if sent.questions:
+        raise InvalidArgument(f"{path}.questions_commitment", NO_QUESTIONS)
+    return sent.statement
 
 
 def write_statement(statement: Statement, target: types_pb2.Statement, path: str) -> None:
@@ -81,7 +102,7 @@ def write_statement(statement: Statement, target: types_pb2.Statement, path: str
     elif isinstance(statement, Sum):
         _write_sum(statement, target.sum, f"{path}.sum")
     elif isinstance(statement, Statistic):
-        _write_statistic(statement, target.statistic, f"{path}.statistic")
+        write_statistic(statement, target.statistic, f"{path}.statistic")
     else:
         _write_predicate(statement, target.predicate, f"{path}.predicate", 1)
 
@@ -129,17 +150,20 @@ def read_statement(data: bytes, path: str) -> Statement:
         data: a serialized Statement.
         path: the statement's place, which messages name.
     """
-    return _free(*_read(data, path), path)
+    return _bare(_read(data, path), path)
 
 
-def _read(data: bytes, path: str) -> tuple[Statement, int]:
+def _read(data: bytes, path: str) -> SentStatement:
     message = types_pb2.Statement()
     try:
         message.ParseFromString(data)
     except DecodeError:
         raise InvalidArgument(path, "is not a serialized Statement, or is nested too deeply") from None
     try:
-        return _statement_of(message), message.rho
+        questions = message.questions_commitment
+        if questions and len(questions) != COMMITMENT_BYTES:
+            raise InvalidArgument(".questions_commitment", f"must have {COMMITMENT_BYTES} bytes, or none")
+        return SentStatement(_statement_of(message), message.rho, questions)
     except InvalidArgument as error:
         raise InvalidArgument(f"{path}{error.field}", error.problem) from None
 
@@ -152,13 +176,13 @@ def _statement_of(message: types_pb2.Statement) -> Statement:
             return _read_predicate(message.predicate, ".predicate", 1)
         case "marginal":
             marginal = message.marginal
-            attributes = _read_attributes(marginal.attributes, ".marginal.attributes")
+            attributes = checked_attributes(marginal.attributes, ".marginal.attributes")
             where = marginal.HasField("where")
             return Marginal(attributes, _read_predicate(marginal.where, ".marginal.where", 1) if where else None)
         case "sum":
             return _read_sum(message.sum, ".sum")
         case "statistic":
-            return _read_statistic(message.statistic, ".statistic")
+            return read_statistic(message.statistic, ".statistic")
         case _:
             raise InvalidArgument("", "is neither a predicate nor a marginal nor a sum nor a statistic")
 
@@ -166,18 +190,11 @@ def _statement_of(message: types_pb2.Statement) -> Statement:
 def _read_sum(message: types_pb2.Sum, path: str) -> Sum:
     return Sum(
         checked_text(message.attribute, path, ".attribute"),
-        _read_attributes(message.by, f"{path}.by") if message.by else (),
+        checked_attributes(message.by, f"{path}.by") if message.by else (),
         _read_predicate(message.where, f"{path}.where", 1) if message.HasField("where") else None,
         checked_number(message.low, path, ".low") if message.HasField("low") else None,
         checked_number(message.high, path, ".high") if message.HasField("high") else None,
     )
-
-
-def _read_attributes(names: Sequence[str], path: str) -> tuple[str, ...]:
-    """Returns the names of attributes, which are checked here, where an error can name their place."""
-    read = checked_texts(tuple(names), path, "")
-    check_attributes(path, read)
-    return read
 
 
 def _read_predicate(message: types_pb2.Predicate, path: str, depth: int) -> Predicate:
@@ -209,41 +226,3 @@ def _read_conditions(messages: Sequence[types_pb2.Predicate], path: str, depth: 
     if not messages:
         raise InvalidArgument(path, "must be at least one")
     return tuple(_read_predicate(each, f"{path}[{i}]", depth + 1) for i, each in enumerate(messages))
-
-
-def _write_statistic(statistic: Statistic, target: types_pb2.Statistic, path: str) -> None:
-    match statistic:
-        case Quantile(attribute, level, window):
-            target.quantile.attribute = checked_text(attribute, path, ".quantile.attribute")
-            target.quantile.level = checked_number(level, path, ".quantile.level")
-            target.quantile.window = checked_number(window, path, ".quantile.window")
-        case Variance(attribute):
-            target.variance.attribute = checked_text(attribute, path, ".variance.attribute")
-        case CountDistinct(attributes):
-            target.count_distinct.attributes.extend(checked_texts(attributes, path, ".count_distinct.attributes"))
-        case CappedSum(attribute, cap):
-            target.capped_sum.attribute = checked_text(attribute, path, ".capped_sum.attribute")
-            target.capped_sum.cap = checked_number(cap, path, ".capped_sum.cap")
-
-
-def _read_statistic(message: types_pb2.Statistic, path: str) -> Statistic:
-    match message.WhichOneof("statistic"):
-        case "quantile":
-            quantile = message.quantile
-            return Quantile(
-                checked_text(quantile.attribute, path, ".quantile.attribute"),
-                checked_number(quantile.level, path, ".quantile.level"),
-                checked_number(quantile.window, path, ".quantile.window"),
-            )
-        case "variance":
-            return Variance(checked_text(message.variance.attribute, path, ".variance.attribute"))
-        case "count_distinct":
-            attributes = message.count_distinct.attributes
-            return CountDistinct(_read_attributes(attributes, f"{path}.count_distinct.attributes"))
-        case "capped_sum":
-            return CappedSum(
-                checked_text(message.capped_sum.attribute, path, ".capped_sum.attribute"),
-                checked_number(message.capped_sum.cap, path, ".capped_sum.cap"),
-            )
-        case _:
-            raise InvalidArgument(path, "holds no statistic")

@@ -6,15 +6,29 @@ import numpy as np
 import pytest
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.queries.grant_account import GrantAccount
 from equipoise.queries.predicates import Among, Interval, Not
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.queries.statements import CountDistinct, Marginal, Variance
+from equipoise.queries.statements import CountDistinct, Marginal, Statement, Variance
 from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.v1 import types_pb2
+from equipoise.wire.bulk_compiler import compile_workload_bytes
 from equipoise.wire.outline import MAX_SLOT, asked_from_bytes, asked_to_bytes
-from equipoise.wire.session_workload import compile_asked, compile_statement
-from equipoise.wire.statements import MAX_STATEMENT_BYTES, statement_from_bytes, statement_to_bytes
+from equipoise.wire.session_workload import (
+    compile_asked,
+    compile_offered,
+    compile_statement,
+    compile_with_work,
+    offer_of,
+    wanted_of,
+)
+from equipoise.wire.statements import (
+    MAX_STATEMENT_BYTES,
+    sent_from_bytes,
+    statement_from_bytes,
+    statement_to_bytes,
+)
 from equipoise.wire.workloads import workload_from_bytes, workload_to_bytes
 
 SCHEMA = Schema((Attribute("a", ("x", "y", "z")), Attribute("b", ("0", "1"))))
@@ -105,6 +119,42 @@ def test_slots_are_refused_where_workloads_are_submitted() -> None:
         workload_from_bytes(ASKED)
     assert caught.value.field == "slots"
     assert workload_from_bytes(workload_to_bytes(STATEMENTS)) == STATEMENTS
+
+
+@pytest.mark.parametrize("statement", [*STATEMENTS, CountDistinct(("a", "b"))])
+@pytest.mark.parametrize("rho", [0, 10**9])
+def test_a_statement_asks_the_same_whatever_questions_it_was_translated_from(
+    statement: Statement, rho: int
+) -> None:
+    """Noise and a grant's account go by the offer, the room in a turn by the work."""
+    sent = [statement_to_bytes(statement, rho, each) for each in (b"", bytes(32), b"\xff" * 32)]
+    assert [sent_from_bytes(each) for each in sent] == [
+        (statement, rho, each) for each in (b"", bytes(32), b"\xff" * 32)
+    ]
+    assert len(set(sent)) == 3
+    assert {offer_of(each) for each in sent} == {(statement_to_bytes(statement), rho)}
+    assert {compile_offered(each, SCHEMA)[1] for each in sent} == {(statement_to_bytes(statement), rho)}
+    assert len({compile_with_work(each, SCHEMA)[1] for each in sent}) == 1
+    if not isinstance(statement, CountDistinct):
+        account = GrantAccount(1 << 40)
+        assert [account.pay(wanted_of(each, SCHEMA)) for each in sent] == [rho, 0, 0]
+    assert compile_asked(asked_to_bytes(sent, SLOTS), SCHEMA).offers == (offer_of(sent[0]),) * 3
+
+
+@pytest.mark.parametrize("questions", [b"q", bytes(31), bytes(33)])
+def test_what_commits_to_questions_is_a_hash(questions: bytes) -> None:
+    with pytest.raises(InvalidArgument, match="must have 32 bytes, or none") as caught:
+        sent_from_bytes(statement_to_bytes(STATEMENTS[0], 0, questions))
+    assert caught.value.field == "statement.questions_commitment"
+
+
+def test_statements_of_a_round_do_not_commit_to_questions() -> None:
+    workload = types_pb2.Workload(version=1)
+    workload.statements.add().ParseFromString(statement_to_bytes(STATEMENTS[0], 0, bytes(32)))
+    for read in (workload_from_bytes, lambda data: compile_workload_bytes(data, SCHEMA)):
+        with pytest.raises(InvalidArgument, match="the header of the submission") as caught:
+            read(workload.SerializeToString())
+        assert caught.value.field == "statements[0].questions_commitment"
 
 
 @pytest.mark.parametrize(

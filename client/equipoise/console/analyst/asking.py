@@ -40,6 +40,11 @@ class Wanted:
     questions: Questions | None
 
     @property
+    def given(self) -> tuple[Statement, ...] | Questions:
+        """What is sent: the questions, if there are any, so that receipts commit to them."""
+        return self.statements if self.questions is None else self.questions
+
+    @property
     def understood(self) -> tuple[str, ...]:
         """What will be counted, in SQL that says exactly that."""
         return () if self.questions is None else self.questions.understood
@@ -71,8 +76,7 @@ def ask(desk: Desk, asked: Asked) -> Response:
             raise InvalidArgument("do", "must be compose, check or send")
         if shown.terms.session is not None:
             return _ask_one_by_one(desk, shown, wanted, asked)
-        given = wanted.statements if wanted.questions is None else wanted.questions
-        client.submit(round_id, given, asked.needed("request_id"))
+        client.submit(round_id, wanted.given, asked.needed("request_id"))
         if wanted.questions is not None:
             keep_sql(desk.profile, round_id, wanted.questions.as_comments, sql)
     except (InvalidArgument, BudgetExhausted, WrongState) as refusal:
@@ -167,7 +171,7 @@ def _ask_one_by_one(desk: Desk, shown: Round, wanted: Wanted, asked: Asked) -> R
         parts: list[Answers] = []
         given = client.ask(
             shown.id,
-            wanted.statements,
+            wanted.given,
             after=None,
             window=WINDOW,
             accept_unprotected=unprotected,

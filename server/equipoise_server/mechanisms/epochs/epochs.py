@@ -117,7 +117,7 @@ class Epochs:
     def answer(self, slot: int, question: Question, encoded: bytes = b"") -> Answers:
         """The answer in this slot; those between it and the last one are passed as empty. Slots ascend.
 
-        `encoded`: the statement's exact bytes, to which the noise is bound.
+        `encoded`: the bytes of what is asked (`Offer`), to which the noise is bound.
         """
         if not self._next <= slot < self._slots:
             raise ValueError(f"slot {slot} is over, or is not one of the session's {self._slots:,} slots")

@@ -44,7 +44,7 @@ class Session(Protocol):
         Args:
             slot: the slot; slots ascend, and those left out were empty.
             statement: the statement.
-            encoded: the statement's exact bytes, to which its noise is bound.
+            encoded: the bytes of what it asks (`Offer`), to which its noise is bound.
             rho: what it may cost, in units of 10^-12, where the mechanism is `priced`; else 0.
         """
         ...

@@ -35,7 +35,7 @@ class SessionStreams:
         return self._history
 
     def ask(self, slot: int, statement: bytes) -> None:
-        """Begin to answer a statement, by its exact bytes, in a slot."""
+        """Begin to answer a statement, by the bytes of what it asks, in a slot."""
         self._asked = hashlib.sha256(slot.to_bytes(8, "big") + statement).digest()
 
     def learn(self) -> None:
