@@ -132,7 +132,8 @@ def test_an_error_ends_the_stream_and_the_next_question_has_another() -> None:
 
 @pytest.mark.parametrize("own", [True, False], ids=["its answer was stored", "it was lost"])
 def test_what_another_program_asked_while_a_stream_was_broken_is_passed_over(own: bool) -> None:
-    streams, broken = Streams(), []
+    streams = Streams()
+    broken: list[Any] = []
 
     def serve(requests: Iterator[Any], context: Any) -> Iterator[Any]:
         yield streams.store.attach(requests)
