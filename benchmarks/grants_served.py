@@ -110,7 +110,7 @@ def quickness(client: Client, grant: str) -> int:
     known = (processor_seconds() - computed) / TIMES
     print(f"96 cells: the server computes {each * 1e3:.1f} ms if it is paid, {known * 1e3:.1f} ms if it is known")
     print(
-        f"96 cells: median {statistics.median(alone) * 1e3:.1f} ms, each with a stream of its own and paid; ",
+        f"96 cells: median {statistics.median(alone) * 1e3:.1f} ms, asked one by one and paid; ",
         end="",
     )
     print(f"{statistics.median(np.diff(together)) * 1e3:.1f} ms in one stream, known already", flush=True)

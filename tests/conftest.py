@@ -38,6 +38,7 @@ KIND_OF_FOLDER = {
     "hostile": "hostile",
 }
 FEW_KILLS, KILLS = 4, 20
+KILLS_OF_A_LIFE = 100  # The check after each kill reads all that a deployment has, so many kills take several.
 PART_ON_POSTGRESQL = 3  # one in so many of the tests on both stores
 
 # What is about PostgreSQL alone.
@@ -107,9 +108,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`kills`: as often as `--kills` says; without it a few times, and outside of the quick tier often."""
     if "kills" in metafunc.fixturenames:
         said = metafunc.config.getoption("--kills")
-        metafunc.parametrize(
-            "kills", [said] if said else [FEW_KILLS, pytest.param(KILLS, marks=pytest.mark.nightly)]
-        )
+        parts = [min(KILLS_OF_A_LIFE, said - before) for before in range(0, said, KILLS_OF_A_LIFE)]
+        metafunc.parametrize("kills", parts or [FEW_KILLS, pytest.param(KILLS, marks=pytest.mark.nightly)])
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -219,8 +219,9 @@ def other_numpy(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def drawn(request: pytest.FixtureRequest, store_url: str) -> random.Random:
-    """What the moments of the kills are drawn from, other ones on each store."""
-    return random.Random(f"{request.config.getoption('--kills-seed')} {make_url(store_url).drivername}")
+    """What the moments of the kills are drawn from, other ones in each case and on each store."""
+    case = request.node.name if request.config.getoption("--kills") else ""
+    return random.Random(f"{request.config.getoption('--kills-seed')} {make_url(store_url).drivername} {case}")
 
 
 @pytest.fixture(scope="session")

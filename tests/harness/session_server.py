@@ -16,7 +16,7 @@ from equipoise.errors import (
     AlreadyExists,
 )
 from equipoise.model.results import AnswerMethod
-from equipoise.model.rounds import Ending, RoundState, SessionTerms
+from equipoise.model.rounds import Ending, Grant, RoundState, SessionTerms
 from equipoise.profile.profile import LOG_KEYS, SETTINGS, settings_text
 from equipoise.profile.receipt_store import ReceiptStore
 from equipoise.queries.predicates import attribute
@@ -116,9 +116,11 @@ class Store:
             yield self.answer(statement, **told)
 
 
-def handlers(ask: Handler) -> dict[str, Callable[[Any, Any], Any]]:
+def handlers(ask: Handler, grant: Grant | None = None) -> dict[str, Callable[[Any, Any], Any]]:
+    """Methods of a server with one session; with `grant`, it is shown as one."""
+
     def shown(_: Any, __: Any) -> Any:
-        shown = shown_round(SESSION, RoundState.OPEN, session=TERMS)
+        shown = shown_round(SESSION, RoundState.OPEN, grant, session=TERMS)
         return analyst_pb2.GetAnalystRoundResponse(round=shown)
 
     def dataset(_: Any, __: Any) -> Any:

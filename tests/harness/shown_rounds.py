@@ -8,7 +8,7 @@ from typing import Any
 
 from equipoise.accounting import Cost
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Round, RoundState, Share, Terms
+from equipoise.model.rounds import Grant, Round, RoundState, Share, Terms
 from equipoise.records.promises import Promise
 from equipoise.v1 import types_pb2
 from equipoise.wire.rounds import round_to_message
@@ -47,6 +47,7 @@ PROMISE = Promise(
 )
 
 
-def shown_round(round_id: str, state: RoundState, **terms: Any) -> types_pb2.Round:
+def shown_round(round_id: str, state: RoundState, grant: Grant | None = None, **terms: Any) -> types_pb2.Round:
     """The message of a round in a state; `terms`: what its terms say besides those of `ROUND`."""
-    return round_to_message(replace(ROUND, id=round_id, state=state, terms=replace(ROUND.terms, **terms)))
+    own = replace(ROUND.terms, **terms)
+    return round_to_message(replace(ROUND, id=round_id, state=state, grant=grant, terms=own))

@@ -42,6 +42,11 @@ class Conversation(Generic[Request, Response]):
         self._received = self._failures = 0
         self._attempts = ATTEMPTS
 
+    @property
+    def open(self) -> bool:
+        """Whether a stream was begun, and nobody is known to have ended it."""
+        return self._call is not None and self._call.is_active()
+
     def send(self, message: Request) -> None:
         """Sends a message after all others. Nothing says whether it arrives but what is received."""
         self._outgoing.put(message)
@@ -93,3 +98,4 @@ class _Call(Protocol[Response_co]):
     def __next__(self) -> Response_co: ...
     def __iter__(self) -> Iterator[Response_co]: ...
     def cancel(self) -> object: ...
+    def is_active(self) -> bool: ...

@@ -13,7 +13,7 @@ from equipoise.model.results import ResultColumns
 from equipoise.model.rounds import Round
 from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore, check_answered, read_session_receipt
 from equipoise.records.promises import check_shown
-from equipoise.records.receipts import SESSION_RECEIPT_TYPE, chain_start, chain_step
+from equipoise.records.receipts import SESSION_RECEIPT_TYPE, SessionReceiptPayload, chain_start, chain_step
 
 KEEP_SECONDS = 1.0  # between two receipts that are kept, besides the last
 
@@ -93,9 +93,7 @@ class ReceiptChain:
         receipt, sequence = read_session_receipt(envelope), columns.sequence
         check_shown(receipt.promise, self._shown)
         self._analyst = self._analyst or receipt.analyst
-        before = self._digest
-        if sequence == 1:
-            before = chain_start(receipt.deployment, receipt.session, receipt.analyst, salt)
+        before = self._digest_before(receipt, sequence, salt)
         after = receipt.chain
         if before is not None and statement is not None:
             after = chain_step(before, sequence, slot, statement, columns.answers)
@@ -107,6 +105,25 @@ class ReceiptChain:
             problem = f"statement {sequence} of this session was asked before, and not with these words"
             raise AlreadyExists(f"{problem}; or its stored answer was changed") from None
         self._digest, self.received = receipt.chain, sequence
+
+    def covers(
+        self, envelope: bytes, slot: int, statement: bytes | None, columns: ResultColumns, salt: bytes
+    ) -> bool:
+        """Whether the next receipt is for this statement, as far as is known here; it is not for None.
+
+        Arguments are those of `check`. Raises `VerificationFailed` for what is no receipt.
+        """
+        receipt = read_session_receipt(envelope)
+        before = self._digest_before(receipt, columns.sequence, salt)
+        if before is None or statement is None:
+            return False
+        return receipt.chain == chain_step(before, columns.sequence, slot, statement, columns.answers)
+
+    def _digest_before(self, receipt: SessionReceiptPayload, sequence: int, salt: bytes) -> bytes | None:
+        """Returns the digest of all answers before this one; None where it is not known here."""
+        if sequence == 1:
+            return chain_start(receipt.deployment, receipt.session, receipt.analyst, salt)
+        return self._digest
 
     def keep(self) -> None:
         """Keeps the newest receipt, if it is not kept yet."""

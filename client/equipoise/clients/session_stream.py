@@ -12,10 +12,10 @@ from __future__ import annotations
 import itertools
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TypeAlias
 
+from equipoise.clients.asking import Asking, check_least, renamed
 from equipoise.clients.connection import Connection
 from equipoise.clients.conversation import Conversation
 from equipoise.clients.receipt_chain import ReceiptChain
@@ -31,107 +31,127 @@ from equipoise.profile.kept_sql import keep_session_sql
 from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
-from equipoise.questions.questions import Questions
-from equipoise.records.record import SALT_BYTES, questions_commitment
+from equipoise.records.record import SALT_BYTES
 from equipoise.results import Labels, Results
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc
 from equipoise.wire.results import answers_from_chunk
-from equipoise.wire.statements import statement_to_bytes
 
 _Conversation: TypeAlias = Conversation[analyst_pb2.AskQueriesRequest, analyst_pb2.AskQueriesResponse]
 
 
-def free(_: Statement) -> int:
-    """Return what a statement may cost where nothing is paid."""
-    return 0
-
-
-@dataclass(frozen=True)
 class SessionStream:
-    """How to ask in one session, as it was `shown` to the analyst before.
+    """One analyst's stream in a session: the statements that are on their way, and the answers that were received.
 
-    `after`: how many of the analyst's statements were before the first one given; None: all that have an answer.
-    `window`: how many statements may be on their way at once. `holder`: whom receipts must be for, and by whom they
-    must be signed; None: that is left to `equipoise.verification.checks`. `costs`: what each statement may cost of
-    a grant, in units of 10^-12 of rho; 0 in any other session. `questions`: those that all statements were
-    translated from; None where they were given themselves.
+    It can stay open between two times of asking. Only one thread may use it.
+
+    Args:
+        connection: on which it is.
+        service: of the same connection.
+        shown: the session, as it was shown to the analyst before.
+        schema: of the session's dataset.
+        after: how many of the analyst's statements were before the first one given. None: all that have an answer,
+            also those that another program of the analyst asks while this stream is broken off.
+        accept_unprotected: whether the session need not protect its analysts from one another.
+        keepsakes: where receipts are kept; None: nowhere.
+        holder: whom receipts must be for, and by whom they must be signed; None: that is left to
+            `equipoise.verification.checks`.
     """
 
-    shown: Round
-    schema: Schema
-    after: int | None
-    window: int
-    accept_unprotected: bool
-    keepsakes: ReceiptStore | None
-    holder: ReceiptHolder | None
-    costs: Callable[[Statement], int] = free
-    questions: Questions | None = None
-
-    @property
-    def session_id(self) -> str:
-        """The session's."""
-        return self.shown.id
-
-    def answers(
+    def __init__(
         self,
         connection: Connection,
         service: analyst_pb2_grpc.AnalystServiceStub,
-        statements: Iterable[Statement],
-    ) -> Iterator[StatementAnswer]:
-        """Yields the answers, in order; takes the statements one by one, as the window allows.
-
-        Raises:
-            InvalidArgument: `window` is below 1, or `after` below 0. Further errors are those of
-                `equipoise.Client.ask`.
-        """
-        for name, number, least in (("window", self.window, 1), ("after", self.after or 0, 0)):
-            if number < least:
-                raise InvalidArgument(name, f"must be at least {least}, not {number}")
-        chain = ReceiptChain(self.shown, self.after, self.keepsakes, self.holder)
-        return _Dialogue(self, chain, iter(statements)).answers(connection, service)
-
-
-class _Dialogue:
-    """The statements that are on their way, and the answers that were received."""
-
-    def __init__(self, stream: SessionStream, chain: ReceiptChain, statements: Iterator[Statement]) -> None:
-        self._stream = stream
-        self._chain = chain
-        self._statements = statements
+        shown: Round,
+        schema: Schema,
+        after: int | None,
+        accept_unprotected: bool,
+        keepsakes: ReceiptStore | None,
+        holder: ReceiptHolder | None,
+    ) -> None:
+        check_least("after", after or 0, 0)
+        self.session_id = shown.id
+        self.holder = holder
+        self._keepsakes = keepsakes
+        self._schema = schema
+        self._accept_unprotected = accept_unprotected
+        self._chain = ReceiptChain(shown, after, keepsakes, holder)
+        self._joins = after is None
+        self._before = after or 0  # so many answers are not to statements that are on their way, or need not be
         self._salt = secrets.token_bytes(SALT_BYTES)
-        self._commitment = b""  # to the questions, under the salt that is in force
-        self._questions_kept = False
-        self._first = stream.after  # so many statements come before the first one given
         self._on_way: deque[tuple[Statement, bytes]] = deque()  # taken, and not answered yet
+        self._given = 0  # answers to the statements that are asked now
         self._sent = 0  # the last statement that needs no sending any more
         self._skipped = 0  # so many stored answers are not sent by themselves, but once they are asked for again
         self._sent_anew = False
         self._stored: int | None = None  # how many were answered before
+        self._conversation: _Conversation = connection.converse(service.AskQueries, self._opening)
 
-    def answers(
-        self, connection: Connection, service: analyst_pb2_grpc.AnalystServiceStub
-    ) -> Iterator[StatementAnswer]:
-        conversation = connection.converse(service.AskQueries, self._opening)
+    @property
+    def open(self) -> bool:
+        """Whether the server can still be asked on it, as far as is known here."""
+        return self._conversation.open
+
+    def close(self) -> None:
+        """Ends the stream. What was taken is answered nevertheless, and is told whoever asks it again."""
+        self._conversation.close()
+
+    def answers(self, asking: Asking, keep: bool = False) -> Iterator[StatementAnswer]:
+        """Yields the answers, in order; takes the statements one by one, as the window allows.
+
+        Args:
+            asking: what is asked.
+            keep: whether the stream stays open once all are answered.
+
+        Raises:
+            InvalidArgument: the window is below 1. Further errors are those of `equipoise.Client.ask`.
+        """
+        check_least("window", asking.window, 1)
+        self._given, stays = 0, False
         try:
-            self._attached(conversation.receive(), conversation)
-            while self._fill(conversation):
-                message = self._next(conversation)
-                if message is None:
-                    raise WrongState("the session takes no more statements; the rest of yours was not asked")
-                if message.WhichOneof("part") == "attached":
-                    self._attached(message, conversation)
-                elif (answer := self._read(message.answered)) is not None:
-                    yield answer
-            conversation.finish()
+            yield from self._answers(asking, iter(asking.statements))
+            stays = keep
+            if not keep:
+                self._conversation.finish()
         finally:
-            conversation.close()
+            if not stays:
+                self.close()
             self._chain.keep()
 
-    def _next(self, conversation: _Conversation) -> analyst_pb2.AskQueriesResponse | None:
+    def _answers(self, asking: Asking, statements: Iterator[Statement]) -> Iterator[StatementAnswer]:
+        again = self._stored is not None  # other programs may have asked since then
+        if not again:
+            self._attached(self._conversation.receive())
+        while self._fill(asking, statements):
+            try:
+                message = self._next()
+            except WrongState:
+                if not again:
+                    raise
+                # Another program of the analyst has taken the session over, and this one does so in turn.
+                again = False
+                self.close()
+                continue
+            if message is None:
+                raise WrongState("the session takes no more statements; the rest of yours was not asked")
+            if message.WhichOneof("part") == "attached":
+                self._attached(message)
+            elif (answer := self._read(message.answered)) is not None:
+                again = False
+                if self._given == 1:
+                    self._keep_questions(asking)
+                yield answer
+
+    def _keep_questions(self, asking: Asking) -> None:
+        """Keeps the questions once an answer to them was taken: so a receipt covers whatever is kept."""
+        if self._keepsakes is not None and asking.questions is not None:
+            commitment = asking.commitment(self._salt)
+            keep_session_sql(self._keepsakes.directory, self.session_id, commitment, asking.questions.kept)
+
+    def _next(self) -> analyst_pb2.AskQueriesResponse | None:
         try:
-            return conversation.receive()
+            return self._conversation.receive()
         except InvalidArgument as error:
-            raise _renamed(error, self._chain.received - (self._first or 0)) from None
+            raise renamed(error, self._given) from None
         except Unavailable as error:
             kept = f"the {self._chain.received:,} answers so far are kept, and the same again goes on after them"
             raise Unavailable(f"{error.message}; {kept}") from None
@@ -140,18 +160,14 @@ class _Dialogue:
         after, self._skipped = self._skipped or self._chain.received, 0
         self._sent_anew = after > self._chain.received
         attach = analyst_pb2.AttachSession(
-            session_id=self._stream.session_id,
+            session_id=self.session_id,
             after_sequence=after,
             commitment_salt=self._salt,
-            accept_unprotected=self._stream.accept_unprotected,
+            accept_unprotected=self._accept_unprotected,
         )
         return analyst_pb2.AskQueriesRequest(attach=attach)
 
-    def _attached(
-        self,
-        message: analyst_pb2.AskQueriesResponse | None,
-        conversation: _Conversation,
-    ) -> None:
+    def _attached(self, message: analyst_pb2.AskQueriesResponse | None) -> None:
         if message is None or message.WhichOneof("part") != "attached":
             raise DataLoss("the server did not say what was answered so far")
         attached = message.attached
@@ -159,71 +175,49 @@ class _Dialogue:
         if len(attached.commitment_salt) != SALT_BYTES:
             raise DataLoss("the server did not say which salt is in force")
         self._salt = attached.commitment_salt
-        if (questions := self._stream.questions) is not None:
-            self._commitment = questions_commitment(self._salt, questions.as_comments.encode())
         self._sent = self._chain.received if self._sent_anew else attached.answered
         if self._stored is None:
             self._stored = attached.answered
-        if self._first is None:
-            self._first = attached.answered
+        if self._joins:
+            self._before = attached.answered
         elif not self._chain.known and 0 < self._chain.received < self._sent:
             # Nothing here tells whether those answers are to these statements: the server has to compare them.
             self._skipped = attached.answered
-            conversation.close()
+            self._conversation.close()
 
-    def _fill(self, conversation: _Conversation) -> bool:
+    def _fill(self, asking: Asking, statements: Iterator[Statement]) -> bool:
         """Takes statements and sends them, as many as may be on their way; whether any answer is to come."""
-        first = self._first or 0
-        if self._chain.received < first:
+        if self._chain.received < self._before:
             return True
-        for statement in itertools.islice(self._statements, self._stream.window - len(self._on_way)):
-            number = self._chain.received + len(self._on_way) - first
-            self._on_way.append((statement, self._encoded(statement, number)))
+        for statement in itertools.islice(statements, asking.window - len(self._on_way)):
+            number = self._given + len(self._on_way)
+            self._on_way.append((statement, asking.encoded(statement, self._salt, number)))
         for sequence, (_, data) in enumerate(self._on_way, start=self._chain.received + 1):
             if sequence > self._sent:
                 asked = analyst_pb2.AskQueriesRequest.Asked(sequence=sequence, statement=data)
-                conversation.send(analyst_pb2.AskQueriesRequest(asked=asked))
+                self._conversation.send(analyst_pb2.AskQueriesRequest(asked=asked))
                 self._sent = sequence
         return bool(self._on_way)
 
-    def _encoded(self, statement: Statement, number: int) -> bytes:
-        """A statement's bytes, the same each time, as the session's salt is: a program may start again."""
-        try:
-            return statement_to_bytes(statement, self._stream.costs(statement), self._commitment)
-        except InvalidArgument as error:
-            raise _renamed(error, number) from None
-
     def _read(self, answered: analyst_pb2.AskQueriesResponse.Answered) -> StatementAnswer | None:
-        """One answer, checked; None where it is to a statement from before."""
-        stream, columns = self._stream, answers_from_chunk(answered.chunk)
+        """One answer, checked; None where it is to a statement that was not asked here, or from before."""
+        columns = answers_from_chunk(answered.chunk)
         sequence = self._chain.received + 1
-        if (columns.round_id, columns.sequence, answered.sequence) != (stream.session_id, sequence, sequence):
+        if (columns.round_id, columns.sequence, answered.sequence) != (self.session_id, sequence, sequence):
             raise DataLoss("an answer is not the next one of this session")
-        if sequence <= (self._first or 0):
-            self._chain.check(answered.envelope, answered.slot, None, columns, self._salt, self._stored or 0)
+        receipt = answered.envelope, answered.slot
+        data = self._on_way[0][1] if self._on_way else None
+        if sequence <= self._before and not (
+            self._joins and self._chain.covers(*receipt, data, columns, self._salt)
+        ):
+            self._chain.check(*receipt, None, columns, self._salt, self._stored or 0)
             return None
-        statement, data = self._on_way[0]
-        labels = Labels(stream.schema, (statement,))
-        self._chain.check(answered.envelope, answered.slot, data, columns, self._salt, self._stored or 0)
+        self._chain.check(*receipt, data, columns, self._salt, self._stored or 0)
+        statement = self._on_way[0][0]
+        labels = Labels(self._schema, (statement,))
         if len(columns.answers) != labels.queries:
             raise DataLoss("an answer does not have a row for each cell of its statement")
         self._on_way.popleft()
-        self._keep_questions()
-        results = Results(stream.session_id, columns.answers, labels)
+        self._given += 1
+        results = Results(self.session_id, columns.answers, labels)
         return StatementAnswer(sequence, answered.slot, statement, results, answered.envelope, answered.cost)
-
-    def _keep_questions(self) -> None:
-        """Keeps the questions once an answer to them was taken: so a receipt covers whatever is kept."""
-        stream = self._stream
-        if stream.keepsakes is not None and stream.questions is not None and not self._questions_kept:
-            directory, kept = stream.keepsakes.directory, stream.questions.kept
-            keep_session_sql(directory, stream.session_id, self._commitment, kept)
-            self._questions_kept = True
-
-
-def _renamed(error: InvalidArgument, number: int) -> InvalidArgument:
-    """What is refused is called `statement`: here it is one of many."""
-    name = "statement"
-    if error.field != name and not error.field.startswith(f"{name}."):
-        return error
-    return InvalidArgument(f"{name}s[{number}]{error.field.removeprefix(name)}", error.problem)

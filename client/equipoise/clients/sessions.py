@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
+from equipoise.clients.asking import Asking, free
 from equipoise.clients.connection import Connection
+from equipoise.clients.kept_stream import KeptStream
 from equipoise.clients.own_world import OwnWorldClient
-from equipoise.clients.session_stream import SessionStream, free
+from equipoise.clients.session_stream import SessionStream
 from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.errors import InvalidArgument, NotFound
 from equipoise.model.datasets import Dataset
@@ -40,7 +42,13 @@ class SessionsClient(OwnWorldClient):
     def __init__(self, connection: Connection, keepsakes: ReceiptStore | None = None) -> None:
         super().__init__(connection)
         self._keepsakes = keepsakes
+        self._kept = KeptStream()
         self._asked: dict[str, tuple[Round, Dataset]] = {}  # by the ids of sessions in which the client has asked
+
+    def close(self) -> None:
+        """Ends the connection and every call on it."""
+        self._kept.keep(None)
+        super().close()
 
     def sessions(self, after: str = "", page: int = 0) -> Iterator[Round]:
         """Yields the online sessions in which the caller has a share, newest first.
@@ -108,8 +116,9 @@ class SessionsClient(OwnWorldClient):
         Statements count from the first of the session on. One that was asked before gets its answer again, so the
         same program, started again, continues where it ended. Statements of a grant are new ones each time, and the
         same question, for no more than was paid for it, has the same answer at no cost. A stream that breaks is
-        resumed. Every receipt is checked against statements and answers, and the newest is kept in the profile. A
-        statement that is refused was neither answered nor charged, and all answers before it have been yielded.
+        resumed; the one to the grant that was asked last stays open for more, until the client is closed. Every
+        receipt is checked against statements and answers, and the newest is kept in the profile. A statement that
+        is refused was neither answered nor charged, and all answers before it have been yielded.
 
         Args:
             session_id: the session; or a grant, also by the name of its dataset where the caller has no other one.
@@ -149,11 +158,21 @@ class SessionsClient(OwnWorldClient):
         elif (rho, error, epsilon, relative, weights) != (None,) * 5:
             raise InvalidArgument("rho", "must not be given, and no error: it is no grant, and nothing is paid")
         questions = statements if isinstance(statements, Questions) else None
-        stream = SessionStream(
-            shown, dataset.schema, after, window, accept_unprotected, self._keepsakes, holder, costs, questions
-        )
         given = statements.statements if isinstance(statements, Questions) else statements
-        yield from stream.answers(self._connection, self._service, given)
+        asking, keep = Asking(given, window, costs, questions), shown.grant is not None
+        stream = self._kept.take(shown.id, holder) or SessionStream(
+            self._connection,
+            self._service,
+            shown,
+            dataset.schema,
+            after,
+            accept_unprotected,
+            self._keepsakes,
+            holder,
+        )
+        yield from stream.answers(asking, keep)
+        if keep:
+            self._kept.keep(stream)
 
     def grant_costs(
         self,

@@ -28,7 +28,8 @@ Columns = Mapping[str, Callable[[T], object]]  # what is shown of a thing, by th
 
 _WIDEST = 1_000  # columns
 _BEGIN_NUMBERS = set("0123456789-(")
-_ID = re.compile("[0-9a-f]{16,}")  # of a round, a request, a certificate; longer numbers are printed with commas
+# Ids of rounds, requests and certificates (longer numbers are printed with commas); times and days.
+_NO_NUMBER = re.compile(r"[0-9a-f]{16,}|\d{4}-\d\d-\d\d(?:[ T].*)?")
 BAR = 24  # signs
 
 
@@ -116,8 +117,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
 
 def is_numeric(cells: Iterable[str]) -> bool:
-    """Tell whether all cells are numbers, which are aligned to the right. An id of digits alone is not a number."""
-    return all(cell[:1] in _BEGIN_NUMBERS and not _ID.fullmatch(cell) for cell in cells)
+    """Tell whether all cells are numbers, which are aligned to the right. An id of digits or a time is none."""
+    return all(cell[:1] in _BEGIN_NUMBERS and not _NO_NUMBER.fullmatch(cell) for cell in cells)
 
 
 def bars_of(sizes: Sequence[float]) -> list[str]:

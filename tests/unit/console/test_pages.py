@@ -61,10 +61,11 @@ def test_a_hostile_table_and_chart_are_text() -> None:
     harmless(parts.facts([(HOSTILE, HOSTILE)]))  # type: ignore[attr-defined]
 
 
-def test_numbers_stand_to_the_right_and_ids_do_not_whatever_they_begin_with() -> None:
-    ids = ["1" * 32, f"{'0a' * 16}"]
-    table = plain_table(["round", "queries", "name"], [[ids[0], "1,200", "ann"], [ids[1], "3", "2nd"]])
-    assert table.numeric == (False, True, False)
+def test_numbers_stand_to_the_right_and_neither_ids_nor_times_do_whatever_they_begin_with() -> None:
+    first = ["1" * 32, "1,200", "ann", "2026-01-31 18:00", "2026-01-31", "-0.25"]
+    second = ["0a" * 16, "3", "2nd", "2030-02-28T06:05:04Z", "2030-02-28", "12 of 40"]
+    table = plain_table(["round", "queries", "name", "opened", "day", "left"], [first, second])
+    assert table.numeric == (False, True, False, False, False, True)
 
 
 def test_hostile_findings_are_text() -> None:

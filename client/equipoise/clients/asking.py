@@ -1,0 +1,75 @@
+"""What is asked at one time in a session: statements, what each may cost, and the questions that they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from equipoise.errors import InvalidArgument
+from equipoise.queries.statements import Statement
+from equipoise.questions.questions import Questions
+from equipoise.records.record import questions_commitment
+from equipoise.wire.statements import statement_to_bytes
+
+
+def free(_: Statement) -> int:
+    """Return what a statement may cost where nothing is paid."""
+    return 0
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What is asked at one time.
+
+    `window`: how many statements may be on their way at once. `costs`: what each may cost of a grant, in units of
+    10^-12 of rho; 0 in any other session. `questions`: those that all statements were translated
+    from; None where they were given themselves.
+    """
+
+    statements: Iterable[Statement]
+    window: int = 1
+    costs: Callable[[Statement], int] = free
+    questions: Questions | None = None
+    _commitments: dict[bytes, bytes] = field(default_factory=dict, init=False, repr=False)
+
+    def commitment(self, salt: bytes) -> bytes:
+        """Returns what commits to what was understood of the questions; empty where there are none.
+
+        Args:
+            salt: the analyst's in the session.
+        """
+        if self.questions is None:
+            return b""
+        if salt not in self._commitments:
+            self._commitments[salt] = questions_commitment(salt, self.questions.as_comments.encode())
+        return self._commitments[salt]
+
+    def encoded(self, statement: Statement, salt: bytes, number: int) -> bytes:
+        """Returns a statement's bytes, the same each time, as the session's salt is: a program may start again.
+
+        Args:
+            statement: what is asked.
+            salt: the analyst's in the session.
+            number: the statement's place, from 0, for errors.
+
+        Raises:
+            InvalidArgument: it is malformed; `field` names it.
+        """
+        try:
+            return statement_to_bytes(statement, self.costs(statement), self.commitment(salt))
+        except InvalidArgument as error:
+            raise renamed(error, number) from None
+
+
+def check_least(name: str, number: int, least: int) -> None:
+    """Raises `InvalidArgument` naming an argument that is too small."""
+    if number < least:
+        raise InvalidArgument(name, f"must be at least {least}, not {number}")
+
+
+def renamed(error: InvalidArgument, number: int) -> InvalidArgument:
+    """Returns the error about one statement of many, of which this is the place; what is refused is `statement`."""
+    name = "statement"
+    if error.field != name and not error.field.startswith(f"{name}."):
+        return error
+    return InvalidArgument(f"{name}s[{number}]{error.field.removeprefix(name)}", error.problem)

@@ -1,0 +1,156 @@
+"""The stream to a grant stays open between two times of asking, and what happens meanwhile changes nothing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import grpc
+import pytest
+from harness.fake_server import connected, refuse
+from harness.session_server import SESSION, STATEMENTS, Handler, Store, handlers
+
+from equipoise.clients.analyst import Client
+from equipoise.clients.statement_answer import StatementAnswer
+from equipoise.errors import BudgetExhausted, WrongState
+from equipoise.model.rounds import Grant
+from equipoise.queries.statements import Statement
+from equipoise.wire.statements import statement_to_bytes
+
+ELSEWHERE = WrongState("attached elsewhere: another stream of yours has taken the session over")
+PRICE = 1_000_000
+GRANT = Grant(10**12, 0)
+
+
+class Streams:
+    """A store behind streams that end when a test says so; a later stream takes over from an earlier one."""
+
+    def __init__(self) -> None:
+        self.store = Store()
+        self.ended: list[threading.Event] = []
+        self.cut: list[threading.Event] = []
+
+    def serve(self, requests: Iterator[Any], context: Any) -> Iterator[Any]:
+        ended = threading.Event()
+        context.add_callback(ended.set)
+        for earlier in self.cut:
+            earlier.set()
+        self.ended.append(ended)
+        self.cut.append(cut := threading.Event())
+        yield self.store.attach(requests)
+        yield from self.store.answers[self.store.attached[-1] :]
+        for request in requests:
+            if cut.is_set():
+                refuse(context, ELSEWHERE)
+            yield self.answer(request)
+
+    def answer(self, request: Any) -> Any:
+        """The answer to a request, stored."""
+        assert request.asked.sequence == len(self.store.answers) + 1
+        self.store.asked.append((request.asked.sequence, request.asked.statement))
+        return self.store.answer(request.asked.statement)
+
+
+@contextmanager
+def asking(serve: Handler, grant: Grant | None = GRANT) -> Iterator[Client]:
+    with connected(handlers(serve, grant)) as connection, Client(connection) as client:
+        yield client
+
+
+def ask(client: Client, *statements: Statement) -> list[StatementAnswer]:
+    return list(client.ask(SESSION, statements, rho=PRICE / 1e12))
+
+
+def test_a_grant_is_attached_to_once_for_all_that_one_client_asks() -> None:
+    streams = Streams()
+    with asking(streams.serve) as client:
+        told = [each for statement in STATEMENTS for each in ask(client, statement)]
+        assert not streams.ended[0].is_set()
+    assert [each.sequence for each in told] == [1, 2, 3, 4, 5]
+    assert [each.statement for each in told] == list(STATEMENTS)
+    assert streams.store.attached == [0]
+
+
+def test_the_stream_ends_with_the_client() -> None:
+    streams = Streams()
+    with connected(handlers(streams.serve, GRANT)) as connection:
+        client = Client(connection)
+        ask(client, STATEMENTS[0])
+        client.close()
+        assert streams.ended[0].wait(60)
+
+
+def test_a_stream_of_a_session_that_is_no_grant_ends_with_its_statements() -> None:
+    streams = Streams()
+    with asking(streams.serve, None) as client:
+        for statement in STATEMENTS[:2]:
+            list(client.ask(SESSION, [statement], after=None))
+            assert streams.ended[-1].wait(60)
+    assert len(streams.ended) == 2
+
+
+def test_a_caller_that_takes_no_more_answers_ends_the_stream() -> None:
+    streams = Streams()
+    with asking(streams.serve) as client:
+        asked = client.ask(SESSION, STATEMENTS, rho=PRICE / 1e12)
+        next(asked)
+        asked.close()  # type: ignore[attr-defined]
+        assert streams.ended[0].wait(60)
+        assert [each.sequence for each in ask(client, STATEMENTS[1])] == [len(streams.store.answers)]
+
+
+def test_two_clients_that_ask_in_turn_take_the_grant_over_from_one_another() -> None:
+    streams = Streams()
+    with asking(streams.serve) as one, asking(streams.serve) as other:
+        turns = zip((one, other, one, one, other), STATEMENTS, strict=True)
+        told = [each for client, statement in turns for each in ask(client, statement)]
+    assert [each.sequence for each in told] == [1, 2, 3, 4, 5]
+    assert [each.statement for each in told] == list(STATEMENTS)
+
+
+def test_an_error_ends_the_stream_and_the_next_question_has_another() -> None:
+    streams = Streams()
+
+    def serve(requests: Iterator[Any], context: Any) -> Iterator[Any]:
+        yield streams.store.attach(requests)
+        yield from streams.store.answers[streams.store.attached[-1] :]
+        for request in requests:
+            if request.asked.statement == dear:
+                refuse(context, BudgetExhausted("costs more than is left"))
+            yield streams.answer(request)
+
+    dear = statement_to_bytes(STATEMENTS[1], PRICE)
+    with asking(serve) as client:
+        ask(client, STATEMENTS[0])
+        with pytest.raises(BudgetExhausted):
+            ask(client, STATEMENTS[1])
+        assert [each.sequence for each in ask(client, STATEMENTS[2])] == [2]
+    assert streams.store.attached == [0, 0]
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["its answer was stored", "it was lost"])
+def test_what_another_program_asked_while_a_stream_was_broken_is_passed_over(own: bool) -> None:
+    streams = Streams()
+    broken: list[Any] = []
+
+    def serve(requests: Iterator[Any], context: Any) -> Iterator[Any]:
+        yield streams.store.attach(requests)
+        yield from streams.store.answers[streams.store.attached[-1] :]
+        for request in requests:
+            if len(streams.store.answers) == 1 and not broken:
+                broken.append(request)
+                streams.store.answer(statement_to_bytes(STATEMENTS[2], PRICE))  # another program's
+                if own:
+                    streams.store.answer(request.asked.statement)
+                streams.store.answer(statement_to_bytes(STATEMENTS[3], PRICE))
+                context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
+            yield streams.answer(request)
+
+    with asking(serve) as client:
+        ask(client, STATEMENTS[0])
+        (answer,) = ask(client, STATEMENTS[1])
+        (last,) = ask(client, STATEMENTS[4])
+    assert (answer.sequence, last.sequence) == ((3, 5) if own else (4, 5))
+    assert answer.statement == STATEMENTS[1]
