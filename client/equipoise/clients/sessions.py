@@ -209,7 +209,8 @@ class SessionsClient(OwnWorldClient):
         costs = _costs(dataset, GrantPrice(rho, error, epsilon, relative), weights)
         wanted = [_wanted(each, costs(each), dataset.schema) for each in statements]
         spent = [_wanted(each.statement, each.rho, dataset.schema) for each in self.spending(shown.id)]
-        return grant_costs(account_after(spent), shown.grant.left, wanted, dataset.persons.records)
+        records, beta = dataset.persons.records, shown.terms.beta
+        return grant_costs(account_after(spent), shown.grant.left, wanted, records, beta)
 
     def _opened(self, name: str) -> tuple[Round, Dataset]:
         """Return a session and its version of a dataset, as they were shown when the client first asked in it.

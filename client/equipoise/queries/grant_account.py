@@ -9,9 +9,11 @@ exact fractions, so that analyst, server and auditor come to the same.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import NamedTuple
 
 from equipoise.accounting import PrivacyFilter
+from equipoise.queries.grant_reach import PaidNoise
 from equipoise.queries.meanings import Meaning
 from equipoise.queries.own_precision import OwnPrecision
 
@@ -26,19 +28,21 @@ class Wanted(NamedTuple):
 class GrantAccount:
     """One grant: its privacy filter, and how precisely what was paid for is known.
 
-    `asked`: how many statements were paid, also with nothing.
+    `asked`: how many statements were paid, also with nothing. `noises`: what was drawn, by the keys of meanings.
     """
 
     def __init__(self, total: int) -> None:
         self.filter = PrivacyFilter(total)
         self.precision = OwnPrecision()
         self.asked = 0
+        self.noises: dict[bytes, PaidNoise] = {}
 
     def copy(self) -> GrantAccount:
         """Return a copy, which goes on by itself."""
         made = GrantAccount(self.filter.total)
         made.filter.spent, made.filter.payments = self.filter.spent, self.filter.payments
         made.precision, made.asked = self.precision.copy(), self.asked
+        made.noises = self.noises.copy()
         return made
 
     def cost(self, wanted: Wanted) -> int:
@@ -59,5 +63,8 @@ class GrantAccount:
         self.filter.pay(cost)
         if cost:
             self.precision.learn(wanted.meaning, cost)
+            own, key = Fraction(cost, wanted.meaning.moved), wanted.meaning.key
+            before = self.noises.get(key, PaidNoise(len(self.noises) + 1, own, Fraction(0)))
+            self.noises[key] = before._replace(precision=before.precision + own)
         self.asked += 1
         return cost

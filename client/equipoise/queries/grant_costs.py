@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from equipoise.accounting import RHO_UNIT
 from equipoise.queries.grant_account import GrantAccount, Wanted
+from equipoise.queries.grant_reach import paid_reach
 
 UNLIMITED = (1 << 63) - 1
 
@@ -22,11 +24,14 @@ class StatementCost:
 
     `rho`: it is wanted as precisely as that alone would buy. `cost`: what is missing to that after all before it;
     both in units of 10^-12 of rho. `standard_error`: of its least precise count once it is paid, in records.
+    `half_width`: about how far its intervals will reach to either side at most, in records; None where noise was
+    never drawn for just this meaning, so that its interval follows from those of other answers.
     """
 
     rho: int
     cost: int
     standard_error: float
+    half_width: float | None
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,9 @@ def account_after(spent: Sequence[Wanted]) -> GrantAccount:
     return account
 
 
-def grant_costs(account: GrantAccount, left: int, wanted: Sequence[Wanted], person_records: int) -> GrantCosts:
+def grant_costs(
+    account: GrantAccount, left: int, wanted: Sequence[Wanted], person_records: int, beta: float
+) -> GrantCosts:
     """Return what statements would cost as a grant stands, and the cheapest of three orders.
 
     Args:
@@ -65,20 +72,30 @@ def grant_costs(account: GrantAccount, left: int, wanted: Sequence[Wanted], pers
         left: what is left of the grant, in units of 10^-12 of rho.
         wanted: the statements, in the order in which they would be asked.
         person_records: how many records each person has, M.
+        beta: the probability that any interval of the grant fails.
     """
     given = list(range(len(wanted)))
     small = sorted(given, key=lambda place: wanted[place].meaning.counts)
     orders = (given, small, small[::-1])
-    runs = [_run(account, [wanted[place] for place in order], person_records) for order in orders]
+    runs = [_run(account, [wanted[place] for place in order], person_records, beta) for order in orders]
     totals = [sum(each.cost for each in run) for run in runs]
     best = totals.index(min(totals))
     return GrantCosts(tuple(runs[0]), totals[0], left, totals[best], tuple(orders[best]))
 
 
-def _run(account: GrantAccount, wanted: Sequence[Wanted], person_records: int) -> list[StatementCost]:
+def reach_text(half_width: float | None) -> str:
+    """Return how far an interval will reach to either side, in records, or that other answers decide it."""
+    return "by other answers" if half_width is None else f"+- {half_width:.4g}"
+
+
+def _run(account: GrantAccount, wanted: Sequence[Wanted], person_records: int, beta: float) -> list[StatementCost]:
     own, costs = account.copy(), []
     for each in wanted:
         cost = own.pay(each)
-        variance = person_records**2 * RHO_UNIT / (2 * own.precision.known(each.meaning))
-        costs.append(StatementCost(each.rho, cost, math.sqrt(variance)))
+        scale = person_records**2 * Fraction(RHO_UNIT, 2)
+        error = math.sqrt(scale / own.precision.known(each.meaning))
+        half_width = None
+        if (noise := own.noises.get(each.meaning.key)) is not None:
+            half_width = paid_reach(noise, each.meaning.counts, beta) * math.sqrt(scale / noise.precision)
+        costs.append(StatementCost(each.rho, cost, error, half_width))
     return costs

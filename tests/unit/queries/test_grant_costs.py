@@ -14,7 +14,7 @@ from equipoise.wire.statements import statement_to_bytes
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
 RED, SIZES, TABLE = attribute("colour") == "red", Marginal(("size",)), Marginal(("colour", "size"))
-SMALL = 10**9
+SMALL, BETA = 10**9, 0.05
 
 
 def wanted(statement: Statement, rho: int = SMALL) -> Wanted:
@@ -25,7 +25,7 @@ def wanted(statement: Statement, rho: int = SMALL) -> Wanted:
 def test_a_dry_run_says_what_is_charged_and_changes_nothing(before: list[Statement]) -> None:
     account = account_after([wanted(each) for each in before])
     asked = [wanted(each, rho) for each, rho in ((TABLE, 2 * SMALL), (RED, SMALL), (SIZES, 3 * SMALL), (RED, 1))]
-    found = grant_costs(account, 7 * SMALL, asked, 1)
+    found = grant_costs(account, 7 * SMALL, asked, 1, BETA)
     assert account.asked == len(before)
     assert [each.cost for each in found.statements] == [account.copy().pay(each) for each in asked[:1]] + [
         each.cost for each in found.statements[1:]
@@ -36,13 +36,16 @@ def test_a_dry_run_says_what_is_charged_and_changes_nothing(before: list[Stateme
     errors = [each.standard_error for each in found.statements]
     bought = [(10**12 * each.meaning.moved / (2 * each.rho)) ** 0.5 for each in asked]
     assert all(error <= most * (1 + 1e-9) for error, most in zip(errors, bought, strict=True))
-    again = grant_costs(account, 7 * SMALL, asked, 1)
+    reaches = [each.half_width for each in found.statements]
+    assert [each is None for each in reaches] == [each.meaning.key not in account.noises for each in asked]
+    assert all(reach > error for reach, error in zip(reaches, errors, strict=True) if reach is not None)
+    again = grant_costs(account, 7 * SMALL, asked, 1, BETA)
     assert (again.at_most, again.cheapest) == (0, 0)
 
 
 def test_the_cheapest_order_is_found_and_costs_what_it_says() -> None:
     asked = [wanted(SIZES), wanted(RED), wanted(TABLE, 8 * SMALL)]
-    found = grant_costs(account_after([]), 0, asked, 1)
+    found = grant_costs(account_after([]), 0, asked, 1, BETA)
     account = account_after([])
     assert sum(account.pay(asked[place]) for place in found.cheapest_order) == found.cheapest
     assert found.cheapest_order[0] == 2

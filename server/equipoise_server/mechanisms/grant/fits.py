@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.queries.grant_reach import grown
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.meanings import Meaning, Told, subsets
 from equipoise.queries.own_precision import OwnPrecision, cells_outside
@@ -118,16 +119,7 @@ class Fits:
         `p` is the precision of a part now, and `p_1` the precision with which it was told first.
         """
         known = (part for part in subsets(told.table) if part in self._parts)
-        return math.fsum(self.grown(self.precision.part(part) / self._firsts[part]) for part in known)
-
-    @staticmethod
-    def grown(ratio: Fraction) -> float:
-        """Return `ln(1 + 16 ratio)`: what adaptive payments for a number add to the square of an interval's reach.
-
-        Args:
-            ratio: the precision of the number now, over that of the first payment for it.
-        """
-        return math.log1p(16 * float(ratio))
+        return math.fsum(grown(self.precision.part(part) / self._firsts[part]) for part in known)
 
 
 def _moved(counts: NDArray[np.float64], noisy: NDArray[np.int64], part: Fraction) -> NDArray[np.float64]:

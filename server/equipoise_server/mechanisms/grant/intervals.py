@@ -31,23 +31,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.queries.compiled_workload import CompiledWorkload
+from equipoise.queries.grant_reach import FITTED, TOPPED, reach_of
 from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.standing.reach import code_lengths, log_chance
 
-SINGLE, TOPPED, FITTED = Fraction(8, 10), Fraction(1, 10), Fraction(1, 10)
-LATER = 3  # the larger, the more evenly beta is shared by the first meanings
-UNIT = 1 << 20  # squares of reaches are rounded up to units of 2^-20, so that no machine's logarithm changes them
 _LOG_2 = math.log(2)
-
-
-def part_of(place: int, beta: float) -> Fraction:
-    """Return the part of beta of the meaning at a place: all parts add up to it.
-
-    Args:
-        place: from 1.
-        beta: the probability that any interval fails.
-    """
-    return Fraction(beta) * (LATER + 1) / ((place + LATER) * (place + LATER + 1))
 
 
 def topped_reach(chance: Fraction, counts: int, grown: float) -> float:
@@ -58,7 +46,7 @@ def topped_reach(chance: Fraction, counts: int, grown: float) -> float:
         counts: how many share it.
         grown: `ln(1 + 16 p / p_1)`.
     """
-    return _reach(2 * float(log_chance(float(2 * chance * TOPPED / counts))) + grown)
+    return reach_of(2 * float(log_chance(float(2 * chance * TOPPED / counts))) + grown)
 
 
 def fitted_reaches(asked: CompiledWorkload, beta: float, grown: float) -> NDArray[np.float64]:
@@ -75,9 +63,5 @@ def fitted_reaches(asked: CompiledWorkload, beta: float, grown: float) -> NDArra
     bits = code_lengths(asked, family) + which
     log = float(log_chance(float(2 * Fraction(beta) * FITTED)))
     lengths, places = np.unique(bits, return_inverse=True)
-    reaches = [_reach(2 * (log + each * _LOG_2) + grown) for each in lengths.tolist()]
+    reaches = [reach_of(2 * (log + each * _LOG_2) + grown) for each in lengths.tolist()]
     return np.array(reaches)[places.reshape(-1)]
-
-
-def _reach(square: float) -> float:
-    return math.sqrt(17 / 16 * math.ceil(square * (1 + 1e-9) * UNIT) / UNIT)

@@ -20,12 +20,13 @@ from equipoise.model.rounds import GRANT, MechanismPlan
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.grant_account import GrantAccount, Wanted
+from equipoise.queries.grant_reach import SINGLE, grown, part_of
 from equipoise.queries.meanings import Meaning, Told, meaning_of, places_of
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.answers import answers_within, noisy_on_grid, standard_error_on_grid
 from equipoise_server.mechanisms.grant.fits import Drawn, Fits
-from equipoise_server.mechanisms.grant.intervals import SINGLE, fitted_reaches, part_of, topped_reach
+from equipoise_server.mechanisms.grant.intervals import fitted_reaches, topped_reach
 from equipoise_server.mechanisms.grant.plan import plan_grant
 from equipoise_server.mechanisms.grant.sides import as_asked, as_keyed
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -169,8 +170,7 @@ class GrantSession:
             )
             noisy = noisy_on_grid(counts.astype(np.int64), records)
             return answers_within(noisy, AnswerMethod.GAUSSIAN, drawn.half_width, error)
-        grown = self._fits.grown(drawn.precision / drawn.first)
-        reach = topped_reach(drawn.chance, meaning.counts, grown)
+        reach = topped_reach(drawn.chance, meaning.counts, grown(drawn.precision / drawn.first))
         variances = np.full(len(counts), self._variance(1 / drawn.precision))
         return self._answers(counts, variances, np.full(len(counts), reach))
 
@@ -181,17 +181,17 @@ class GrantSession:
         assert told is not None
         assert inverses is not None  # what is not known is paid for
         counts = self._as_asked(meaning, self._fits.counts(told), meaning.told_opposite)
-        grown = self._fits.spread(told)
+        square = self._fits.spread(told)
         if drawn is not None and not told.whole:
             own = self._as_asked(meaning, drawn.counts, meaning.opposite)
             weights = self._spread_out(told, [float(each * drawn.precision) for each in inverses])
             weights = self._as_asked(meaning, weights, opposite=False)
             counts = (counts + own * weights) / (1 + weights)
             inverses = [each / (1 + each * drawn.precision) for each in inverses]
-            grown += self._fits.grown(drawn.precision / drawn.first)
+            square += grown(drawn.precision / drawn.first)
         variances = self._spread_out(told, [self._variance(each) for each in inverses])
         variances = self._as_asked(meaning, variances, opposite=False)
-        return self._answers(counts, variances, fitted_reaches(asked, self._setting.beta, grown))
+        return self._answers(counts, variances, fitted_reaches(asked, self._setting.beta, square))
 
     def _answers(
         self, counts: NDArray[np.float64], variances: NDArray[np.float64], reaches: NDArray[np.float64]

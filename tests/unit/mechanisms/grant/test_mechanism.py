@@ -17,7 +17,11 @@ from equipoise.model.accounts import Budget
 from equipoise.model.grants import ANALYSTS
 from equipoise.model.results import AnswerMethod, Answers
 from equipoise.model.rounds import Share
+from equipoise.queries.grant_account import Wanted
+from equipoise.queries.grant_costs import account_after, grant_costs
 from equipoise.queries.grant_price import standard_error
+from equipoise.queries.grant_reach import FITTED, SINGLE, TOPPED, part_of
+from equipoise.queries.meanings import meaning_of
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.session_workload import SessionWorkload
@@ -25,10 +29,9 @@ from equipoise.queries.statements import Marginal, Statement, Sum
 from equipoise.queries.workload_compiler import compile_single
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.grant.intervals import FITTED, SINGLE, TOPPED, part_of
 from equipoise_server.mechanisms.grant.mechanism import GrantMechanism, GrantSession
 from equipoise_server.mechanisms.interface import PublicParameters
-from equipoise_server.mechanisms.online.interface import check_asked
+from equipoise_server.mechanisms.online.interface import check_asked, linear
 from equipoise_server.mechanisms.persons import planned_starts
 
 SCHEMA = Schema((Attribute("a", ("0", "1", "2")), Attribute("b", ("0", "1"))))
@@ -83,6 +86,23 @@ def test_sums_lie_in_their_intervals() -> None:
     assert not whole.misses(np.array([0.5])).any()
     assert not by_b.misses(np.array([0.25, 0.25])).any()
     assert half_widths(whole).max() < half_widths(by_b).max() < 0.1
+
+
+@pytest.mark.parametrize("persons", [1, 4])
+def test_a_dry_run_says_how_far_intervals_will_reach(persons: int) -> None:
+    """The first noise of a meaning, then more of it, of a table and of a condition, in turn with one another."""
+    session, account = started(replace(SETTING, person_records=persons)), account_after([])
+    for statement, rho in ((TABLE, PRICE), (ZERO, PRICE), (TABLE, 3 * PRICE), (ZERO, 5 * PRICE), (ZERO, PRICE)):
+        answers = asked(session, statement, rho)
+        encoded = repr(statement).encode()
+        wanted = Wanted(meaning_of(linear(compile_single(statement, SCHEMA)), encoded), rho)
+        (told,) = grant_costs(account, 0, [wanted], persons, SETTING.beta).statements
+        account.pay(wanted)
+        reached = half_widths(answers).max() * RECORDS
+        assert told.half_width is not None
+        assert reached < 1.01 * told.half_width + 2  # the server's noise and its quantiles are whole numbers
+        if answers.methods[0] == AnswerMethod.GAUSSIAN and account.asked == 1:
+            assert reached == pytest.approx(told.half_width, rel=0.01, abs=2)
 
 
 @pytest.mark.full
