@@ -62,7 +62,7 @@ class Asking:
 
 
 def check_least(name: str, number: int, least: int) -> None:
-    """Raises `InvalidArgument` naming an argument that is too small."""
+    """Raises `InvalidArgument` for the argument `name` where its `number` is below `least`."""
     if number < least:
         raise InvalidArgument(name, f"must be at least {least}, not {number}")
 

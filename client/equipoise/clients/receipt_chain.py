@@ -109,9 +109,17 @@ class ReceiptChain:
     def covers(
         self, envelope: bytes, slot: int, statement: bytes | None, columns: ResultColumns, salt: bytes
     ) -> bool:
-        """Whether the next receipt is for this statement, as far as is known here; it is not for None.
+        """Whether the next receipt is for this statement, as far as is known here.
 
-        Arguments are those of `check`. Raises `VerificationFailed` for what is no receipt.
+        Args:
+            envelope: the signed receipt.
+            slot: at which place of the session the statement stands.
+            statement: its exact bytes; no receipt is for None.
+            columns: the answers that came with the receipt.
+            salt: the analyst's, which the chain begins with.
+
+        Raises:
+            VerificationFailed: the envelope is no receipt.
         """
         receipt = read_session_receipt(envelope)
         before = self._digest_before(receipt, columns.sequence, salt)
