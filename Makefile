@@ -21,13 +21,15 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Two more than there are cores, as many tests wait for a server.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(shell expr $$(nproc) + 2) --dist worksteal
+# Unit tests wait for nothing, and each process collects all of them first.
+PYTEST_UNIT := $(BIN)/python -m pytest --numprocesses $(shell nproc) --dist worksteal
 
 # How long each takes is measured in CONTRIBUTING.md.
 test: $(VENV)/test.stamp $(VENV)/demo.stamp  ## a part of every kind of test, none of which may fail
 	$(PYTEST) --tier quick $(TESTS)
 
 test-unit: $(VENV)/test.stamp $(VENV)/demo.stamp  ## of the unit tests alone, without a server
-	$(PYTEST) --tier quick -m "not slow" tests/unit tests/vectors
+	$(PYTEST_UNIT) --tier quick -m "not slow" tests/unit tests/vectors
 
 test-all: $(VENV)/test.stamp $(VENV)/demo.stamp $(VENV)/engines.stamp $(VENV)/browser.stamp $(VENV)/deploy.stamp  ## every test, on both stores
 	$(PYTEST) $(TESTS)
@@ -61,7 +63,7 @@ crash: $(VENV)/test.stamp  ## a real server killed at every named point and at r
 	$(BIN)/python -m pytest tests/hostile/crash tests/hostile/faults
 
 crash-full: $(VENV)/test.stamp  ## 1,000 random kills on each store: an hour and a half
-	$(PYTEST) --verbose tests/hostile/crash/test_random_kills.py --kills 1000
+	$(PYTEST) tests/hostile/crash/test_random_kills.py --kills 1000
 
 MINUTES ?= 30
 STORE ?= sqlite

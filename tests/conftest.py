@@ -220,8 +220,8 @@ def other_numpy(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def drawn(request: pytest.FixtureRequest, store_url: str) -> random.Random:
     """What the moments of the kills are drawn from, other ones in each case and on each store."""
-    case = request.node.name if request.config.getoption("--kills") else ""
-    return random.Random(f"{request.config.getoption('--kills-seed')} {make_url(store_url).drivername} {case}")
+    store = make_url(store_url).drivername
+    return random.Random(f"{request.config.getoption('--kills-seed')} {store} {request.node.name}")
 
 
 @pytest.fixture(scope="session")

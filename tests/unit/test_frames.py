@@ -12,6 +12,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.frames import Frame
 
 
+@pytest.mark.slow
 def test_frames_go_to_files_arrow_notebooks_and_pictures(tmp_path: Path) -> None:
     frame = Frame(
         {

@@ -1,4 +1,4 @@
-"""What is asked at one time in a session: statements, what each may cost, and the questions that they come from."""
+"""One call of `ask`: its statements, what each may cost, and the questions that they were translated from."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def free(_: Statement) -> int:
 
 @dataclass(frozen=True)
 class Asking:
-    """What is asked at one time.
+    """One call of `ask` in a session.
 
     `window`: how many statements may be on their way at once. `costs`: what each may cost of a grant, in units of
-    10^-12 of rho; 0 in any other session. `questions`: those that all statements were translated
-    from; None where they were given themselves.
+    10^-12 of rho; 0 in any other session. `questions`: those that all statements were translated from; None where
+    the statements were given.
     """
 
     statements: Iterable[Statement]

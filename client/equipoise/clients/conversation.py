@@ -44,7 +44,7 @@ class Conversation(Generic[Request, Response]):
 
     @property
     def open(self) -> bool:
-        """Whether a stream was begun, and nobody is known to have ended it."""
+        """Tells whether a stream was begun and, as far as is known here, has not ended."""
         return self._call is not None and self._call.is_active()
 
     def send(self, message: Request) -> None:

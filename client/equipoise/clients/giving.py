@@ -55,8 +55,8 @@ class Offer:
 
         Args:
             operator: the client.
-            request_id: makes it safe to repeat; once it was done for a request, or with a renewal, it is refused.
-                None: a fresh one.
+            request_id: a call that is repeated with the same id is done once. The repetition is refused where a
+                request was granted, or where the grant is renewed. None: a fresh id.
 
         Raises:
             InvalidArgument: a field is not what it must be, or the request does not wait, or is of another dataset.

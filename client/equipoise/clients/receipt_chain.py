@@ -109,7 +109,7 @@ class ReceiptChain:
     def covers(
         self, envelope: bytes, slot: int, statement: bytes | None, columns: ResultColumns, salt: bytes
     ) -> bool:
-        """Whether the next receipt is for this statement, as far as is known here.
+        """Tells whether the next receipt is known to be for this statement.
 
         Args:
             envelope: the signed receipt.

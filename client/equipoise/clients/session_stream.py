@@ -88,11 +88,11 @@ class SessionStream:
 
     @property
     def open(self) -> bool:
-        """Whether the server can still be asked on it, as far as is known here."""
+        """Tells whether statements can still be sent on it, as far as is known here."""
         return self._conversation.open
 
     def close(self) -> None:
-        """Ends the stream. What was taken is answered nevertheless, and is told whoever asks it again."""
+        """Ends the stream. Statements that were sent are still answered; who sends one again gets its answer."""
         self._conversation.close()
 
     def answers(self, asking: Asking, keep: bool = False) -> Iterator[StatementAnswer]:
@@ -142,7 +142,7 @@ class SessionStream:
                 yield answer
 
     def _keep_questions(self, asking: Asking) -> None:
-        """Keeps the questions once an answer to them was taken: so a receipt covers whatever is kept."""
+        """Keeps the questions after their first answer, so that a receipt covers all that is kept."""
         if self._keepsakes is not None and asking.questions is not None:
             commitment = asking.commitment(self._salt)
             keep_session_sql(self._keepsakes.directory, self.session_id, commitment, asking.questions.kept)

@@ -169,17 +169,18 @@ def _kept_sql(profile: Path, round_id: str) -> tuple[Path, ...]:
 
 
 def _meant(sources: Sequence[Path], data: bytes) -> tuple[tuple[Statement, ...] | None, tuple[OwnQuestions, ...]]:
-    """What SQL comes to by the bundle's schema, which the checks compare with the log's; nothing where it has none.
+    """Translates files of SQL by the bundle's schema, which the checks compare with the log's.
 
-    The files have all that was asked; but of a session a file that a profile has kept, which says what was
-    understood at the time, has what was asked together there, and others may come before or after it.
+    Returns the statements that the analyst asked in all, None where that is not known, and the questions of each
+    file. A file that the profile kept of a session says what was understood at the time; it has the questions of
+    one call of `ask` only. A bundle without a schema has neither: the first checks will say so.
 
     Raises `InvalidArgument` for what that schema does not allow to ask.
     """
     try:
         proven = proven_round(Bundle.from_bytes(data).evidence)
     except VerificationFailed:
-        return None, ()  # the first checks will say so
+        return None, ()
     statements: list[Statement] = []
     own = []
     for source in sources:

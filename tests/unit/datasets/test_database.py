@@ -113,6 +113,7 @@ def test_the_database_s_time_zone_changes_nothing(database: str, tmp_path: Path)
     assert data_digest(described(tmp_path, database).counts(SCHEMA)) == before
 
 
+@pytest.mark.slow
 def test_the_database_is_asked_for_one_grouping_and_told_no_text(database: str, tmp_path: Path) -> None:
     """What a warehouse logs is the public schema: one GROUP BY, whatever will be asked; labels are parameters."""
     asked: list[str] = []

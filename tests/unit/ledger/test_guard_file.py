@@ -135,6 +135,7 @@ def test_a_guard_that_cannot_be_written_is_said_and_stays(store: Store, guard: G
     assert guard.path.read_text() == before
 
 
+@pytest.mark.slow
 def test_a_crash_before_the_replacement_leaves_the_old_guard_whole(store: Store, guard: Guard) -> None:
     before = guard.path.read_text()
     reserve(store, "r0", {DATA: Cost(divergence=1)})

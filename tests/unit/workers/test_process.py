@@ -45,6 +45,7 @@ def started() -> Iterator[tuple[WorkerProcess, Given]]:
         process.pipe.close()
 
 
+@pytest.mark.slow
 def test_a_worker_has_the_program_and_nothing_else_of_the_server(tmp_path: Path) -> None:
     load_program()
     secret = tmp_path / "secret"
