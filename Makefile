@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # hashes here.
 LOCKED := $(PIP) install --require-hashes --no-deps --requirement
 
-.PHONY: help docs demo test test-unit test-all test-rest audit-fast audit crash crash-full mutants soak load lint drift wheel bench protos clean lock sbom hooks breaking released coverage
+.PHONY: help docs demo test test-unit test-all test-rest audit-fast audit crash crash-full mutants soak load lint drift wheel image bench protos clean lock sbom hooks breaking released coverage
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1: \2/p' Makefile
@@ -116,6 +116,13 @@ hooks: $(VENV)/hooks.stamp $(VENV)/lint.stamp $(VENV)/test.stamp  ## let git che
 
 wheel: $(VENV)/test.stamp $(VENV)/lock.stamp  ## build the wheel, install it in a bare environment by pip and by uv, try it there
 	PYTHON=$(BIN)/python tests/smoke/wheel.sh
+
+BASE ?= docker.io/library/python:3.13-slim-bookworm
+
+# The demo's table is not in the image: it lies in a folder of its own that is mounted.
+image: $(VENV)/base.stamp  ## build the container's image from BASE with buildah, run the demo in it, serve from it
+	@$(LOCKED) requirements/demo.txt --upgrade --target $(VENV)/demo-table
+	DEMO=$(abspath $(VENV))/demo-table CLIENT=$(abspath $(BIN))/equipoise tests/smoke/image.sh $(BASE)
 
 bench: $(VENV)/base.stamp  ## ratios against straightforward references; never part of the tests
 	$(BIN)/python benchmarks/mixed_rounds.py

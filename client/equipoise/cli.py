@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from equipoise.commands.program import LazyCommand, lazy_app, run
+from equipoise.commands.program import LazyCommand, program, run
 
-app = lazy_app(
+app = program(
     "Ask a private table many questions, without telling the other analysts which.\n\n"
     "A first result, with a profile that `equipoise enroll` made and your operator admitted:\n\n"
     "    export EQUIPOISE_PROFILE=my-profile\n\n"

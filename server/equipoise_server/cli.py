@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from equipoise.commands.program import LazyCommand, lazy_app, run
+from equipoise.commands.program import LazyCommand, lazy_app, program, run
 
 # What the extra `server` brings, by the names under which it is imported. A client's installation has none of it.
 SERVER_PACKAGES = (
@@ -154,7 +154,7 @@ audit_app = lazy_app(
         ),
     },
 )
-app = lazy_app(
+app = program(
     "Hold a private table and answer many analysts' questions about it, in rounds that protect the people "
     "in the table and the analysts who ask.\n\nBegin with: equipoise-server init, then equipoise-server serve. "
     "To see a whole round first: equipoise-server demo.",

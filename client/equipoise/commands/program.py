@@ -6,7 +6,8 @@ import importlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from importlib import metadata
+from typing import Annotated, Any, ClassVar
 
 import typer
 from rich.console import Console
@@ -110,6 +111,32 @@ def lazy_app(summary: str, commands: Mapping[str, LazyCommand]) -> typer.Typer:
 
 def _placeholder() -> None:
     """Stands in the list of commands for one that is not imported; `LazyGroup` calls that one instead."""
+
+
+def program(summary: str, commands: Mapping[str, LazyCommand]) -> typer.Typer:
+    """Make the application that a program is: `lazy_app`, and `--version`.
+
+    Args:
+        summary: The help of the program.
+        commands: Its commands by what people type, in the order in which help lists them.
+    """
+    app = lazy_app(summary, commands)
+    app.callback()(_with_version)
+    return app
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"equipoise {metadata.version('equipoise')}")
+        raise typer.Exit
+
+
+def _with_version(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_say_version)
+    ] = False,
+) -> None:
+    pass
 
 
 def run(app: typer.Typer, arguments: Sequence[str] | None) -> None:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,7 @@ from equipoise.results import Labels, Results
 from equipoise.v1 import types_pb2
 from equipoise.wire.printable import printable
 from equipoise.wire.rounds import round_detail_from_message
+from equipoise_server.cli import main as server_main
 
 
 @pytest.mark.parametrize(
@@ -41,6 +43,14 @@ def test_exit_codes(arguments: list[str], code: int) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert (ended.value.code or 0) == code
+
+
+@pytest.mark.parametrize("program", [main, server_main], ids=["equipoise", "equipoise-server"])
+def test_a_program_says_its_version(program: Callable[..., None], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        program(["--version"])
+    assert not ended.value.code
+    assert capsys.readouterr().out == f"equipoise {metadata.version('equipoise')}\n"
 
 
 @pytest.mark.parametrize(
