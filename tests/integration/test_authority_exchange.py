@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -75,6 +77,35 @@ def test_an_authority_is_exchanged_while_a_server_runs(tmp_path: Path) -> None:
     assert stat.S_IMODE(files[1].stat().st_mode) == 0o600
     assert {path.name for path in (place.state / "ca").iterdir()} == {path.name for path in files}
     assert place.held("check").code == 0
+
+
+@pytest.mark.nightly
+def test_a_running_server_ends_the_old_authority_at_the_time_that_was_stated(tmp_path: Path) -> None:
+    with lying_server(tmp_path, "nothing") as place:
+        end = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=30)
+        rotated = place.held("ca", "rotate", "--until", end.isoformat())
+        assert rotated.code == 0, rotated.text
+        assert place.run("ann", "authority").code == 0
+        with connected(place.profile("bob")) as stays:
+            while let_in(stays):
+                assert datetime.now(UTC) < end + timedelta(minutes=2)
+                time.sleep(0.2)
+        assert datetime.now(UTC) >= end
+        assert place.run("bob", "whoami").code == 1
+        assert place.run("bob", "authority").code == 1
+        # Who has moved goes on; who has not is locked out, the auditor, too.
+        assert place.run("ann", "whoami").code == 0
+        assert place.run("auditor", "whoami").code == 1
+        assert place.held("ca", "retire").code == 1  # it is done
+
+
+def let_in(client: Client) -> bool:
+    """Whether the server still answers with who one is."""
+    try:
+        client.identity()
+    except EquipoiseError:
+        return False
+    return True
 
 
 @pytest.mark.nightly
