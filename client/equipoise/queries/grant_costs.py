@@ -91,6 +91,11 @@ def reach_text(half_width: float | None) -> str:
     return "by other answers" if half_width is None else f"+- {half_width:.4g}"
 
 
+def measured_text(error: float | None) -> str:
+    """Return the standard error by the standing measurement alone, in records; "-" where that tells nothing."""
+    return "-" if error is None else f"{error:.4g}"
+
+
 def _run(account: GrantAccount, wanted: Sequence[Wanted], person_records: int, beta: float) -> list[StatementCost]:
     own, costs = account.copy(), []
     for each in wanted:
