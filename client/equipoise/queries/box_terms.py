@@ -199,6 +199,14 @@ def check_coefficients(coefficients: NDArray[np.int64], queries: int, most: int)
     check_total(coefficients, most)
 
 
+def check_some(queries: NDArray[np.int64], coefficients: NDArray[np.int64], count: int) -> None:
+    """Raises `ValueError` unless each of some queries, int64[j] below `count`, has a coefficient, int64[j]."""
+    if queries.shape != coefficients.shape or queries.ndim != 1:
+        raise ValueError("there must be one coefficient for each query")
+    if len(queries) and not 0 <= int(queries.min()) <= int(queries.max()) < count:
+        raise ValueError(f"queries must be at least 0 and below {count:,}")
+
+
 def check_total(numbers: NDArray[np.int64], limit: int) -> None:
     """Raises `ValueError` where the absolute values sum to more than `limit`, itself without overflowing.
 
