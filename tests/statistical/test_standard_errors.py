@@ -26,6 +26,7 @@ from equipoise.queries.fixed_point import ONE
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_single, compile_workload
+from equipoise.residuals.reach import log_chance
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.grant.mechanism import GrantMechanism
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -34,7 +35,6 @@ from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.mechanisms.residuals.measurement import measure
 from equipoise_server.mechanisms.standing.answering import answers_of
 from equipoise_server.mechanisms.standing.family import planned_noise
-from equipoise_server.mechanisms.standing.reach import log_chance
 
 RUNS, BEYOND = 1_000, 6.0
 SCHEMA = Schema.from_json('{"a": 6, "b": 4}')

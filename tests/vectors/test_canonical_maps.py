@@ -37,6 +37,7 @@ from equipoise.records import dataset_items, identity_items, item_parts, items, 
 from equipoise.records.canonical import canonical_json
 from equipoise.records.codec import Codec, codec_of
 from equipoise.records.record_layouts import ITEMS, NAMES, read_item
+from equipoise.residuals.noise import ResidualNoise
 from equipoise_server.computation.seed import bound_seed, setting_fields
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters
@@ -62,7 +63,6 @@ from equipoise_server.mechanisms.repair.final_tests import FinalTestParameters
 from equipoise_server.mechanisms.repair.private_weights import PrivateWeights
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.mechanisms.repair.statement_repair import RepairParameters
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.small_db.plan import SmallDatabaseParameters
 from equipoise_server.mechanisms.standing.measurement import MeasurementParameters
 from equipoise_server.mechanisms.standing.plan import StandingParameters

@@ -15,6 +15,8 @@ from equipoise.model.rounds import Share
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import compile_workload
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.product_terms import ProductTerms, product_terms
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.epochs import prior_plan
 from equipoise_server.mechanisms.epochs.prior_plan import PriorEpochParameters
@@ -27,8 +29,6 @@ from equipoise_server.mechanisms.prior.plan import plan_prior
 from equipoise_server.mechanisms.repair.final_tests import REACH_BITS, certify, plan_final_tests
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS
 from equipoise_server.mechanisms.residuals.direct import UniformReach
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
-from equipoise_server.mechanisms.residuals.product_terms import ProductTerms, product_terms
 from equipoise_server.randomness.stream import KeyedStream
 
 SCHEMA = Schema.from_json('{"a": 3, "b": 3, "c": 2, "d": 2}')

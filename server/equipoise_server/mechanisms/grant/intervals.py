@@ -19,7 +19,7 @@ that was drawn for the meaning itself. For each of them the same holds, with a t
 means is a supermartingale, too. So by the inequality of Cauchy and Schwarz the error of a count of variance v is
 within `sqrt(17 / 16 v (2 ln(1 / d) + sum ln(1 + 16 p / p_1)))`. Which sums are asked about may depend on the
 noise, so all that could be asked share `FITTED`: d is `2^-bits` of it, where the bits are a code word for the
-table's axes, and for the statement (`standing.reach`).
+table's axes, and for the statement (`equipoise.residuals.reach`).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 
 from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.grant_reach import FITTED, TOPPED, reach_of
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
-from equipoise_server.mechanisms.standing.reach import code_lengths, log_chance
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.reach import code_lengths, log_chance
 
 _LOG_2 = math.log(2)
 

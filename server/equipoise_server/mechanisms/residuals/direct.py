@@ -26,11 +26,12 @@ from numpy.typing import NDArray
 
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise_server.mechanisms.residuals.estimates import estimates_of, outside_of
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.product_terms import product_terms
+from equipoise.residuals.query_variances import outside_of
+from equipoise.residuals.variances import Factors, product_variances
+from equipoise_server.mechanisms.residuals.estimates import estimates_of
 from equipoise_server.mechanisms.residuals.measurement import Measured
-from equipoise_server.mechanisms.residuals.product_terms import product_terms
-from equipoise_server.mechanisms.residuals.variances import Factors, product_variances
 
 UPWARD = 1 + 1e-9
 SQUARE_BITS = 10  # squares of multipliers are rounded up to units of 2^-10

@@ -7,9 +7,9 @@ from typing import Any
 
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.records.codec import HASH, TEXT, Codec, canonical_object, codec_of, key
+from equipoise.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.residuals.measurement import Measured
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 
 OPTION = "standing"
 

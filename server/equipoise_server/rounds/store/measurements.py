@@ -11,12 +11,12 @@ from sqlalchemy import Connection, select
 
 from equipoise.errors import DataLoss, InvalidArgument, NotFound
 from equipoise.model.rounds import MEASUREMENT, STANDING, RoundState, Terms
+from equipoise.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.persons import record_budget
 from equipoise_server.mechanisms.prior.choice import PRIOR
 from equipoise_server.mechanisms.prior.choice import STANDING as STANDING_PRIOR
 from equipoise_server.mechanisms.registry import may_start_from_measurement
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.standing.family import planned_noise
 from equipoise_server.mechanisms.standing.measurement import MeasurementParameters, as_options
 from equipoise_server.mechanisms.standing.released import OPTION, ReleasedMeasurement, named_measurement

@@ -14,12 +14,12 @@ from equipoise.queries.predicates import AllOf, Among, AnyOf, Not
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.product_terms import product_terms
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.residuals.allocation import least_summed
 from equipoise_server.mechanisms.residuals.direct import UniformReach, answerable, direct_answers
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import Measured, measure
-from equipoise_server.mechanisms.residuals.product_terms import product_terms
 
 SCHEMA = Schema(
     tuple(Attribute(name, tuple("012345"[:size])) for name, size in zip("abcd", (6, 3, 1, 2), strict=True))

@@ -34,7 +34,7 @@ from equipoise.queries.box_terms import Vectors
 from equipoise.queries.compiled_workload import MAX_WEIGHT
 from equipoise.queries.restricted_tables import RestrictedTables
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
+from equipoise.residuals.family import ResidualFamily
 
 UNIT = 1 << 20  # logarithms of plans are whole units of 2^-20
 COEFFICIENT_BITS = (2 * MAX_WEIGHT).bit_length()
