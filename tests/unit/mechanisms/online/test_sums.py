@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -42,7 +43,7 @@ def table() -> NDArray[np.int64]:
     return choose.multinomial(RECORDS, choose.dirichlet(np.full(SCHEMA.universe_size, 0.5))).astype(np.int64)
 
 
-def setting(asked: list[Statement], **options: object) -> PublicParameters:
+def setting(asked: Sequence[Statement], **options: object) -> PublicParameters:
     return PublicParameters(
         records=RECORDS,
         universe_size=SCHEMA.universe_size,
@@ -56,7 +57,7 @@ def setting(asked: list[Statement], **options: object) -> PublicParameters:
     )
 
 
-def played(public: PublicParameters, asked: list[Statement], counts: NDArray[np.int64]) -> Answers:
+def played(public: PublicParameters, asked: Sequence[Statement], counts: NDArray[np.int64]) -> Answers:
     workload = SessionWorkload(np.arange(len(asked)), tuple(compile_single(each, SCHEMA) for each in asked))
     data = DenseCounts(counts, SCHEMA.sizes)
     return play(ONLINE, public, ONLINE.plan(public), data, {"a": workload}, SEED, lambda *_: None).answers["a"]
@@ -99,7 +100,7 @@ def test_what_a_prior_has_measured_answers_no_sum() -> None:
 
 @pytest.mark.full
 def test_a_proven_number_of_updates_is_not_exceeded_by_sums() -> None:
-    asked: list[Statement] = [
+    asked: Sequence[Statement] = [
         Sum(one, (other,), where=attribute(third) == value)
         for one, other, third in ("abc", "acb", "cab", "cba", "bca")
         for value in "012"
