@@ -90,16 +90,14 @@ class ListedWorkload:
         return self._combine(np.where(self.compiled.weighted, coefficients / WHOLE, coefficients))
 
     def transpose_sparse(self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
-        check_some(queries, coefficients, self.query_count)
+        check_some(queries, coefficients, self.query_count, MAX_COEFFICIENTS)
         check_unweighted(self.compiled.weighted[queries])
-        check_total(coefficients, MAX_COEFFICIENTS)
         return self._combined(queries, coefficients)
 
     def unit_transpose_sparse(
         self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        check_some(queries, coefficients, self.query_count)
-        check_total(coefficients, MAX_COEFFICIENTS // WHOLE)
+        check_some(queries, coefficients, self.query_count, MAX_COEFFICIENTS // WHOLE)
         return self._combined(queries, in_units(coefficients, self.compiled.weighted[queries]))
 
     def _combined(self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
