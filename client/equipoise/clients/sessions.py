@@ -14,14 +14,13 @@ from equipoise.clients.session_stream import SessionStream
 from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.errors import InvalidArgument, NotFound
 from equipoise.model.datasets import Dataset
-from equipoise.model.rounds import Grant, Round, RoundState
+from equipoise.model.rounds import Round, RoundState
 from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore
 from equipoise.queries.grant_account import Wanted
 from equipoise.queries.grant_costs import GrantCosts, account_after, grant_costs
 from equipoise.queries.grant_price import AskedTable, GrantPrice, paid, shared_units
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
-from equipoise.queries.strict_json import parse_json
 from equipoise.questions.questions import Questions
 from equipoise.residuals.told_counts import StandingNoise
 from equipoise.v1 import analyst_pb2
@@ -211,7 +210,7 @@ class SessionsClient(OwnWorldClient):
         dataset = self.dataset(shown.terms.dataset, shown.dataset_version)
         costs = _costs(dataset, GrantPrice(rho, error, epsilon, relative), weights)
         schema, records, beta = dataset.schema, dataset.persons.records, shown.terms.beta
-        standing = _standing(shown.grant, schema, records)
+        standing = StandingNoise.read(shown.grant.standing, schema.sizes, records)
         wanted = [_wanted(each, costs(each), schema, standing) for each in statements]
         spent = [_wanted(each.statement, each.rho, schema, standing) for each in self.spending(shown.id)]
         return grant_costs(account_after(spent), shown.grant.left, wanted, records, beta)
@@ -244,14 +243,6 @@ def _costs(dataset: Dataset, price: GrantPrice, weights: Sequence[float] | None)
         raise InvalidArgument("weights", "must be as many as there are statements")
 
     return next_one
-
-
-def _standing(grant: Grant, schema: Schema, person_records: int) -> StandingNoise | None:
-    """Return the noise of the measurement that a grant's answers are combined with; None without one."""
-    if not grant.standing:
-        return None
-    named = parse_json(grant.standing, "grant.standing")
-    return StandingNoise.of(named, schema.sizes, person_records, "grant.standing")
 
 
 def _wanted(statement: Statement, rho: int, schema: Schema, standing: StandingNoise | None) -> Wanted:

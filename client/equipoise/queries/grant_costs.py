@@ -86,14 +86,17 @@ def grant_costs(
     return GrantCosts(tuple(runs[0]), totals[0], left, totals[best], tuple(orders[best]))
 
 
-def reach_text(half_width: float | None) -> str:
-    """Return how far an interval will reach to either side, in records, or that other answers decide it."""
-    return "by other answers" if half_width is None else f"+- {half_width:.4g}"
+SHOWN = ("standard error in records", "interval in records", "by the measurement")
 
 
-def measured_text(error: float | None) -> str:
-    """Return the standard error by the standing measurement alone, in records; "-" where that tells nothing."""
-    return "-" if error is None else f"{error:.4g}"
+def shown_errors(cost: StatementCost) -> tuple[str, str, str]:
+    """Return what a table shows of a statement's errors, below `SHOWN`.
+
+    Args:
+        cost: of the statement.
+    """
+    reach = "by other answers" if cost.half_width is None else f"+- {cost.half_width:.4g}"
+    return f"{cost.standard_error:.4g}", reach, "-" if cost.measured is None else f"{cost.measured:.4g}"
 
 
 def _run(account: GrantAccount, wanted: Sequence[Wanted], person_records: int, beta: float) -> list[StatementCost]:

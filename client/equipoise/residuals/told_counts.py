@@ -18,6 +18,7 @@ from equipoise.accounting import RHO_UNIT
 from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.meanings import Meaning, places_of
 from equipoise.queries.own_precision import EXACTLY, Measured
+from equipoise.queries.strict_json import parse_json
 from equipoise.residuals.noise import ResidualNoise
 from equipoise.residuals.query_variances import outside_of, query_variances
 from equipoise.residuals.reach import own_code_lengths
@@ -52,6 +53,21 @@ class StandingNoise:
             VerificationFailed: it names none, or one of other attributes.
         """
         return None if value is None else cls(measurement_from(value, sizes, field).noise, person_records)
+
+    @classmethod
+    def read(cls, text: str, sizes: tuple[int, ...], person_records: int) -> StandingNoise | None:
+        """Return the noise of the measurement that a grant is shown with; None where the text is empty.
+
+        Args:
+            text: `Grant.standing`.
+            sizes: as for `of`.
+            person_records: as for `of`.
+
+        Raises:
+            InvalidArgument: the text is not JSON.
+            VerificationFailed: as `of` raises.
+        """
+        return cls.of(parse_json(text, "grant.standing"), sizes, person_records) if text else None
 
     def tells(self, asked: CompiledWorkload, meaning: Meaning) -> Measured | None:
         """Return how precisely the measurement tells a statement's counts; None where it does not tell them.
