@@ -100,10 +100,10 @@ def test_a_grant_that_shows_its_analyst_another_measurement_is_found(shown: obje
     parameters = json.dumps({"measurement": NAMED})
     custodian.change_last("plan", terms={"options": {"standing": NAMED}}, plan={"parameters": parameters})
     custodian.change_last("round", standing=shown)
-    assert ("shows its analyst another measurement" in str(failures(custodian))) is (shown is not None)
+    assert ("told of another measurement" in str(failures(custodian))) is (shown is not None)
     custodian.change_last("plan", plan={"mechanism": "grant", "parameters": parameters})
     custodian.change_last("round", mechanism="grant", standing=shown)
-    assert "shows its analyst another measurement" in failures(custodian)["A9"]
+    assert "told of another measurement" in failures(custodian)["A9"]
 
 
 def test_a_round_is_opened_after_what_it_answers_from_was_released() -> None:
