@@ -25,7 +25,7 @@ ANY_WIDTH = (
 )
 SUMS_INSTEAD = (
     "ask for marginals over the attribute, or in a grant, in a session of online, online_private or "
-    "low_sensitivity, or in a round of gaussian, laplace, projection, pooled or standing"
+    "low_sensitivity, or in a round of gaussian, laplace, projection, pooled, multiplicative_weights or standing"
 )
 
 
