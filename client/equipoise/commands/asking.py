@@ -36,6 +36,9 @@ def sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> Non
         print_list("sessions", list(client.sessions()), OWN_SESSIONS, as_json)
 
 
+Unprotected = Annotated[
+    bool, typer.Option("--accept-unprotected", help="Ask although other analysts may learn what you ask.")
+]
 Rho = Annotated[
     float | None, typer.Option(help="Of a grant: what each statement may cost, in zCDP.", show_default=False)
 ]
@@ -66,9 +69,7 @@ def ask(
             show_default=False,
         ),
     ] = None,
-    accept_unprotected: Annotated[
-        bool, typer.Option("--accept-unprotected", help="Ask although other analysts may learn what you ask.")
-    ] = False,
+    accept_unprotected: Unprotected = False,
     rho: Rho = None,
     error: WantedError = None,
     epsilon: Annotated[
