@@ -103,6 +103,19 @@ def code_lengths(workload: CompiledWorkload, family: ResidualFamily) -> NDArray[
     return np.asarray(lengths)
 
 
+def own_code_lengths(asked: CompiledWorkload) -> NDArray[np.int64]:
+    """Return the length of a code word for each count of one statement, whatever table it is about: int64[k].
+
+    A word says which attributes the table is over, and then the count in the code of that table.
+
+    Args:
+        asked: the statement, compiled alone, whose table is one that a family may hold.
+    """
+    (table,) = asked.statement_tables()
+    which = len(table) + 1 + len(table) * (len(asked.schema_sizes) - 1).bit_length()
+    return code_lengths(asked, ResidualFamily.closed(asked.schema_sizes, [table])) + which
+
+
 def _restricted_bits(
     tables: RestrictedTables, vectors: Sequence[NDArray[np.int64]], family: ResidualFamily
 ) -> NDArray[np.int64]:

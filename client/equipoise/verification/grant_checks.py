@@ -11,6 +11,7 @@ from equipoise.queries.fixed_point import ONE
 from equipoise.queries.grant_account import GrantAccount
 from equipoise.queries.grant_price import standard_error
 from equipoise.records.proven_round import ProvenRound
+from equipoise.residuals.told_counts import StandingNoise
 from equipoise.results import Results
 from equipoise.verification.conversion import TOLERANCE, epsilon_of
 from equipoise.wire.session_workload import offer_of, wanted_of
@@ -32,9 +33,11 @@ def check_spending(statements: Iterable[bytes], proven: ProvenRound) -> str:
 
     Raises:
         VerificationFailed: they cost more, or one of them does not say what it may cost, or says so in a session
-            that is no grant.
+            that is no grant; or the measurement that answers are combined with is not one of the dataset.
     """
     of_grant, account = proven.round.mechanism == GRANT, GrantAccount(UNLIMITED)
+    sizes, persons = proven.schema.sizes, proven.dataset.persons.records
+    standing = StandingNoise.of(proven.round.standing, sizes, persons, "the measurement that the round names")
     for i, statement in enumerate(statements):
         offer = offer_of(statement, f"statements[{i}]")
         if (offer.rho > 0) is not of_grant:
@@ -42,7 +45,7 @@ def check_spending(statements: Iterable[bytes], proven: ProvenRound) -> str:
                 f"statements[{i}]: what it may cost is missing, or given where nothing is paid"
             )
         if of_grant:
-            account.pay(wanted_of(statement, proven.schema, f"statements[{i}]"))
+            account.pay(wanted_of(statement, proven.schema, f"statements[{i}]", standing))
     if not of_grant:
         return ""
     budget = proven.round.data_budget

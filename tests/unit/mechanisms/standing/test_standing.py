@@ -27,6 +27,7 @@ from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.residuals.family import ResidualFamily
 from equipoise.residuals.reach import code_lengths, log_chance, reaches
+from equipoise.residuals.released import OPTION, ReleasedMeasurement
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Outcome, PublicParameters
@@ -35,7 +36,6 @@ from equipoise_server.mechanisms.residuals.estimates import Estimates
 from equipoise_server.mechanisms.standing.answering import measured_answers
 from equipoise_server.mechanisms.standing.family import planned_noise
 from equipoise_server.mechanisms.standing.measurement import MeasurementParameters, as_options
-from equipoise_server.mechanisms.standing.released import OPTION, ReleasedMeasurement
 
 SCHEMA = Schema.from_json('{"a": 4, "b": 3, "c": 2, "one": 1, "d": 5}')
 RECORDS, UNIVERSE = 20_000, 120
