@@ -214,11 +214,8 @@ class OnlineSession:
     def _measured_answers(
         self, asked: CompiledWorkload, expected: NDArray[np.int64], stage: Stage | None
     ) -> Answers | None:
-        """Answer a statement from the measurement, unless that says less than a test would, or it is a sum.
-
-        That all statements of a measurement hold at once is proven for boxes (`residuals.direct`).
-        """
-        if self._known is None or asked.weighted.any() or not self._known[0].holds(asked):
+        """Answer a statement from the measurement, unless that says less than a test would."""
+        if self._known is None or not self._known[0].holds(asked):
             return None
         known, parameters = self._known
         answers = known.answers(asked, expected)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from equipoise.queries.predicates import AllOf, Among, AnyOf, Not
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.queries.statements import Marginal, Statement
+from equipoise.queries.statements import Marginal, Statement, Sum
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise.residuals.family import ResidualFamily
 from equipoise.residuals.product_terms import product_terms
@@ -107,6 +107,38 @@ def test_whoever_chooses_the_statement_with_the_largest_error_finds_it_in_its_in
         alone = math.sqrt(2 * math.log(2 / float(CHANCE))) * told.deviation
         fixed += bool((errors > alone).any())
     assert fixed >= 10
+
+
+def test_a_sum_takes_more_words_than_a_box_unless_it_is_one() -> None:
+    """Weights that are none but 0 and 1 choose records, as a box does."""
+    noise, reach = measured(1), UniformReach(family(), CHANCE)
+    named = ("a cell", "a box", Sum("a", ("b",)), Sum("d", ("b",)), Sum("a", low=4))
+    asked = [single(STATEMENTS[each] if isinstance(each, str) else each) for each in named]
+    told = [direct_answers(noise, reach, each) for each in asked]
+    cell, box, by_weight, second, highest = (
+        float(((each.reach - own.weighted) / each.deviation)[0]) for each, own in zip(told, asked, strict=True)
+    )
+    assert box < by_weight
+    assert second == pytest.approx(cell, rel=1e-3)
+    assert highest == pytest.approx(cell, rel=1e-3)
+
+
+def test_whoever_chooses_the_sum_with_the_largest_error_finds_it_in_its_interval() -> None:
+    """Of every attribute, between any two ends, for all others' cells and boxes; also what rounding takes."""
+    sums = [
+        Sum(one, by, where, low, high)
+        for one, other, size in (("a", "b", 6), ("b", "a", 3))
+        for low, high in itertools.combinations(range(size), 2)
+        for by, where in (((), None), ((other,), None), ((), Among(other, ("0", "2"))))
+    ]
+    asked, reach = compile_workload(sums, SCHEMA), UniformReach(family(), CHANCE)
+    truth, beyond = asked.counts(table()), 0
+    for run in range(3):
+        told = direct_answers(measured(run), reach, asked)
+        errors = np.abs(told.counts - truth)
+        assert (errors <= told.reach).all()
+        beyond += bool((errors > 2 * told.deviation + 1).any())
+    assert beyond >= 1
 
 
 def subsets(categories: str) -> list[tuple[str, ...]]:
