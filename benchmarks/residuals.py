@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.queries.marginal_tables import Axes
+from equipoise.residuals.axis_bases import bases_of
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.noise import ResidualNoise
+from equipoise.residuals.variances import cell_variances
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.expected_error import gaussian_mean
 from equipoise_server.mechanisms.residuals.allocation import least_summed
-from equipoise_server.mechanisms.residuals.axis_bases import bases_of
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import Measured, measure
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
-from equipoise_server.mechanisms.residuals.variances import cell_variances
 
 FAMILIES: dict[str, ResidualFamily] = {
     "10 binary attributes, triples": ResidualFamily.closed((2,) * 10, itertools.combinations(range(10), 3)),

@@ -135,6 +135,7 @@ class Custodian(AdmittingCustodian):
             "universe_size": 8,
             "session": None,
             "accepted": [],
+            "standing": None,
         }
         shares = [{"analyst": analyst, **SHARE} for analyst in analysts]
         terms: dict[str, object] = {

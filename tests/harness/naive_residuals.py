@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from equipoise.accounting.residuals import PARAMETER_BITS, Residual, diagonal, residual_scale
 from equipoise.queries.marginal_tables import Axes
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
+from equipoise.residuals.noise import ResidualNoise
 
 
 def level_rows(size: int, ordered: bool) -> list[NDArray[np.float64]]:

@@ -83,7 +83,7 @@ class RecordBook:
             told = json.loads(item.content)
             if told["item"] == name:
                 for field, value in fields.items():
-                    told[field] = {**told[field], **value} if isinstance(value, dict) else value
+                    told[field] = {**(told[field] or {}), **value} if isinstance(value, dict) else value
                 told.pop("item")
                 item = forge_item(name, item.audience, told)  # noqa: PLW2901
             items.append(item)

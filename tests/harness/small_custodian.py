@@ -279,7 +279,7 @@ class Told:
         share = {"statements": 4, "queries": 12, "sensitivity": 4, "support": 4, "ways": 2}
         public = announced | budgets | {"dataset": "shop", "dataset_version": 1, "universe_size": 8}
         public |= {"dataset_root": told.root.hex()}
-        public |= {"session": None, "accepted": []}
+        public |= {"session": None, "accepted": [], "standing": None}
         if self.slots:
             terms = {"ending": "stop", "length": self.length, "turn_seconds": self.turn_seconds}
             public["session"] = terms | {"shares": len(SHARES)}

@@ -30,7 +30,7 @@ def test_a_grant_by_the_commands_alone(
     assert run("bob", "budget")["grants"] == []
     assert "no open grant" in refused("bob", "ask", "shop", place / "statements.json", "--error", "20")
     (mine,) = run("ann", "budget")["grants"]
-    assert mine["grant"] == {"total": total, "spent": 0}
+    assert mine["grant"] == {"total": total, "spent": 0, "standing": ""}
 
     dry = run("ann", "ask", "shop", place / "statements.json", "--error", "40", "--dry-run")
     assert [each["rho"] for each in dry["statements"]] == [625_000_000, 312_500_000, 312_500_000]

@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.noise import ResidualNoise
+from equipoise.residuals.released import ReleasedNumbers
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.game.equilibrium import Game
 from equipoise_server.game.parameters import GameParameters
@@ -27,10 +30,7 @@ from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParame
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.prior.plan import PriorParameters
 from equipoise_server.mechanisms.repair.final_tests import FinalTestParameters
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import Measured
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
-from equipoise_server.mechanisms.standing.released import ReleasedNumbers
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 
 UNIVERSE = 2

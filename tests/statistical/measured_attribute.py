@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from equipoise.accounting.residuals import PARAMETER_BITS
 from equipoise.queries.record_list import RecordList
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
 from equipoise_server.mechanisms.prior.measure import fitted_prior
 from equipoise_server.mechanisms.prior.plan import PriorParameters
 from equipoise_server.mechanisms.prior.support import ListedSupport, Support, Universe
 from equipoise_server.mechanisms.residuals.direct import UniformReach
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import Measured
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 
 MAX_INTEGER = 6  # of the measured integers: those beyond are left out
 ORDERS = (1.25, 1.5, 2.0)  # whose moments lie within the integers that are kept

@@ -11,9 +11,9 @@ from equipoise.model.accounts import Budget
 from equipoise.queries.predicates import AllOf, Among, AnyOf
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
+from equipoise.residuals.noise import ResidualNoise
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.residuals.measurement import Measured, measure
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.standing.family import planned_noise
 
 SCHEMA = Schema.from_json('{"a": 24, "b": 20, "c": 2}')

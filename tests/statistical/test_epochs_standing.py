@@ -23,6 +23,7 @@ from equipoise.accounting import Cost, PrivacyEvent
 from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.predicates import Predicate
 from equipoise.queries.workload_compiler import compile_single
+from equipoise.residuals.released import ReleasedNumbers
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.epochs.cost import Session
@@ -34,7 +35,6 @@ from equipoise_server.mechanisms.online_private.mechanism import LinearSession, 
 from equipoise_server.mechanisms.prior import known_answers
 from equipoise_server.mechanisms.prior.plan import PriorParameters
 from equipoise_server.mechanisms.residuals.measurement import Measured
-from equipoise_server.mechanisms.standing.released import ReleasedNumbers
 
 TOLD = ((3, -3), (0, 1), (-5, 2))  # what a standing measurement may have told
 NOISE = prior_of(SCHEMA.sizes, VARIANCE).noise

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
+from hashlib import sha256
 from typing import Any
 from unittest.mock import patch
 
@@ -32,10 +33,13 @@ from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement, Sum
 from equipoise.queries.workload_compiler import compile_single
+from equipoise.residuals.noise import ResidualNoise
+from equipoise.residuals.released import OPTION, ReleasedMeasurement
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.grant.fits import Fits
 from equipoise_server.mechanisms.grant.mechanism import GrantMechanism, GrantSession
 from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
 
@@ -126,6 +130,25 @@ def of_sums(session: GrantSession) -> Iterator[int]:
         yield asked(session, Sum("amount", low=1), TOTAL - HALF, AMOUNTS)
 
 
+def beside_a_measurement(session: GrantSession) -> Iterator[int]:
+    """What the measurement lacks is paid, twice: by its numbers, which everybody knows, and by the first answer."""
+    yield asked(session, TABLE, RHO_UNIT // 8)
+    first = asked(session, RED, RHO_UNIT // 8 + HALF - 1)
+    yield first
+    if first > RECORDS // 2 * WHOLE:
+        yield asked(session, GREEN, RHO_UNIT // 8 + TOTAL - 2)
+    else:
+        yield asked(session, TABLE, RHO_UNIT // 8 + HALF)
+
+
+def measured_setting() -> PublicParameters:
+    """With a public measurement of both colours, whose noise has a variance of 4 records squared in each."""
+    noise = ResidualNoise((2,), (), ((0,),), (8 * 4096,))
+    numbers = Measured(noise, RECORDS, {(0,): np.array([3, -1])}).to_bytes()
+    named = ReleasedMeasurement("r", sha256(numbers).digest(), noise)
+    return replace(SETTING, options=dict(SETTING.options) | {OPTION: named.as_option()}, measured=numbers)
+
+
 Strategy = Callable[[GrantSession], Iterator[int]]
 STRATEGIES: list[Strategy] = [on_what_was_seen, greedily, again_and_again, more_and_more, all_at_once]
 
@@ -162,14 +185,14 @@ def chosen_noise(choices: Choices) -> Iterator[None]:
         yield
 
 
-def law(table: list[int], strategy: Strategy) -> Law:
+def law(table: list[int], strategy: Strategy, given: PublicParameters = SETTING) -> Law:
     """Of all answers and refusals."""
-    plan = GRANT.plan(SETTING)
+    plan = GRANT.plan(given)
     plan = replace(plan, data_cost=replace(plan.data_cost, rho=TOTAL))
 
     def program(choices: Choices) -> tuple[int, ...]:
         size = len(table)
-        setting = replace(SETTING, universe_size=size, attributes=(size,))
+        setting = replace(given, universe_size=size, attributes=(size,))
         with chosen_noise(choices):
             return tuple(strategy(GrantSession(setting, plan, DenseCounts(np.array(table), (size,)), SEED)))
 
@@ -179,9 +202,9 @@ def law(table: list[int], strategy: Strategy) -> Law:
     return found
 
 
-def leak(strategy: Strategy, pairs: list[tuple[list[int], list[int]]]) -> float:
+def leak(strategy: Strategy, pairs: list[tuple[list[int], list[int]]], given: PublicParameters = SETTING) -> float:
     """The largest divergence, as a part of what the grant allows."""
-    laws = {tuple(table): law(table, strategy) for pair in pairs for table in pair}
+    laws = {tuple(table): law(table, strategy, given) for pair in pairs for table in pair}
     return max(
         both_ways(laws[tuple(one)], laws[tuple(other)], order) / (order * TOTAL / RHO_UNIT)
         for one, other in pairs
@@ -207,6 +230,14 @@ def more_again(session: GrantSession) -> Iterator[int]:
     """All of the grant for one question, and as much again for the same."""
     yield asked(session, RED, TOTAL)
     yield asked(session, RED, 2 * TOTAL)
+
+
+@pytest.mark.nightly
+def test_a_measurement_beside_a_grant_shows_no_more_than_the_grant() -> None:
+    """Given the numbers of the measurement, which were paid for when it was made."""
+    shown = leak(beside_a_measurement, REPLACED, measured_setting())
+    assert shown <= 1 + TINY
+    assert shown > 0.3
 
 
 def test_sums_of_weights_show_no_more_than_the_grant() -> None:

@@ -13,14 +13,16 @@ from itertools import product
 import numpy as np
 import pytest
 from harness.answers import half_widths
-from harness.exact_game import Law, masks_workload, renyi, table_workload
+from harness.exact_game import Law, masks_workload, renyi, schema, table_workload
 from harness.exponential_law import exponential_law
 from numpy.typing import NDArray
 
 from equipoise.accounting import charge_of, exponential_mechanism_rho
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
-from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.queries.predicates import attribute
+from equipoise.queries.statements import Sum
+from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms import hypothesis as hypothesis_module
 from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
@@ -104,6 +106,13 @@ def charged(parameters: WeightsParameters) -> float:
 @pytest.mark.full
 def test_a_record_shows_what_is_charged_and_no_more() -> None:
     assert 0.3 <= worst_rho(TWO_ROUNDS) / charged(TWO_ROUNDS) <= 1
+
+
+@pytest.mark.full
+def test_a_record_shows_of_sums_no_more_than_is_charged() -> None:
+    """Records weigh 0, a half and 1, so that sums are rounded down on every second table."""
+    sums = compile_workload([Sum("x"), Sum("x", where=attribute("x") != "2"), attribute("x") == "0"], schema(3))
+    assert 0.2 <= worst_rho(TWO_ROUNDS, sums) / charged(TWO_ROUNDS) <= 1
 
 
 def uncharged_selections() -> float:

@@ -29,6 +29,9 @@ from equipoise.model.rounds import Share
 from equipoise.queries.predicates import AllOf, Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.workload_compiler import compile_single
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.noise import ResidualNoise
+from equipoise.residuals.released import ReleasedNumbers
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -41,10 +44,7 @@ from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
 from equipoise_server.mechanisms.prior.measure import fitted_prior
 from equipoise_server.mechanisms.prior.plan import PriorParameters
 from equipoise_server.mechanisms.residuals.direct import UniformReach
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import Measured
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
-from equipoise_server.mechanisms.standing.released import ReleasedNumbers
 
 SCHEMA = Schema((Attribute("a", ("0", "1")), Attribute("b", ("0", "1"))))
 BOTH = compile_single(AllOf((Among("a", ("0",)), Among("b", ("0",)))), SCHEMA)  # to be tested

@@ -23,6 +23,8 @@ from statistical.exact_pooled import OPTIONS, Round, planned, rounds_missed, tin
 from equipoise import accounting
 from equipoise.accounting import RHO_UNIT, Cost
 from equipoise.model.accounts import Budget
+from equipoise.residuals import axis_bases
+from equipoise.residuals.noise import ResidualNoise
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -30,9 +32,7 @@ from equipoise_server.mechanisms.pooled import mechanism
 from equipoise_server.mechanisms.pooled.demand import votes_of
 from equipoise_server.mechanisms.pooled.plan import PooledParameters
 from equipoise_server.mechanisms.pooled.released import Released
-from equipoise_server.mechanisms.residuals import axis_bases
 from equipoise_server.mechanisms.residuals.measurement import measure
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
 

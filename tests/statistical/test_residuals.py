@@ -20,12 +20,12 @@ from scipy.special import logsumexp
 from equipoise import accounting
 from equipoise.accounting import residuals
 from equipoise.accounting.residuals import PairTypes
+from equipoise.residuals import axis_bases
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.noise import ResidualNoise
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.residuals import axis_bases
 from equipoise_server.mechanisms.residuals.allocation import least_summed
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import measure
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
 

@@ -3,7 +3,7 @@
 In each cell, the mean of `(value - truth) / standard error` over the runs has a standard deviation of 1 /
 sqrt(1,000), and the mean of its square that of `sqrt((kurtosis - 1) / 1,000)`: 2 for Gaussian noise, 5 for Laplace
 noise. Both are compared at 6 standard deviations. A normal law is beyond them with probability 2e-9; of 25 means
-and 25 squares of four mechanisms together with probability 4e-7. The law of a mean of 1,000 squares of Laplace
+and 25 squares of five mechanisms together with probability 5e-7. The law of a mean of 1,000 squares of Laplace
 noise is skewed, and allowed 9.
 """
 
@@ -22,19 +22,24 @@ from equipoise.model.accounts import Budget
 from equipoise.model.grants import ANALYSTS
 from equipoise.model.results import Answers
 from equipoise.model.rounds import Share
+from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.fixed_point import ONE
+from equipoise.queries.meanings import meaning_of
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_single, compile_workload
+from equipoise.residuals.reach import log_chance
+from equipoise.residuals.released import OPTION, ReleasedMeasurement
+from equipoise.residuals.told_counts import StandingNoise
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.grant.mechanism import GrantMechanism
+from equipoise_server.mechanisms.grant.plan import plan_grant
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.persons import planned_starts
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.mechanisms.residuals.measurement import measure
 from equipoise_server.mechanisms.standing.answering import answers_of
 from equipoise_server.mechanisms.standing.family import planned_noise
-from equipoise_server.mechanisms.standing.reach import log_chance
 
 RUNS, BEYOND = 1_000, 6.0
 SCHEMA = Schema.from_json('{"a": 6, "b": 4}')
@@ -72,11 +77,38 @@ def by_grant() -> Run:
     return lambda seed: granted.start(setting, planned, DATA, seed).answer(0, asked, b"it", RHO_UNIT // 100)
 
 
+def by_grant_and_measurement() -> Run:
+    """Of a measurement and noise that was paid for, which have about the same variances."""
+    granted, noise = GrantMechanism(), planned_noise({}, SCHEMA, SETTING.data_budget)
+    asked = compile_single(TABLE, SCHEMA)
+    assert isinstance(asked, CompiledWorkload)
+    told = StandingNoise(noise, 1).tells(asked, meaning_of(asked, b"it"))
+    assert told is not None
+    wanted = int(4 * min(told.precisions))
+
+    def run(seed: bytes) -> Answers:
+        numbers = measure(DATA, noise, seed, "measurement").to_bytes()
+        named = ReleasedMeasurement("r", sha256(numbers).digest(), noise)
+        setting = replace(
+            SETTING,
+            analyst_budget=ANALYSTS,
+            shares=(Share("ann", 1, 24),),
+            options={"length": 1, OPTION: named.as_option()},
+            measured=numbers,
+            data_budget=Budget(8.0, 1e-6),
+        )
+        planned = plan_grant(granted.name, setting)
+        return granted.start(setting, planned, DATA, seed).answer(0, asked, b"it", wanted)
+
+    return run
+
+
 MADE: dict[str, tuple[Callable[[], Run], float, float]] = {  # with the kurtosis of its noise
     "laplace": (lambda: by_round("laplace"), 6.0, 9.0),
     "gaussian": (lambda: by_round("gaussian"), 3.0, BEYOND),
     "standing": (by_measurement, 3.0, BEYOND),
     "grant": (by_grant, 3.0, BEYOND),
+    "grant, with a measurement": (by_grant_and_measurement, 3.0, BEYOND),
 }
 
 

@@ -30,13 +30,13 @@ from equipoise.model.accounts import Budget
 from equipoise.model.results import Answers
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+from equipoise.residuals.reach import log_chance, reaches
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.residuals.estimates import Estimates, estimates_of
 from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.mechanisms.standing import answering
 from equipoise_server.mechanisms.standing.answering import answers_of
 from equipoise_server.mechanisms.standing.measurement import Measurement, as_options
-from equipoise_server.mechanisms.standing.reach import log_chance, reaches
 
 CELLS: list[Statement] = [Marginal(("a", "b")), Marginal(("c", "a")), Marginal(("b",))]
 

@@ -30,13 +30,13 @@ from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import compile_single
+from equipoise.residuals.noise import ResidualNoise
+from equipoise.residuals.released import ReleasedMeasurement
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.registry import SESSION_MECHANISMS, may_start_from_measurement
 from equipoise_server.mechanisms.residuals.measurement import measure
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.standing.family import planned_noise
-from equipoise_server.mechanisms.standing.released import ReleasedMeasurement
 
 TABLES: tuple[Statement, ...] = (Marginal(("a", "b")), Marginal(("c", "a")), Marginal(("b",)))
 OF_PAIRS = ((attribute("a") == "0") & (attribute("b") == "0"), (attribute("b") == "1") & (attribute("c") == "0"))

@@ -31,11 +31,11 @@ from equipoise.queries.axis_weights import WHOLE, AxisWeights
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Sum
 from equipoise.queries.workload_compiler import compile_workload
+from equipoise.residuals.reach import log_chance
 from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN, LAPLACE, IndependentNoise
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.mechanisms.standing.answering import answers_of
-from equipoise_server.mechanisms.standing.reach import log_chance
 
 SCHEMA = Schema((Attribute("group", ("p", "q")), Attribute("value", ("0", "1", "2"))))
 RECORDS = 2

@@ -19,13 +19,13 @@ from statistical.tempting_statements import ALARM, PLAYED, RECORDS, SCHEMA, coun
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.workload_compiler import compile_workload
+from equipoise.residuals.released import ReleasedMeasurement
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.equilibrium import prior_plan as of_equilibrium
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.multiplicative_weights import prior_plan as of_weights
 from equipoise_server.mechanisms.registry import MECHANISMS
 from equipoise_server.mechanisms.repair.final_tests import FinalTestParameters, plan_final_tests
-from equipoise_server.mechanisms.standing.released import ReleasedMeasurement
 
 BETA, PLAYED_TO_CATCH = 0.2, 60
 # So small that the round's own tests say less than the measurement does, which then gives the intervals.

@@ -26,6 +26,8 @@ from equipoise.queries.predicates import AllOf, Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.noise import ResidualNoise
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.multiplicative_weights import mechanism, turns
@@ -40,9 +42,7 @@ from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.prior.choice import OWN
 from equipoise_server.mechanisms.prior.measure import fitted_prior
 from equipoise_server.mechanisms.prior.plan import PriorParameters
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import Measured
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
 

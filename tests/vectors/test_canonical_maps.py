@@ -37,6 +37,8 @@ from equipoise.records import dataset_items, identity_items, item_parts, items, 
 from equipoise.records.canonical import canonical_json
 from equipoise.records.codec import Codec, codec_of
 from equipoise.records.record_layouts import ITEMS, NAMES, read_item
+from equipoise.residuals.noise import ResidualNoise
+from equipoise.residuals.released import ReleasedMeasurement, ReleasedNumbers
 from equipoise_server.computation.seed import bound_seed, setting_fields
 from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters
@@ -62,11 +64,9 @@ from equipoise_server.mechanisms.repair.final_tests import FinalTestParameters
 from equipoise_server.mechanisms.repair.private_weights import PrivateWeights
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 from equipoise_server.mechanisms.repair.statement_repair import RepairParameters
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.small_db.plan import SmallDatabaseParameters
 from equipoise_server.mechanisms.standing.measurement import MeasurementParameters
 from equipoise_server.mechanisms.standing.plan import StandingParameters
-from equipoise_server.mechanisms.standing.released import ReleasedMeasurement, ReleasedNumbers
 from equipoise_server.rounds.budget_views import ACCOUNT
 from equipoise_server.rounds.dataset_versions import NewVersion
 from equipoise_server.rounds.new_datasets import NewDataset
@@ -227,6 +227,7 @@ ITEM_VALUES: list[Any] = [
         universe_size=6,
         session=item_parts.RecordedSession(Ending.STOP, 3, 2, 60),
         accepted=RECORDED_TERMS.accepted,
+        standing=ReleasedMeasurement("r-0", DIGEST, NOISE).as_option(),
     ),
     items.PlanItem("r-1", RECORDED_TERMS, SHARES, PLAN, HEAD),
     items.ShareItem("r-1", "ann", 1, 2, 3, 4, 5),

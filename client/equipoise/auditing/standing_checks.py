@@ -11,7 +11,7 @@ from typing import Any
 
 from equipoise.auditing.rounds import Recorded, RecordedRound
 from equipoise.errors import VerificationFailed
-from equipoise.model.rounds import MEASUREMENT
+from equipoise.model.rounds import GRANT, MEASUREMENT
 
 OPTION = "standing"
 
@@ -21,9 +21,14 @@ def check_measurement(history: RecordedRound, recorded: Recorded) -> None:
 
     Raises `VerificationFailed` unless it is a measurement of the same dataset that was released before the round
     was opened, and whose numbers and noise are those that the round uses; and where the plan names another one, or
-    one that the terms do not name, so that what it starts from would have to be charged.
+    one that the terms do not name, so that what it starts from would have to be charged; and where the analyst of
+    a grant is shown another one, by which it counts what statements cost.
     """
     named = history.plan.terms.options.get(OPTION)
+    if history.terms.standing != (named if history.terms.mechanism == GRANT else None):
+        raise VerificationFailed(
+            f"{history.opened}: its analyst is told of another measurement than the terms name"
+        )
     planned = set(_named_in(json.loads(history.plan.plan.parameters)))
     if named is None:
         if planned:

@@ -49,6 +49,7 @@ class AskingClient(SessionsClient):
         questions: Questions,
         *,
         fractions: bool = False,
+        accept_unprotected: bool = False,
         rho: float | None = None,
         error: float | None = None,
     ) -> tuple[Frame, ...]:
@@ -58,6 +59,7 @@ class AskingClient(SessionsClient):
             round_id: the round or session.
             questions: those whose statements were submitted to the round.
             fractions: whether counts are shown as fractions of the records.
+            accept_unprotected: as in `ask`.
             rho: what each statement may cost of a grant, in zCDP.
             error: or the standard error of each of its counts that is wanted, in records. Both None of what is no
                 grant.
@@ -72,7 +74,9 @@ class AskingClient(SessionsClient):
         if shown.terms.session is None and (rho is not None or error is not None):
             raise InvalidArgument("rho", "must not be given, and no error: nothing is paid in a round")
         if questions.statements and shown.terms.session is not None:
-            asked = self.ask(round_id, questions, after=None, rho=rho, error=error)
+            asked = self.ask(
+                round_id, questions, after=None, accept_unprotected=accept_unprotected, rho=rho, error=error
+            )
             parts = [each.results.answers for each in asked]
             results = Results(round_id, Answers.join(parts))
         elif questions.statements:

@@ -22,6 +22,7 @@ from equipoise.queries.grant_price import AskedTable, GrantPrice, paid, shared_u
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
 from equipoise.questions.questions import Questions
+from equipoise.residuals.told_counts import StandingNoise
 from equipoise.v1 import analyst_pb2
 from equipoise.wire.outline import asked_from_bytes
 from equipoise.wire.rounds import round_from_message
@@ -200,6 +201,7 @@ class SessionsClient(OwnWorldClient):
 
         Raises:
             InvalidArgument: it is a session that is no grant, or a statement is malformed or a statistic.
+            VerificationFailed: the server shows what is no measurement of the dataset.
             NotFound: the caller has no such grant.
         """
         shown = self.session(grant_id)
@@ -207,9 +209,10 @@ class SessionsClient(OwnWorldClient):
             raise InvalidArgument("session_id", "is no grant, in which nothing is paid")
         dataset = self.dataset(shown.terms.dataset, shown.dataset_version)
         costs = _costs(dataset, GrantPrice(rho, error, epsilon, relative), weights)
-        wanted = [_wanted(each, costs(each), dataset.schema) for each in statements]
-        spent = [_wanted(each.statement, each.rho, dataset.schema) for each in self.spending(shown.id)]
-        records, beta = dataset.persons.records, shown.terms.beta
+        schema, records, beta = dataset.schema, dataset.persons.records, shown.terms.beta
+        standing = StandingNoise.read(shown.grant.standing, schema.sizes, records)
+        wanted = [_wanted(each, costs(each), schema, standing) for each in statements]
+        spent = [_wanted(each.statement, each.rho, schema, standing) for each in self.spending(shown.id)]
         return grant_costs(account_after(spent), shown.grant.left, wanted, records, beta)
 
     def _opened(self, name: str) -> tuple[Round, Dataset]:
@@ -242,5 +245,5 @@ def _costs(dataset: Dataset, price: GrantPrice, weights: Sequence[float] | None)
     return next_one
 
 
-def _wanted(statement: Statement, rho: int, schema: Schema) -> Wanted:
-    return wanted_of(statement_to_bytes(statement, rho), schema)
+def _wanted(statement: Statement, rho: int, schema: Schema, standing: StandingNoise | None) -> Wanted:
+    return wanted_of(statement_to_bytes(statement, rho), schema, standing=standing)

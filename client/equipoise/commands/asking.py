@@ -19,7 +19,8 @@ from equipoise.commands.files import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId, percentage, weights_of
 from equipoise.commands.printing import err, fraction, print_json, print_line, print_list, print_table
 from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
-from equipoise.queries.grant_costs import reach_text
+from equipoise.queries.grant_costs import SHOWN as SHOWN_ERRORS
+from equipoise.queries.grant_costs import shown_errors
 from equipoise.queries.statements import Statement, StatisticKind, kind_of
 from equipoise.queries.statements_file import statement_from_json
 from equipoise.wire.printable import printable
@@ -35,6 +36,9 @@ def sessions(profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False) -> Non
         print_list("sessions", list(client.sessions()), OWN_SESSIONS, as_json)
 
 
+Unprotected = Annotated[
+    bool, typer.Option("--accept-unprotected", help="Ask although other analysts may learn what you ask.")
+]
 Rho = Annotated[
     float | None, typer.Option(help="Of a grant: what each statement may cost, in zCDP.", show_default=False)
 ]
@@ -65,9 +69,7 @@ def ask(
             show_default=False,
         ),
     ] = None,
-    accept_unprotected: Annotated[
-        bool, typer.Option("--accept-unprotected", help="Ask although other analysts may learn what you ask.")
-    ] = False,
+    accept_unprotected: Unprotected = False,
     rho: Rho = None,
     error: WantedError = None,
     epsilon: Annotated[
@@ -164,11 +166,9 @@ def show_costs(
         print_json({"grant": shown.id, **asdict(found)})
         return
     rows = [
-        (i, in_rho(each.rho), in_rho(each.cost), f"{each.standard_error:.4g}", reach_text(each.half_width))
-        for i, each in enumerate(found.statements)
+        (i, in_rho(each.rho), in_rho(each.cost), *shown_errors(each)) for i, each in enumerate(found.statements)
     ]
-    heads = ("statement", "wanted for rho", "costs rho", "standard error in records", "interval in records")
-    print_table(heads, rows)
+    print_table(("statement", "wanted for rho", "costs rho", *SHOWN_ERRORS), rows)
     print_line(f"together rho {in_rho(found.at_most)}, of rho {in_rho(found.left)} that is left")
     if found.cheapest < found.at_most:
         order = ", ".join(map(str, found.cheapest_order))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from equipoise.clients.analyst import Client
-from equipoise.commands.asking import Rho, WantedError
+from equipoise.commands.asking import Rho, Unprotected, WantedError
 from equipoise.commands.files import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RoundId
 from equipoise.commands.printing import bars_of, counted, print_json, print_line, print_table
@@ -32,6 +32,7 @@ def sql(
     fractions: Annotated[
         bool, typer.Option("--fractions", help="Show counts as fractions of the records.")
     ] = False,
+    accept_unprotected: Unprotected = False,
     rho: Rho = None,
     error: WantedError = None,
     profile: Profile = DEFAULT_PROFILE,
@@ -66,7 +67,14 @@ def sql(
             else:
                 print_line(f"Submitted {counted(receipt.statements, 'statement')}; any before are replaced.")
         else:
-            frames = client.frames(round_id, questions, fractions=fractions, rho=rho, error=error)
+            frames = client.frames(
+                round_id,
+                questions,
+                fractions=fractions,
+                accept_unprotected=accept_unprotected,
+                rho=rho,
+                error=error,
+            )
             _show(frames, questions, to, as_json)
 
 

@@ -193,10 +193,15 @@ class Progress:
 
 @dataclass(frozen=True)
 class Grant:
-    """What a grant allows, and what its statements with answers have cost: zCDP in units of 10^-12 of rho."""
+    """What a grant allows, and what its statements with answers have cost: zCDP in units of 10^-12 of rho.
+
+    `standing`: the measurement that its answers are combined with, as JSON (`residuals.released`); empty without
+    one, and in lists.
+    """
 
     total: int
     spent: int
+    standing: str = ""
 
     @property
     def left(self) -> int:

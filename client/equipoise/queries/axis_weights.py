@@ -56,22 +56,25 @@ def whole_sums(
     """
     if not weighted.any():
         return sum_up(histogram)
-    return _whole_and_rest(sum_up, histogram, weighted)[0]
+    return whole_and_rest(sum_up, histogram, weighted)[0]
 
 
-def _whole_and_rest(
+def whole_and_rest(
     sum_up: Callable[[NDArray[np.int64]], NDArray[np.int64]],
     histogram: NDArray[np.int64],
     weighted: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return whole records, and the units of weighted queries that are left over, below 2^16."""
+    """Return whole records, and the units of weighted queries that are left over, below 2^16: int64[k] each.
+
+    The arguments are those of `whole_sums`.
+    """
     if int(np.abs(histogram).sum()) <= 1 << EXACT_BITS:
         sums = sum_up(histogram)
         return np.where(weighted, sums >> WEIGHT_BITS, sums), np.where(weighted, sums & WHOLE - 1, 0)
     # Too many for exact sums by weights: the last bits of all numbers apart, so few that these sum to 2^37 at most.
     bits = EXACT_BITS - len(histogram).bit_length()
-    high, high_rest = _whole_and_rest(sum_up, histogram >> bits, weighted)
-    low, low_rest = _whole_and_rest(sum_up, histogram & (1 << bits) - 1, weighted)
+    high, high_rest = whole_and_rest(sum_up, histogram >> bits, weighted)
+    low, low_rest = whole_and_rest(sum_up, histogram & (1 << bits) - 1, weighted)
     rest = (high_rest << bits) + low_rest
     return (high << bits) + low + (rest >> WEIGHT_BITS), rest & WHOLE - 1
 

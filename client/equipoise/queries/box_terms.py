@@ -199,6 +199,22 @@ def check_coefficients(coefficients: NDArray[np.int64], queries: int, most: int)
     check_total(coefficients, most)
 
 
+def check_some(queries: NDArray[np.int64], coefficients: NDArray[np.int64], count: int, most: int) -> None:
+    """Raises `ValueError` unless each of some queries has a coefficient, and `check_total` passes these.
+
+    Args:
+        queries: int64[j], at least 0 and below `count`.
+        coefficients: int64[j].
+        count: the number of all queries.
+        most: the largest total of absolute values of coefficients.
+    """
+    if queries.shape != coefficients.shape or queries.ndim != 1:
+        raise ValueError("there must be one coefficient for each query")
+    if len(queries) and not 0 <= int(queries.min()) <= int(queries.max()) < count:
+        raise ValueError(f"queries must be at least 0 and below {count:,}")
+    check_total(coefficients, most)
+
+
 def check_total(numbers: NDArray[np.int64], limit: int) -> None:
     """Raises `ValueError` where the absolute values sum to more than `limit`, itself without overflowing.
 

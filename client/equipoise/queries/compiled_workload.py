@@ -16,6 +16,7 @@ down to whole records (`axis_weights`), and an exact transpose in units of 2^-16
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.queries.axis_weights import WHOLE, check_unweighted, in_units, whole_sums
-from equipoise.queries.box_terms import EXACT, Terms, Vectors, check_coefficients, check_total
-from equipoise.queries.marginal_tables import Axes, AxisSets
+from equipoise.queries.box_terms import EXACT, Terms, Vectors, check_coefficients, check_some, check_total
+from equipoise.queries.marginal_tables import Axes, AxisSets, Table
 from equipoise.queries.marginals import MarginalRange, Marginals
 from equipoise.queries.restricted_tables import RestrictedTables, weighted_queries
 from equipoise.queries.universe_sums import (
@@ -37,6 +38,7 @@ MAX_WEIGHT = 256  # sum of |coefficients| of one predicate's boxes
 MAX_COEFFICIENTS = EXACT // MAX_WEIGHT  # 2^45: keeps every partial sum of `transpose` within 2^53
 WORD = 64  # records that `record_counts` treats at once
 MANY_RECORDS = 32 * WORD  # from here on their histogram is cheaper
+Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,33 +152,31 @@ class CompiledWorkload:
         """
         check_unweighted(self.weighted)
         check_coefficients(coefficients, self.query_count, MAX_COEFFICIENTS)
-        universe = np.zeros(self.size, dtype=np.int64)
-        combine_over_universe(self, coefficients, universe)
-        return universe
+        return self._spread(combine_over_universe, coefficients)
 
     def unit_transpose(self, coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
         """`transpose` in units of 2^-16, of weighted queries too; coefficients may sum to 2^29 at most."""
         check_coefficients(coefficients, self.query_count, MAX_COEFFICIENTS // WHOLE)
-        universe = np.zeros(self.size, dtype=np.int64)
-        combine_over_universe(self, in_units(coefficients, self.weighted), universe)
-        return universe
+        return self._spread(combine_over_universe, in_units(coefficients, self.weighted))
 
     def combination(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
         """`transpose` of float64[k] coefficients: `float64[|X|]`, to the rounding of its sums."""
-        universe, own = np.zeros(self.size), np.where(self.weighted, coefficients / WHOLE, coefficients)
-        combine_over_universe(self, own, universe)
-        return universe
+        return self._spread(combine_over_universe, np.where(self.weighted, coefficients / WHOLE, coefficients))
 
-    def transpose_sparse(self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
+    def transpose_sparse(self, queries: Whole, coefficients: Whole) -> Whole:
         """`transpose` where only some queries, int64[j], have coefficients, int64[j]; repeated queries add up."""
-        check_unweighted(self.weighted)
-        if queries.shape != coefficients.shape or queries.ndim != 1:
-            raise ValueError("there must be one coefficient for each query")
-        if len(queries) and not 0 <= int(queries.min()) <= int(queries.max()) < self.query_count:
-            raise ValueError(f"queries must be at least 0 and below {self.query_count:,}")
-        check_total(coefficients, MAX_COEFFICIENTS)
-        universe = np.zeros(self.size, dtype=np.int64)
-        combine_some_over_universe(self, queries, coefficients, universe)
+        check_some(queries, coefficients, self.query_count, MAX_COEFFICIENTS)
+        check_unweighted(self.weighted[queries])
+        return self._spread(combine_some_over_universe, queries, coefficients)
+
+    def unit_transpose_sparse(self, queries: Whole, coefficients: Whole) -> Whole:
+        """`unit_transpose` where only some queries, int64[j], have coefficients, int64[j]; repeated ones add up."""
+        check_some(queries, coefficients, self.query_count, MAX_COEFFICIENTS // WHOLE)
+        return self._spread(combine_some_over_universe, queries, in_units(coefficients, self.weighted[queries]))
+
+    def _spread(self, combine: Callable[..., None], *parts: Table) -> Table:
+        universe = np.zeros(self.size, dtype=parts[-1].dtype)
+        combine(self, *parts, universe)
         return universe
 
     def statement_sensitivity(self, statement: int) -> int:

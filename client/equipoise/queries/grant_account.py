@@ -15,14 +15,18 @@ from typing import NamedTuple
 from equipoise.accounting import PrivacyFilter
 from equipoise.queries.grant_reach import PaidNoise
 from equipoise.queries.meanings import Meaning
-from equipoise.queries.own_precision import OwnPrecision
+from equipoise.queries.own_precision import Measured, OwnPrecision
 
 
 class Wanted(NamedTuple):
-    """A statement of a grant: what it asks, and as precisely as `rho` alone would buy, in units of 10^-12."""
+    """A statement of a grant: what it asks, and as precisely as `rho` alone would buy, in units of 10^-12.
+
+    `measured`: what the dataset's standing measurement tells of it, at no cost; None: nothing.
+    """
 
     meaning: Meaning
     rho: int
+    measured: Measured | None = None
 
 
 class GrantAccount:
@@ -47,7 +51,7 @@ class GrantAccount:
 
     def cost(self, wanted: Wanted) -> int:
         """Return what a statement costs now, in units of 10^-12 of rho: what is missing, rounded up; or nothing."""
-        missing = wanted.rho - wanted.meaning.moved * self.precision.known(wanted.meaning)
+        missing = wanted.rho - wanted.meaning.moved * self.precision.known(wanted.meaning, wanted.measured)
         return max(0, math.ceil(missing))
 
     def pay(self, wanted: Wanted) -> int:

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from equipoise.accounting import RHO_UNIT
 from equipoise.queries.grant_account import GrantAccount, Wanted
-from equipoise.queries.grant_reach import paid_reach
+from equipoise.queries.grant_reach import WAYS, grown, joint_reach, paid_reach
 
 UNLIMITED = (1 << 63) - 1
 
@@ -25,13 +25,16 @@ class StatementCost:
     `rho`: it is wanted as precisely as that alone would buy. `cost`: what is missing to that after all before it;
     both in units of 10^-12 of rho. `standard_error`: of its least precise count once it is paid, in records.
     `half_width`: about how far its intervals will reach to either side at most, in records; None where noise was
-    never drawn for just this meaning, so that its interval follows from those of other answers.
+    never drawn for just this meaning, so that its interval follows from those of other answers. `measured`: the
+    standard error of its least precise count by the dataset's standing measurement alone, in records; None where
+    that does not tell it.
     """
 
     rho: int
     cost: int
     standard_error: float
     half_width: float | None
+    measured: float | None = None
 
 
 @dataclass(frozen=True)
@@ -83,9 +86,17 @@ def grant_costs(
     return GrantCosts(tuple(runs[0]), totals[0], left, totals[best], tuple(orders[best]))
 
 
-def reach_text(half_width: float | None) -> str:
-    """Return how far an interval will reach to either side, in records, or that other answers decide it."""
-    return "by other answers" if half_width is None else f"+- {half_width:.4g}"
+SHOWN = ("standard error in records", "interval in records", "by the measurement")
+
+
+def shown_errors(cost: StatementCost) -> tuple[str, str, str]:
+    """Return what a table shows of a statement's errors, below `SHOWN`.
+
+    Args:
+        cost: of the statement.
+    """
+    reach = "by other answers" if cost.half_width is None else f"+- {cost.half_width:.4g}"
+    return f"{cost.standard_error:.4g}", reach, "-" if cost.measured is None else f"{cost.measured:.4g}"
 
 
 def _run(account: GrantAccount, wanted: Sequence[Wanted], person_records: int, beta: float) -> list[StatementCost]:
@@ -93,9 +104,23 @@ def _run(account: GrantAccount, wanted: Sequence[Wanted], person_records: int, b
     for each in wanted:
         cost = own.pay(each)
         scale = person_records**2 * Fraction(RHO_UNIT, 2)
-        error = math.sqrt(scale / own.precision.known(each.meaning))
-        half_width = None
-        if (noise := own.noises.get(each.meaning.key)) is not None:
-            half_width = paid_reach(noise, each.meaning.counts, beta) * math.sqrt(scale / noise.precision)
-        costs.append(StatementCost(each.rho, cost, error, half_width))
+        error = math.sqrt(scale / own.precision.known(each.meaning, each.measured))
+        half_width = _half_width(own, each, beta)
+        if half_width is not None:
+            half_width *= math.sqrt(scale)
+        told = None if each.measured is None else math.sqrt(scale / min(each.measured.precisions))
+        costs.append(StatementCost(each.rho, cost, error, half_width, told))
     return costs
+
+
+def _half_width(own: GrantAccount, asked: Wanted, beta: float) -> float | None:
+    """Return about how far an interval reaches at most, in the root of one over a precision."""
+    noise, measured, reaches = own.noises.get(asked.meaning.key), asked.measured, []
+    if noise is not None:
+        reaches.append(paid_reach(noise, asked.meaning.counts, beta) / math.sqrt(noise.precision))
+    drawn = Fraction(0) if noise is None else noise.precision
+    if measured is not None and not own.precision.fits(asked.meaning, drawn):
+        spread = grown(Fraction(1)) + (0.0 if noise is None else grown(noise.precision / noise.first))
+        precision = min(measured.precisions) + drawn
+        reaches.append(joint_reach(measured.bits + WAYS, beta, spread) / math.sqrt(precision))
+    return min(reaches, default=None)

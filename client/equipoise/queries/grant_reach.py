@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 SINGLE, TOPPED, FITTED = Fraction(8, 10), Fraction(1, 10), Fraction(1, 10)
 LATER = 3  # the larger, the more evenly beta is shared by the first meanings
+WAYS = 1  # bits: which noises make an answer that a measurement has a part in, so that each way has its word
 UNIT = 1 << 20  # squares of reaches are rounded up to units of 2^-20, so that no machine's logarithm changes them
 
 
@@ -54,6 +55,17 @@ def reach_of(square: float) -> float:
         square: twice the logarithm of one over the chance, and what `grown` adds.
     """
     return math.sqrt(17 / 16 * math.ceil(square * (1 + 1e-9) * UNIT) / UNIT)
+
+
+def joint_reach(bits: int, beta: float, spread: float) -> float:
+    """Return how many standard deviations an answer may err by that several independent noises make together.
+
+    Args:
+        bits: the length of the statement's code word among all that could be asked.
+        beta: the probability that any interval fails.
+        spread: what `grown` adds for each of these noises, in sum.
+    """
+    return reach_of(2 * (-math.log(beta * float(FITTED)) + bits * math.log(2)) + spread)
 
 
 def paid_reach(noise: PaidNoise, counts: int, beta: float) -> float:

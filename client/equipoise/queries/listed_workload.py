@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.queries.axis_weights import WHOLE, check_unweighted, in_units, whole_sums
-from equipoise.queries.box_terms import EXACT, Terms, check_coefficients, check_total
+from equipoise.queries.box_terms import EXACT, Terms, check_coefficients, check_some, check_total
 from equipoise.queries.compiled_workload import MAX_COEFFICIENTS, CompiledWorkload
 from equipoise.queries.marginal_tables import Axes, Table
 from equipoise.queries.packed_boxes import PackedBoxes, selected_sums, unpacked
@@ -90,12 +90,17 @@ class ListedWorkload:
         return self._combine(np.where(self.compiled.weighted, coefficients / WHOLE, coefficients))
 
     def transpose_sparse(self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
-        check_unweighted(self.compiled.weighted)
-        if queries.shape != coefficients.shape or queries.ndim != 1:
-            raise ValueError("there must be one coefficient for each query")
-        if len(queries) and not 0 <= int(queries.min()) <= int(queries.max()) < self.query_count:
-            raise ValueError(f"queries must be at least 0 and below {self.query_count:,}")
-        check_total(coefficients, MAX_COEFFICIENTS)
+        check_some(queries, coefficients, self.query_count, MAX_COEFFICIENTS)
+        check_unweighted(self.compiled.weighted[queries])
+        return self._combined(queries, coefficients)
+
+    def unit_transpose_sparse(
+        self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        check_some(queries, coefficients, self.query_count, MAX_COEFFICIENTS // WHOLE)
+        return self._combined(queries, in_units(coefficients, self.compiled.weighted[queries]))
+
+    def _combined(self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
         every = np.zeros(self.query_count, dtype=np.int64)
         np.add.at(every, queries, coefficients)
         return self._combine(every)

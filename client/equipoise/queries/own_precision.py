@@ -11,6 +11,9 @@ over the axes A that was answered with precision p tells the part of R, for each
 all tables that were ever answered are fitted by least squares, part by part, whatever they overlap in. Counts that
 are sums of the cells of a table over T, with weights w, have the variance `sum_R |w_R|^2 / (n(T without R) p_R)`,
 where `w_R` is the part of w.
+
+**A measurement** that is public has noise of its own, which is independent of what was paid for. Its precision of a
+count adds to that of the fit.
 """
 
 from __future__ import annotations
@@ -18,9 +21,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import NamedTuple
 
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.meanings import Meaning, Told, subsets
+
+EXACTLY = Fraction(1 << 64)  # more precisely than any amount buys: what is known without error
+
+
+class Measured(NamedTuple):
+    """What a public measurement tells of a statement.
+
+    `precisions`: of the least precise count of each row of `Told.squares`; of all counts together where those of a
+    meaning are not taken apart. `bits`: the length of the longest code word of its counts (`residuals.reach`).
+    """
+
+    precisions: tuple[Fraction, ...]
+    bits: int
 
 
 class OwnPrecision:
@@ -77,16 +94,35 @@ class OwnPrecision:
             return None
         return [_weighted(row, sums) for row in rows]
 
-    def known(self, meaning: Meaning) -> Fraction:
-        """Return the precision of the least precise count of a statement, by everything that was paid for."""
-        precision = self.alone(meaning)
-        if meaning.told is None:
-            return precision
-        variances = self.variances(meaning.told)
-        if variances is None:
-            return precision
-        largest = max(variances)
-        return precision + 1 / largest if largest else precision
+    def fits(self, meaning: Meaning, own: Fraction) -> bool:
+        """Return whether tables that were paid for tell a statement, and more than noise for just that does.
+
+        Args:
+            meaning: what is asked.
+            own: the precision of the noise that was drawn for just this meaning; 0: none was.
+        """
+        told = meaning.told
+        if told is None or self.variances(told) is None:
+            return False
+        if not told.whole or not own:
+            return True
+        return any(self.part(part) * cells_outside(told, part) != own for part in subsets(told.axes))
+
+    def known(self, meaning: Meaning, measured: Measured | None = None) -> Fraction:
+        """Return the precision of the least precise count of a statement, by everything that is known.
+
+        Args:
+            meaning: what is asked.
+            measured: what a public measurement tells of it; None: nothing.
+        """
+        variances = None if meaning.told is None else self.variances(meaning.told)
+        fitted = [Fraction(0)]
+        if variances is not None and any(variances):
+            fitted = [1 / each if each else EXACTLY for each in variances]
+        told = (Fraction(0),) if measured is None else measured.precisions
+        rows = max(len(fitted), len(told))  # what has one number has it for all rows
+        both = zip(fitted * (rows // len(fitted)), told * (rows // len(told)), strict=True)
+        return self.alone(meaning) + min(own + other for own, other in both)
 
 
 def cells_outside(told: Told, part: Axes) -> int:

@@ -71,7 +71,16 @@ class WeighedQueries(Protocol):
         ...
 
     def transpose_sparse(self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]) -> NDArray[np.int64]:
-        """`transpose` where only some queries, int64[j], have coefficients, int64[j]; repeated queries add up."""
+        """`transpose` where only some queries, int64[j], have coefficients, int64[j]; repeated queries add up.
+
+        Raises `ValueError` where one of these is weighted.
+        """
+        ...
+
+    def unit_transpose_sparse(
+        self, queries: NDArray[np.int64], coefficients: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """`unit_transpose` where only some queries, int64[j], have coefficients, int64[j]; repeated ones add up."""
         ...
 
     def combination(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -50,7 +50,9 @@ class RoundItem:
     `dataset_root`: of the record of the dataset's version that it is about. `seed_fingerprint`: the same for the
     same seed (`sealed_seeds.fingerprint`). `analyst_events` is what `accounting.events_to_json` writes, as an
     object. `analyst_budget` and `analyst_cost` are None in a session that does not protect its analysts; `session`
-    is None where the round is none.
+    is None where the round is none. `standing`: the measurement that a grant's answers are combined with, which its
+    statements cost less by, as its terms name it (`residuals.released`); None without one, and where nothing is
+    paid by statement.
     """
 
     round_id: str = key("round", TEXT)
@@ -76,6 +78,7 @@ class RoundItem:
     universe_size: int = key("universe_size", COUNT)
     session: RecordedSession | None = key("session", optional(SESSION))
     accepted: tuple[Danger, ...] = key("accepted", ACCEPTED)
+    standing: Mapping[str, Any] | None = key("standing", optional(OBJECT))
 
 
 @canonical_object

@@ -1558,19 +1558,25 @@ class Grant(_message.Message):
 
     TOTAL_FIELD_NUMBER: _builtins.int
     SPENT_FIELD_NUMBER: _builtins.int
+    STANDING_FIELD_NUMBER: _builtins.int
     total: _builtins.int
     """What all statements may cost together, fixed when the grant was given."""
     spent: _builtins.int
     """What the statements with answers have cost."""
+    standing: _builtins.str
+    """The standing measurement that answers are combined with, as the record of the grant's opening names it: the text
+    of a JSON object, with the noise of the measurement. Empty without one, and in lists.
+    """
     def __init__(
         self,
         *,
         total: _builtins.int = ...,
         spent: _builtins.int = ...,
+        standing: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["spent", b"spent", "total", b"total"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["spent", b"spent", "standing", b"standing", "total", b"total"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 
-from equipoise.accounting import Cost, in_rho
+from equipoise.accounting import RHO_UNIT, Cost, in_rho
 from equipoise.errors import VerificationFailed
 from equipoise.model.rounds import GRANT
 from equipoise.queries.fixed_point import ONE
 from equipoise.queries.grant_account import GrantAccount
 from equipoise.queries.grant_price import standard_error
 from equipoise.records.proven_round import ProvenRound
+from equipoise.residuals.told_counts import StandingNoise
 from equipoise.results import Results
 from equipoise.verification.conversion import TOLERANCE, epsilon_of
 from equipoise.wire.session_workload import offer_of, wanted_of
@@ -18,6 +21,7 @@ from equipoise.wire.statements import sent_from_bytes
 
 ROUNDED = 2  # units of an answer, in which a standard error is rounded up
 UNLIMITED = (1 << 63) - 1
+VARIANCE_BITS = 20  # variances of noise are rounded up to units of 2^-20
 
 
 def check_spending(statements: Iterable[bytes], proven: ProvenRound) -> str:
@@ -32,9 +36,11 @@ def check_spending(statements: Iterable[bytes], proven: ProvenRound) -> str:
 
     Raises:
         VerificationFailed: they cost more, or one of them does not say what it may cost, or says so in a session
-            that is no grant.
+            that is no grant; or the measurement that answers are combined with is not one of the dataset.
     """
     of_grant, account = proven.round.mechanism == GRANT, GrantAccount(UNLIMITED)
+    sizes, persons = proven.schema.sizes, proven.dataset.persons.records
+    standing = StandingNoise.of(proven.round.standing, sizes, persons, "the measurement that the round names")
     for i, statement in enumerate(statements):
         offer = offer_of(statement, f"statements[{i}]")
         if (offer.rho > 0) is not of_grant:
@@ -42,7 +48,7 @@ def check_spending(statements: Iterable[bytes], proven: ProvenRound) -> str:
                 f"statements[{i}]: what it may cost is missing, or given where nothing is paid"
             )
         if of_grant:
-            account.pay(wanted_of(statement, proven.schema, f"statements[{i}]"))
+            account.pay(wanted_of(statement, proven.schema, f"statements[{i}]", standing))
     if not of_grant:
         return ""
     budget = proven.round.data_budget
@@ -69,13 +75,26 @@ def check_noise(statements: Sequence[bytes], queries: Sequence[int], results: Re
     """
     if proven.round.mechanism != GRANT:
         return
-    first = 0
-    for i, (data, count) in enumerate(zip(statements, queries, strict=True)):
-        sent = sent_from_bytes(data)
-        bought = (
-            standard_error(sent.statement, proven.dataset.persons.records, sent.rho) / proven.round.records * ONE
-        )
+    sent, persons, first = [sent_from_bytes(each) for each in statements], proven.dataset.persons.records, 0
+    most = rounding_of((each.rho for each in sent), persons) * (1 + TOLERANCE)
+    for i, (each, count) in enumerate(zip(sent, queries, strict=True)):
+        bought = standard_error(each.statement, persons, each.rho) / proven.round.records * ONE
         told = results.answers[first : first + count].standard_errors
         first += count
-        if not ((told > 0) & (told <= bought * (1 + TOLERANCE) + ROUNDED)).all():
+        if not ((told > 0) & (told <= bought * most + ROUNDED)).all():
             raise VerificationFailed(f"statements[{i}]: its answers are said to have more noise than was paid for")
+
+
+def rounding_of(rhos: Iterable[int], person_records: int) -> float:
+    """Returns by what factor rounding can make standard errors of a grant larger than what was paid for buys.
+
+    The variance of noise for a condition, of persons with one record, is rounded up to a whole number of units of
+    2^-20. That is the more of it the smaller it is; no noise is paid more for than the dearest statement is wanted
+    for. Every later answer may be combined with that noise.
+
+    Args:
+        rhos: what each statement is wanted for, in units of 10^-12 of rho.
+        person_records: how many records each person has, M.
+    """
+    most = Fraction(2 * max(rhos, default=0), RHO_UNIT * person_records**2 << VARIANCE_BITS)
+    return math.sqrt(1 + most)

@@ -13,6 +13,7 @@ from equipoise.queries.schema import Schema
 from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledStatement
+from equipoise.residuals.told_counts import StandingNoise
 from equipoise.wire.outline import asked_from_bytes
 from equipoise.wire.statements import SentStatement, sent_from_bytes, statement_to_bytes
 
@@ -58,31 +59,41 @@ def _offered(sent: SentStatement, data: bytes) -> Offer:
     return Offer(statement_to_bytes(sent.statement) if sent.rho or sent.questions else data, sent.rho)
 
 
-def wanted_of(data: bytes, schema: Schema, path: str = "statement") -> Wanted:
+def wanted_of(
+    data: bytes, schema: Schema, path: str = "statement", standing: StandingNoise | None = None
+) -> Wanted:
     """Returns what one Statement message asks of a grant, and how precisely. Raises as `compile_statement`.
 
     Args:
         data: a serialized Statement.
         schema: of the table.
         path: the statement's place, which messages name.
+        standing: the noise of the measurement that the grant's answers are combined with; None: there is none.
     """
-    return as_wanted(*compile_offered(data, schema, path), path)
+    return as_wanted(*compile_offered(data, schema, path), path, standing)
 
 
-def as_wanted(compiled: CompiledStatement, offer: Offer, path: str = "statement") -> Wanted:
+def as_wanted(
+    compiled: CompiledStatement,
+    offer: Offer,
+    path: str = "statement",
+    standing: StandingNoise | None = None,
+) -> Wanted:
     """Returns what a compiled statement asks of a grant.
 
     Args:
         compiled: the statement.
         offer: its bytes, and how precisely it is wanted.
         path: the statement's place, which messages name.
+        standing: the noise of the measurement that the grant's answers are combined with; None: there is none.
 
     Raises:
         InvalidArgument: it is a statistic.
     """
     if isinstance(compiled, CompiledStatistic):
         raise InvalidArgument(path, "is a statistic, which no grant answers")
-    return Wanted(meaning_of(compiled, offer.question), offer.rho)
+    meaning = meaning_of(compiled, offer.question)
+    return Wanted(meaning, offer.rho, None if standing is None else standing.tells(compiled, meaning))
 
 
 def compile_with_work(data: bytes, schema: Schema, path: str = "statement") -> tuple[CompiledStatement, int]:

@@ -13,9 +13,9 @@ from scipy.special import ndtr
 from equipoise.accounting import RHO_UNIT
 from equipoise.model.accounts import Budget
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.residuals.product_terms import product_terms
 from equipoise_lab.simulation.measure import Errors
 from equipoise_server.mechanisms.budget_rounding import usable_rho
-from equipoise_server.mechanisms.residuals.product_terms import product_terms
 
 POINTS = 12_001
 BLOCK = 1 << 13  # boxes of queries that are treated at once

@@ -6,12 +6,12 @@ from dataclasses import replace
 from hashlib import sha256
 
 from equipoise.queries.schema import Schema
+from equipoise.residuals.released import OPTION, ReleasedMeasurement
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.persons import record_budget
 from equipoise_server.mechanisms.residuals.measurement import measure
 from equipoise_server.mechanisms.standing.family import planned_noise
-from equipoise_server.mechanisms.standing.released import OPTION, ReleasedMeasurement
 
 ROUND = "simulated"  # the name of the round that would have measured
 

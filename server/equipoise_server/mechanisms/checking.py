@@ -24,8 +24,8 @@ ANY_WIDTH = (
     "or a standing measurement, instead; in a session online or online_private with a prior"
 )
 SUMS_INSTEAD = (
-    "ask for marginals over the attribute, or in a grant, in a session of online_private or low_sensitivity, or in "
-    "a round of gaussian, laplace, projection, pooled or standing"
+    "ask for marginals over the attribute, or in a grant, in a session of online, online_private or "
+    "low_sensitivity, or in a round of gaussian, laplace, projection, pooled, multiplicative_weights or standing"
 )
 
 
@@ -109,17 +109,16 @@ def check_no_options(name: str, setting: PublicParameters) -> None:
         raise InvalidArgument(f"options.{option}", f"unknown; {name} has no options")
 
 
-def check_no_sums(name: str, workload: CompiledWorkload, path: str = "statements[{}]") -> None:
+def check_no_sums(name: str, workload: CompiledWorkload) -> None:
     """Raise `InvalidArgument`, naming the first sum, for mechanisms that are proven for queries of 0 and 1 alone.
 
     Args:
         name: of the mechanism.
-        workload: of an analyst, or one statement of a session.
-        path: what errors call a statement, with its number.
+        workload: of an analyst.
     """
     if workload.weighted.any():
         problem = f"is a sum, which {name} does not answer: it is proven for counts alone; {SUMS_INSTEAD}"
-        raise InvalidArgument(path.format(min(workload.weighted_statements)), problem)
+        raise InvalidArgument(f"statements[{min(workload.weighted_statements)}]", problem)
 
 
 def check_table(setting: PublicParameters, data: Counts) -> None:

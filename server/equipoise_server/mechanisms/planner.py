@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.model.rounds import GRANT, MechanismPlan
 from equipoise.model.rounds import STANDING as ANSWERING
-from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.residuals.released import OPTION
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.choice import Candidate, Refusal, Rule, by_expected_error, choose
@@ -25,7 +26,6 @@ from equipoise_server.mechanisms.prior.choice import (
     StartsFromPrior,
     without_measurement,
 )
-from equipoise_server.mechanisms.standing.released import OPTION
 
 MAX_SECONDS = 3600.0  # predicted, on one ordinary core
 MAX_MEMORY = 16 * 2**30  # bytes
@@ -175,7 +175,7 @@ def _of(name: str, plan: MechanismPlan, setting: PublicParameters, starts: tuple
 
 
 def _from_measurement(candidate: Candidate) -> bool:
-    return candidate.mechanism == ANSWERING or _prior(candidate) == STANDING
+    return candidate.mechanism in (ANSWERING, GRANT) or _prior(candidate) == STANDING
 
 
 def _prior(candidate: Candidate) -> str | None:

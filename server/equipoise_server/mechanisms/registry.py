@@ -43,9 +43,9 @@ STANDING_MECHANISMS: dict[str, Mechanism] = {"measurement": Measurement(), "stan
 # Mechanisms that answer each analyst from its own workload, or all analysts from one table of noisy counts: their
 # randomness is bound to no other workload. Every other mechanism's is bound to all workloads of its round.
 SEPARATE = frozenset({"laplace", "gaussian", "histogram", "small_db", "projection", "multiplicative_weights"})
-# Mechanisms whose guarantees need no more of a query than that its count is a whole number that moves by at most 1:
-# they answer sums, too.
-SUMS = frozenset({"laplace", "gaussian", "projection", "pooled", "standing"})
+# Mechanisms whose guarantees need no more of a query than that its count is a whole number that moves by at most 1,
+# and which learn from sums by weight: they answer sums, too.
+SUMS = frozenset({"laplace", "gaussian", "projection", "multiplicative_weights", "pooled", "standing"})
 _PLANNED: dict[str, Mechanism] = MECHANISMS | {"standing": ToldStanding()}
 PLANNERS = {
     AUTO: Auto(_PLANNED, AUTO, by_expected_error),

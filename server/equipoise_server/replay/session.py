@@ -23,12 +23,13 @@ from equipoise.records.record import Kind
 from equipoise.results import Results
 from equipoise.wire.outline import asked_from_bytes
 from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
-from equipoise.wire.session_workload import compile_asked, wanted_of
+from equipoise.wire.session_workload import compile_asked
 from equipoise_server.mechanisms.online.interface import check_asked
 from equipoise_server.mechanisms.registry import session_mechanism
 from equipoise_server.replay.answers import named
 from equipoise_server.replay.differences import Difference, Differs, same
 from equipoise_server.replay.stored import StoredRound
+from equipoise_server.rounds.store.paid_statements import reads_wanted
 
 
 def check_slots(stored: StoredRound) -> str:
@@ -76,9 +77,10 @@ def _check_analyst(stored: StoredRound, analyst: str) -> None:
     deployment = read_session_receipt(rows[0].envelope).deployment
     chain, first = chain_start(deployment, stored.id, analyst, salt), 0
     account = GrantAccount(stored.round.plan.data_cost.rho) if stored.round.mechanism == GRANT else None
+    paid = reads_wanted(stored.round, stored.dataset)
     promise = promise_of(stored.committed.roots[Kind.ROUND_OPENED], stored.committed.round)
     for i, (row, statement, slot) in enumerate(zip(rows, statements, slots, strict=True), start=1):
-        cost = 0 if account is None else account.pay(wanted_of(statement, stored.dataset.schema))
+        cost = 0 if account is None else account.pay(paid(statement))
         asked = {"sequence": i, "slot": slot, "statement": statement, "cost": cost}
         same(f"answer {i}", {name: getattr(row, name) for name in asked}, asked, analyst)
         chunk = answers_from_chunk(row.chunk)

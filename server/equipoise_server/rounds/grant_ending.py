@@ -13,11 +13,11 @@ from equipoise.errors import DataLoss
 from equipoise.model.rounds import GRANT
 from equipoise.queries.grant_account import GrantAccount, Wanted
 from equipoise.wire.outline import asked_from_bytes
-from equipoise.wire.session_workload import wanted_of
 from equipoise_server.ledger import charges
 from equipoise_server.ledger.account_names import data_account
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.store.datasets import dataset_of
+from equipoise_server.rounds.store.paid_statements import reads_wanted
 from equipoise_server.storage.tables.round import submissions
 from equipoise_server.storage.tables.session import asked, sessions
 
@@ -44,8 +44,8 @@ def return_unspent(connection: Connection, record: RoundRecord, now: datetime) -
     answered = connection.execute(select(sessions.c.answered).where(sessions.c.round_id == record.id)).scalar_one()
     if len(statements) != answered:
         return
-    schema = dataset_of(connection, record).schema
-    spent = spent_by(record.plan.data_cost.rho, (wanted_of(statement, schema) for statement in statements))
+    wanted = reads_wanted(record, dataset_of(connection, record))
+    spent = spent_by(record.plan.data_cost.rho, map(wanted, statements))
     told = connection.execute(select(asked.c.cost).where(asked.c.round_id == record.id)).scalars()
     if sum(told) != spent:
         raise DataLoss(f"the statements of the grant {record.id} do not cost what was counted")

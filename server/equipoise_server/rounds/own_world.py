@@ -13,8 +13,8 @@ from equipoise.errors import InvalidArgument, NotFound
 from equipoise.model.own_world import MeasuredTable, OwnDataset
 from equipoise.model.rounds import GRANT, RoundState
 from equipoise.model.times import from_microseconds, to_microseconds
+from equipoise.residuals.variances import cell_variances
 from equipoise_server.clock import Clock
-from equipoise_server.mechanisms.residuals.variances import cell_variances
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.state_machine import shown_to_analysts
 from equipoise_server.rounds.store.measurements import newest_noise

@@ -72,7 +72,9 @@ class AnswerJournal:
                 return GrantSpending()
             for statement, cost in answer_store.costs(connection, self._id):
                 try:
-                    counted = account.pay(wanted_of(statement, self._session.schema))
+                    counted = account.pay(
+                        wanted_of(statement, self._session.schema, standing=self._session.standing)
+                    )
                 except EquipoiseError:
                     raise DataLoss(DAMAGED) from None
                 if counted != cost:

@@ -14,6 +14,7 @@ from equipoise.queries.grant_account import GrantAccount, Wanted
 from equipoise.queries.schema import Schema
 from equipoise.queries.statement_work import most_work
 from equipoise.queries.workload_compiler import CompiledStatement
+from equipoise.residuals.told_counts import StandingNoise
 from equipoise.wire.results import ANSWERS_TO_STATEMENT
 from equipoise.wire.session_workload import as_wanted, compile_with_work, offer_of
 from equipoise.wire.statements import NO_PRICE
@@ -26,6 +27,7 @@ from equipoise_server.rounds.store.dataset_records import registered_digest
 from equipoise_server.rounds.store.datasets import dataset_of
 from equipoise_server.rounds.store.measurements import run_setting
 from equipoise_server.rounds.store.opened_terms import check_opened
+from equipoise_server.rounds.store.paid_statements import standing_noise
 from equipoise_server.rounds.store.rounds import read_audit_nonce
 from equipoise_server.rounds.terms.turns import turns_before_answers
 from equipoise_server.sessions.turns import AnswerSchedule, Immediate, TurnBased
@@ -45,12 +47,16 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True)
 class OpenSession:
-    """The facts of a session that do not depend on its statements."""
+    """The facts of a session that do not depend on its statements.
+
+    `standing`: the noise of the measurement that a grant's answers are combined with; None without one.
+    """
 
     record: RoundRecord
     schema: Schema
     job: SessionJob
     schedule: AnswerSchedule
+    standing: StandingNoise | None = None
 
     def compile(self, statement: bytes) -> CompiledStatement:
         """Compile a statement and check it against the session's plan, and in a session by turns its work.
@@ -83,7 +89,9 @@ class OpenSession:
             raise InvalidArgument("statement.rho", NO_PRICE)
         if not offer.rho and is_grant(self.record):
             raise InvalidArgument("statement.rho", "must be set: each statement of a grant says what it may cost")
-        return Question(compiled.query_count, as_wanted(compiled, offer) if offer.rho else None)
+        return Question(
+            compiled.query_count, as_wanted(compiled, offer, standing=self.standing) if offer.rho else None
+        )
 
     def unspent(self) -> GrantAccount | None:
         """Return the account of a grant of which nothing is spent; None in any other session."""
@@ -121,6 +129,7 @@ def read_open_session(context: Context, record: RoundRecord) -> OpenSession:
             digest = registered_digest(connection, dataset.name, dataset.version)
             nonce = read_audit_nonce(connection, record.id)
             setting = run_setting(connection, record, dataset)
+            standing = standing_noise(record, dataset)
         source = context.tables.table(dataset)
     except InvalidArgument as error:
         log.error("session_not_started", session_id=record.id, problem=error.message)
@@ -136,7 +145,7 @@ def read_open_session(context: Context, record: RoundRecord) -> OpenSession:
         stops=session.ending is Ending.STOP,
         audit_nonce=nonce,
     )
-    return OpenSession(record, dataset.schema, job, schedule_of(record))
+    return OpenSession(record, dataset.schema, job, schedule_of(record), standing)
 
 
 def is_grant(record: RoundRecord) -> bool:

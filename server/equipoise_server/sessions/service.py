@@ -6,6 +6,7 @@ from sqlalchemy import Connection
 
 from equipoise.errors import InvalidArgument, NotFound, OutOfRange, Unavailable, WrongState
 from equipoise.model.rounds import GRANT, Grant, Progress, RoundState, Terms
+from equipoise.records.canonical import canonical_json
 from equipoise.records.record import SALT_BYTES
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.mechanisms.interface import OnStep, unfollowed
@@ -16,7 +17,7 @@ from equipoise_server.rounds.lifecycle import Lifecycle
 from equipoise_server.rounds.opening import Opening
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.store.results import has_results
-from equipoise_server.rounds.store.rounds import IS_SESSION, NO_ROUND, read_own_round, read_round
+from equipoise_server.rounds.store.rounds import IS_SESSION, NO_ROUND, combined_with, read_own_round, read_round
 from equipoise_server.sessions import answer_store
 from equipoise_server.sessions.attachments import Attachment
 from equipoise_server.sessions.open_session import due_until, is_grant
@@ -123,12 +124,20 @@ class Sessions:
         with self._context.store.read() as connection:
             return answer_store.count_due(connection, session_id, analyst, self._context.clock())
 
-    def grant(self, record: RoundRecord) -> Grant | None:
-        """Return what an analyst's own grant allows and what was spent of it; None for any other session."""
+    def grant(self, record: RoundRecord, *, whole: bool = False) -> Grant | None:
+        """Return what an analyst's own grant allows and what was spent of it; None for any other session.
+
+        Args:
+            record: the session.
+            whole: also the measurement that answers are combined with, which may be some 100,000 characters long.
+        """
         if not is_grant(record):
             return None
+        named = combined_with(record.terms) if whole else None
         with self._context.store.read() as connection:
-            return Grant(record.plan.data_cost.rho, answer_store.spent(connection, record.id))
+            spent = answer_store.spent(connection, record.id)
+        standing = "" if named is None else canonical_json(dict(named)).decode("ascii")
+        return Grant(record.plan.data_cost.rho, spent, standing)
 
     def attach(
         self, analyst: str, session_id: str, after_sequence: int, salt: bytes, accept_unprotected: bool

@@ -92,6 +92,20 @@ def test_what_is_named_must_be_what_was_released(
     assert found in answered(custodian(), named)
 
 
+@pytest.mark.parametrize("shown", [None, NAMED | {"digest": "08" * 32}])
+def test_a_grant_that_shows_its_analyst_another_measurement_is_found(shown: object) -> None:
+    """By the one that is shown the analyst counts what its statements cost."""
+    custodian = measured_custodian()
+    custodian.open("aa")
+    parameters = json.dumps({"measurement": NAMED})
+    custodian.change_last("plan", terms={"options": {"standing": NAMED}}, plan={"parameters": parameters})
+    custodian.change_last("round", standing=shown)
+    assert ("told of another measurement" in str(failures(custodian))) is (shown is not None)
+    custodian.change_last("plan", plan={"mechanism": "grant", "parameters": parameters})
+    custodian.change_last("round", mechanism="grant", standing=shown)
+    assert "told of another measurement" in failures(custodian)["A9"]
+
+
 def test_a_round_is_opened_after_what_it_answers_from_was_released() -> None:
     """Released by now, and in all else in order; but nobody could have known its numbers at the opening."""
     custodian = measured_custodian()

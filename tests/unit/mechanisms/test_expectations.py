@@ -18,13 +18,13 @@ from equipoise.queries.predicates import AllOf, Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.variances import cell_variances
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.expected_error import part_of_residuals
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.mechanisms.residuals.allocation import least_largest
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
-from equipoise_server.mechanisms.residuals.variances import cell_variances
 
 SIZES, RECORDS = (6, 5, 4, 3, 3), 20_000
 SCHEMA = Schema(tuple(Attribute(f"m{place}", tuple("abcdef"[:size])) for place, size in enumerate(SIZES)))

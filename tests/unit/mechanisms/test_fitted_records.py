@@ -12,11 +12,11 @@ from equipoise.model.results import AnswerMethod
 from equipoise.queries.record_list import RecordList
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_workload
+from equipoise.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.answers import answers_within
 from equipoise_server.mechanisms.fitted_records import NEAR, FittedRecords, moved_near
 from equipoise_server.mechanisms.residuals.allocation import least_summed
 from equipoise_server.mechanisms.residuals.estimates import estimates_of
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import measure
 
 PAIRS = list(itertools.combinations(range(len(SIZES)), 2))

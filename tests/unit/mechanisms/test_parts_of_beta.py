@@ -14,7 +14,10 @@ from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import Share
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Sum
 from equipoise.queries.workload_compiler import compile_workload
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.product_terms import ProductTerms, product_terms
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.epochs import prior_plan
 from equipoise_server.mechanisms.epochs.prior_plan import PriorEpochParameters
@@ -27,8 +30,6 @@ from equipoise_server.mechanisms.prior.plan import plan_prior
 from equipoise_server.mechanisms.repair.final_tests import REACH_BITS, certify, plan_final_tests
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS
 from equipoise_server.mechanisms.residuals.direct import UniformReach
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
-from equipoise_server.mechanisms.residuals.product_terms import ProductTerms, product_terms
 from equipoise_server.randomness.stream import KeyedStream
 
 SCHEMA = Schema.from_json('{"a": 3, "b": 3, "c": 2, "d": 2}')
@@ -81,7 +82,7 @@ def test_a_test_that_says_more_than_was_promised_certifies_nothing(limit: int, m
 
 
 def test_boxes_of_all_kinds_and_sets_share_the_chance() -> None:
-    """Single cells, ranges and all other boxes, each of every set: their chances add up."""
+    """Single cells, ranges, all other boxes, and those with weights, each of every set: their chances add up."""
     family, chance = ResidualFamily.closed(SCHEMA.sizes, [(0, 1), (1, 2), (2, 3)]), Fraction(1, 20)
     reach = UniformReach(family, chance)
 
@@ -94,12 +95,13 @@ def test_boxes_of_all_kinds_and_sets_share_the_chance() -> None:
         return boxes * 2 * math.exp(-(multiplier**2) / 2)
 
     a, b = attribute("a"), attribute("b")
-    cell, run, other = (
+    cell, run, other, weighted = (
         next(iter(product_terms(compile_workload([statement], SCHEMA))))
         for statement in (
             (a == "0") & (b == "0"),
             (a != "0") & (b == "0"),
             (a != "1") & (b == "0"),
+            Sum("a", where=b == "0"),
         )
     )
     sizes = [[SCHEMA.sizes[axis] for axis in axes] for axes in family.sets]
@@ -109,6 +111,9 @@ def test_boxes_of_all_kinds_and_sets_share_the_chance() -> None:
     spent = failing(cell, cells) + failing(run, runs)
     # Of a set every box has an equal part: one of two categories in each of six places.
     spent += failing(other, len(family.sets) * 2**6)
+    # And a sum is of one of its attributes, between two of its ends.
+    ends = sum(SCHEMA.sizes[axis] * (SCHEMA.sizes[axis] + 1) // 2 for axis in weighted.axes)
+    spent += failing(weighted, len(family.sets) * 2**6 * ends)
     assert float(chance) * 0.99 <= spent <= chance
 
 

@@ -23,7 +23,7 @@ from equipoise.frames import shown as shown_value
 from equipoise.model.results import Answers
 from equipoise.model.rounds import Round
 from equipoise.profile.kept_sql import keep_sql
-from equipoise.queries.grant_costs import reach_text
+from equipoise.queries.grant_costs import SHOWN, shown_errors
 from equipoise.queries.predicates import Among
 from equipoise.queries.statements import Statement
 from equipoise.queries.statements_file import statements_from_json
@@ -153,11 +153,10 @@ def _costs(client: Client, shown: Round, wanted: Wanted, asked: Asked) -> Checke
     rho, error = _price(asked)
     found = client.grant_costs(shown.id, wanted.statements, rho=rho, error=error)
     rows = [
-        [str(place), in_rho(each.cost), f"{each.standard_error:.4g}", reach_text(each.half_width)]
-        for place, each in enumerate(found.statements, start=1)
+        [str(place), in_rho(each.cost), *shown_errors(each)] for place, each in enumerate(found.statements, start=1)
     ]
     together = f"Together rho {in_rho(found.at_most)}, of rho {in_rho(found.left)} that is left."
-    heads = ("statement", "rho", "standard error in records", "interval in records")
+    heads = ("statement", "rho", *SHOWN)
     return Checked(wanted.understood, (together,), plain_table(heads, rows))
 
 

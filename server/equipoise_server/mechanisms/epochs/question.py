@@ -77,10 +77,11 @@ class LinearQuestion:
     Theorem: sums are answered and hidden as counts are, although they are rounded down to whole records, so that
     they are not linear. Proof. The data are seen through `truth` alone, in tests and in answers with noise, and one
     replaced record moves each of its whole numbers by at most 1, in at most `l1_sensitivity` cells
-    (`axis_weights`). That an answer is within its half-width of the truth rests on what was tested or on its noise,
-    not on how the hypothesis answers. What is learnt rests on `direction`, which has no rounding: weights are whole
-    units of 2^-16, and all signs are the same, so that it lies between 0 and 2^16 or between -2^16 and 0 at every
-    record, as a count's does. That is all that the analysts' cost counts with (`cost.drawing_rho`).
+    (`axis_weights`). That an answer is within its half-width of the truth rests on what was tested, on its noise,
+    or on what was measured before (`residuals.direct`), not on how the hypothesis answers. What is learnt rests on
+    `direction`, which has no rounding: weights are whole units of 2^-16, and all signs are the same, so that it
+    lies between 0 and 2^16 or between -2^16 and 0 at every record, as a count's does. That is all that the
+    analysts' cost counts with (`cost.drawing_rho`).
 
     `queries`: its own over the records that the hypothesis has weights of.
     `known`: a prior's measurement, and the largest half-width up to which it answers; None without a prior.
@@ -121,14 +122,12 @@ def prior_answers_within(
 ) -> Answers | None:
     """Return what a prior's measurement tells of a statement; None without one, or where it tells too little.
 
-    It is not asked for sums: that all statements hold at once is proven for boxes (`residuals.direct`).
-
     Args:
         known: the prior's measurement, and the largest half-width up to which it answers.
         statement: one statement of `cells` queries.
         expected: int64[cells], what the hypothesis answers, in units of 2^-40.
     """
-    if known is None or statement.weighted.any() or not known[0].holds(statement):
+    if known is None or not known[0].holds(statement):
         return None
     prior, half_width = known
     answers = prior.answers(statement, expected)

@@ -86,17 +86,6 @@ class Fits:
                 gain = own / cells_outside(told, part) / self.precision.part(part)
                 self._parts[part] = _moved(self._parts[part], sums, gain)
 
-    def alone(self, meaning: Meaning) -> bool:
-        """Return whether no other answer tells a part of a statement's table."""
-        told, drawn = meaning.told, self._drawn.get(meaning.key)
-        if told is None or drawn is None:
-            return drawn is not None
-        if not told.whole:
-            return self.precision.variances(told) is None
-        return all(
-            self.precision.part(part) * cells_outside(told, part) == drawn.precision for part in subsets(told.axes)
-        )
-
     def counts(self, told: Told) -> NDArray[np.float64]:
         """Return the fitted counts, float64[k], of sums of the cells of a table that the fit tells."""
         table = np.zeros([told.sizes[axis] for axis in told.table])

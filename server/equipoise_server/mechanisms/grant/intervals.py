@@ -19,7 +19,14 @@ that was drawn for the meaning itself. For each of them the same holds, with a t
 means is a supermartingale, too. So by the inequality of Cauchy and Schwarz the error of a count of variance v is
 within `sqrt(17 / 16 v (2 ln(1 / d) + sum ln(1 + 16 p / p_1)))`. Which sums are asked about may depend on the
 noise, so all that could be asked share `FITTED`: d is `2^-bits` of it, where the bits are a code word for the
-table's axes, and for the statement (`standing.reach`).
+table's axes, and for the statement (`equipoise.residuals.reach`).
+
+**With a standing measurement.** Its noise was drawn before the grant began, and everybody may have seen it. So a
+statement that it tells is chosen by it, and is not bounded as one whose noise is fresh. But the error of just this
+statement by the measurement is sub-Gaussian with a variance that is fixed, and is one factor more of the product
+above, with `p = p_1`: the product begins before the measurement is made, and all that is paid comes later. What is
+combined is the measurement with the noise that was drawn for the meaning, or with a fit, which are two products;
+one more bit (`WAYS`) of the word says which. The chance is over the noise of the measurement and of the grant.
 """
 
 from __future__ import annotations
@@ -32,8 +39,7 @@ from numpy.typing import NDArray
 
 from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.grant_reach import FITTED, TOPPED, reach_of
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
-from equipoise_server.mechanisms.standing.reach import code_lengths, log_chance
+from equipoise.residuals.reach import log_chance, own_code_lengths
 
 _LOG_2 = math.log(2)
 
@@ -49,18 +55,16 @@ def topped_reach(chance: Fraction, counts: int, grown: float) -> float:
     return reach_of(2 * float(log_chance(float(2 * chance * TOPPED / counts))) + grown)
 
 
-def fitted_reaches(asked: CompiledWorkload, beta: float, grown: float) -> NDArray[np.float64]:
+def fitted_reaches(asked: CompiledWorkload, beta: float, grown: float, ways: int = 0) -> NDArray[np.float64]:
     """Return how many standard deviations each count of a fit may err by: float64[k].
 
     Args:
         asked: the statement, whose table has few enough cells to be taken apart.
         beta: the probability that any interval fails.
         grown: the sum of `ln(1 + 16 p / p_1)` over all numbers that the fit is made of.
+        ways: the bits that say which noises these are, where there are several ways.
     """
-    (table,) = asked.statement_tables()
-    family = ResidualFamily.closed(asked.schema_sizes, [table])
-    which = len(table) + 1 + len(table) * (len(asked.schema_sizes) - 1).bit_length()
-    bits = code_lengths(asked, family) + which
+    bits = own_code_lengths(asked) + ways
     log = float(log_chance(float(2 * Fraction(beta) * FITTED)))
     lengths, places = np.unique(bits, return_inverse=True)
     reaches = [reach_of(2 * (log + each * _LOG_2) + grown) for each in lengths.tolist()]

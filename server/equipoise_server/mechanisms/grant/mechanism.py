@@ -20,15 +20,16 @@ from equipoise.model.rounds import GRANT, MechanismPlan
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.grant_account import GrantAccount, Wanted
-from equipoise.queries.grant_reach import SINGLE, grown, part_of
+from equipoise.queries.grant_reach import SINGLE, WAYS, grown, part_of
 from equipoise.queries.meanings import Meaning, Told, meaning_of, places_of
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.answers import answers_within, noisy_on_grid, standard_error_on_grid
 from equipoise_server.mechanisms.grant.fits import Drawn, Fits
 from equipoise_server.mechanisms.grant.intervals import fitted_reaches, topped_reach
-from equipoise_server.mechanisms.grant.plan import plan_grant
+from equipoise_server.mechanisms.grant.plan import GrantParameters, plan_grant
 from equipoise_server.mechanisms.grant.sides import as_asked, as_keyed
+from equipoise_server.mechanisms.grant.standing_counts import StandingCounts, combined
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise, NoiseDistribution
 from equipoise_server.mechanisms.online.interface import linear
@@ -47,6 +48,7 @@ class GrantMechanism:
     `sqrt(s)` in L2 and a person has `M` records. That is `r`-zCDP (`accounting.gaussian_rho`,
     `mechanisms.persons`), and the sampler is exact. What is told is made of noisy counts alone, so that an answer
     that costs nothing is post-processing. Once the grant has ended, an account needs to count only what was spent.
+    The standing measurement was paid for when it was made, and is public.
 
     For the analysts: nothing, for either unit. Answers are a function of the table, of the grant's own seed and of
     its own analyst's statements, and nothing that others ask is an input.
@@ -60,7 +62,7 @@ class GrantMechanism:
     priced = True
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
-        """Plan a grant from its budget. There are no options."""
+        """Plan a grant from its budget; the option `standing` is the measurement that answers are combined with."""
         return plan_grant(self.name, setting)
 
     def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:  # noqa: ARG002
@@ -79,6 +81,7 @@ class GrantSession:
     def __init__(self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes) -> None:
         self._setting, self._data, self._seed = setting, data, seed
         self._account = GrantAccount(plan.data_cost.rho)
+        self._standing = StandingCounts.of(setting, GrantParameters.from_json(plan.parameters).measurement)
         self._fits = Fits(self._account.precision)
         self._told: dict[bytes, tuple[int, Answers]] = {}  # by meaning: how precisely it was wanted, and its answer
         self._meanings = 0  # for which noise was drawn
@@ -104,11 +107,13 @@ class GrantSession:
             raise InvalidArgument("statement.rho", "must be set: each statement of a grant says what it may cost")
         asked = linear(statement)
         meaning = meaning_of(asked, encoded)
-        if cost := self._account.pay(Wanted(meaning, rho)):
+        measured = None if self._standing is None else self._standing.noise.tells(asked, meaning)
+        if cost := self._account.pay(Wanted(meaning, rho, measured)):
             self._draw(meaning, asked, cost)
         before = self._told.get(meaning.key)
         if before is None or before[0] < rho:
-            before = (rho, as_keyed(meaning, self._answer(meaning, asked)))
+            standing = None if self._standing is None or measured is None else self._standing.estimates(asked)
+            before = (rho, as_keyed(meaning, self._answer(meaning, asked, standing)))
             self._told[meaning.key] = before
         return as_asked(meaning, before[1])
 
@@ -116,20 +121,27 @@ class GrantSession:
         """Return an empty synopsis."""
         return Synopsis()
 
-    def _answer(self, meaning: Meaning, asked: CompiledWorkload) -> Answers:
-        """Return what is known now, all of which was paid for."""
+    def _answer(self, meaning: Meaning, asked: CompiledWorkload, standing: Estimates | None) -> Answers:
+        """Return what is known now, all of which was paid for. `standing`: what the standing measurement tells."""
         drawn = self._fits.drawn(meaning)
         own = None if drawn is None else self._own(meaning, drawn)
-        if own is not None and self._fits.alone(meaning):
+        fits = self._account.precision.fits(meaning, Fraction(0) if drawn is None else drawn.precision)
+        if own is not None and not fits and standing is None:
             return own
-        fitted = self._fitted(meaning, asked, drawn)
+        paid, square = self._fitted(meaning, drawn) if fits else self._alone(meaning, drawn)
+        if standing is not None:
+            paid = standing if paid is None else combined(paid, standing)
+            square += grown(Fraction(1))
+        assert paid is not None  # what is not known is paid for
+        reaches = fitted_reaches(asked, self._setting.beta, square, 0 if standing is None else WAYS)
+        answers = self._answers(paid, reaches)
         if own is None:
-            return fitted
+            return answers
         # Both intervals hold, so their overlap does; where one failed there may be none.
-        lows, highs = np.maximum(own.lows, fitted.lows), np.minimum(own.highs, fitted.highs)
+        lows, highs = np.maximum(own.lows, answers.lows), np.minimum(own.highs, answers.highs)
         overlap = lows <= highs
         return replace(
-            fitted, lows=np.where(overlap, lows, fitted.lows), highs=np.where(overlap, highs, fitted.highs)
+            answers, lows=np.where(overlap, lows, answers.lows), highs=np.where(overlap, highs, answers.highs)
         )
 
     def _law(self, moved: int, cost: int) -> NoiseDistribution:
@@ -171,15 +183,24 @@ class GrantSession:
             noisy = noisy_on_grid(counts.astype(np.int64), records)
             return answers_within(noisy, AnswerMethod.GAUSSIAN, drawn.half_width, error)
         reach = topped_reach(drawn.chance, meaning.counts, grown(drawn.precision / drawn.first))
-        variances = np.full(len(counts), self._variance(1 / drawn.precision))
-        return self._answers(counts, variances, np.full(len(counts), reach))
+        known, _ = self._alone(meaning, drawn)
+        assert known is not None
+        return self._answers(known, np.full(len(counts), reach))
 
-    def _fitted(self, meaning: Meaning, asked: CompiledWorkload, drawn: Drawn | None) -> Answers:
+    def _alone(self, meaning: Meaning, drawn: Drawn | None) -> tuple[Estimates | None, float]:
+        """Return what the noise of just this meaning tells, if any was drawn, and what `grown` adds for it."""
+        if drawn is None:
+            return None, 0.0
+        counts = self._as_asked(meaning, drawn.counts, meaning.opposite)
+        variances = np.full(len(counts), self._variance(1 / drawn.precision))
+        return self._estimates(counts, variances), grown(drawn.precision / drawn.first)
+
+    def _fitted(self, meaning: Meaning, drawn: Drawn | None) -> tuple[Estimates, float]:
         """Return what all tables tell together, and the noise of just this meaning if it is not a table's."""
         told, precision = meaning.told, self._account.precision
         inverses = None if told is None else precision.variances(told)
         assert told is not None
-        assert inverses is not None  # what is not known is paid for
+        assert inverses is not None
         counts = self._as_asked(meaning, self._fits.counts(told), meaning.told_opposite)
         square = self._fits.spread(told)
         if drawn is not None and not told.whole:
@@ -190,14 +211,14 @@ class GrantSession:
             inverses = [each / (1 + each * drawn.precision) for each in inverses]
             square += grown(drawn.precision / drawn.first)
         variances = self._spread_out(told, [self._variance(each) for each in inverses])
-        variances = self._as_asked(meaning, variances, opposite=False)
-        return self._answers(counts, variances, fitted_reaches(asked, self._setting.beta, square))
+        return self._estimates(counts, self._as_asked(meaning, variances, opposite=False)), square
 
-    def _answers(
-        self, counts: NDArray[np.float64], variances: NDArray[np.float64], reaches: NDArray[np.float64]
-    ) -> Answers:
-        slack = np.abs(counts) * ROUNDING + ROUNDING
-        answers = measured_answers(Estimates(counts, variances, slack), self._setting.records, reaches)
+    @staticmethod
+    def _estimates(counts: NDArray[np.float64], variances: NDArray[np.float64]) -> Estimates:
+        return Estimates(counts, variances, np.abs(counts) * ROUNDING + ROUNDING)
+
+    def _answers(self, known: Estimates, reaches: NDArray[np.float64]) -> Answers:
+        answers = measured_answers(known, self._setting.records, reaches)
         # What is known exactly, as a count that nobody can be in, is said to err by the least that can be said.
         return replace(answers, standard_errors=np.maximum(answers.standard_errors, 1))
 

@@ -68,8 +68,9 @@ class MultiplicativeWeights:
 
     Errors, with probability `1 - beta` for all analysts at once. Let `v` bound the noise of all measurements and
     `s` what selections fall short by. A round whose selected statement errs by e brings the hypothesis closer to
-    the data by at least `2 (e - 2 v)^2`, of log|X| at most (`hypothesis`), so the mean over all T hypotheses errs
-    by at most `sqrt(log|X| / 2T) + 2 v + s`: the promise. The fitted answers are delivered where their own test
+    the data by at least `2 (e - 2 v - r)^2`, of log|X| at most (`hypothesis`), where r is one record, by which sums
+    are rounded down at most. So the mean over all T hypotheses errs by at most `sqrt(log|X| / 2T) + 2 v + r + s`:
+    the promise. The fitted answers are delivered where their own test
     certifies no more than that, with what it certifies; otherwise the mean is, with the promise, as it
     is where the test is seen to have failed (`tested_half_width`).
 

@@ -88,7 +88,7 @@ def with_rounds(setting: PublicParameters, rounds: int) -> WeightsParameters:
     slack = math.log(analysts * rounds * setting.largest_share / float(part)) / nats_a_record / records
     rounding = rounding_error(records, setting.universe_size)
     bulk = math.sqrt(math.log(setting.universe_size) / (2 * rounds) + gain_slack(rounding) / 2)
-    proven = (bulk + 2 * reach + slack + 2 * rounding) * UPWARD
+    proven = (bulk + 2 * reach + 1 / records + slack + 2 * rounding) * UPWARD
     parameters = WeightsParameters(
         rounds=rounds,
         select_epsilon=select,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from equipoise.queries.weighed_queries import WeighedQueries
 from equipoise_server.mechanisms.fitting import fit
-from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
+from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack, linear_reach
 from equipoise_server.mechanisms.interface import GRID_BITS
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
 from equipoise_server.mechanisms.repair.private_weights import (
@@ -103,7 +103,8 @@ def learn_in_turns(
         cells = slice(int(starts[chosen]), int(starts[chosen + 1]))
         law = turns.noise.law(queries.compiled.statement_sensitivity(chosen))
         noisy = (counts[cells] + law.draw(cells.stop - cells.start, stream)) / records
-        hypothesis.measured(queries, chosen, noisy, turns.reach / 2.0**GRID_BITS)
+        sums = bool(queries.compiled.weighted[cells].any())
+        hypothesis.measured(queries, chosen, noisy, linear_reach(turns.reach / 2.0**GRID_BITS, sums, records))
         weight = records**2 / float(turns.noise.variance * queries.compiled.statement_sensitivity(chosen))
         precision[cells] += weight
         weighted[cells] += weight * noisy

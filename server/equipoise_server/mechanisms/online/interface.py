@@ -21,7 +21,7 @@ from equipoise.queries.session_workload import SessionWorkload
 from equipoise.queries.statistics import CompiledStatistic
 from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkload
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.mechanisms.checking import check_no_sums, check_setting, check_table
+from equipoise_server.mechanisms.checking import check_setting, check_table
 from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters
 
 HYPOTHESIS = AnswerMethod.HYPOTHESIS
@@ -119,12 +119,6 @@ def linear(statement: CompiledStatement) -> CompiledWorkload:
     if isinstance(statement, CompiledStatistic):
         raise InvalidArgument("statement", "is a statistic; only sessions of low_sensitivity answer statistics")
     return statement
-
-
-def counted(statement: CompiledStatement) -> CompiledWorkload:
-    """Return the statement if it counts records, as `online` needs. Raises `InvalidArgument` for any other."""
-    check_no_sums("online", linear(statement), "statement")
-    return linear(statement)
 
 
 def play(

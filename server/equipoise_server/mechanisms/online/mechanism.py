@@ -21,12 +21,12 @@ from equipoise.queries.workload_compiler import CompiledStatement, CompiledWorkl
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.answers import answers_within, uncertified
 from equipoise_server.mechanisms.checking import check_enumerable
-from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack
+from equipoise_server.mechanisms.hypothesis import Hypothesis, gain_slack, linear_reach
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.noise_calibration import fresh_answers
 from equipoise_server.mechanisms.online import prior_plan
-from equipoise_server.mechanisms.online.interface import HYPOTHESIS, counted, session_length
+from equipoise_server.mechanisms.online.interface import HYPOTHESIS, linear, session_length
 from equipoise_server.mechanisms.online.parameters import OnlineParameters
 from equipoise_server.mechanisms.online.plan import (
     check_options,
@@ -53,11 +53,12 @@ class Online:
     stages that differ, and what a measurement of its own costs before them; up to the truncation of the noise,
     however many statements are asked, and whoever chooses them having seen all earlier answers. A statement's score
     is the largest error of its cells under the hypothesis, in units of 2^-16 records, and moves by at most 2^16
-    when a record is replaced. Between two updates the hypothesis is a function of what was published, and the tests
-    are one AboveThreshold (`accounting.sparse_vector_rho`); the statement that ends it is answered whole with fresh
-    noise (`accounting.gaussian_rho`). Such costs add up where each mechanism is chosen by what the earlier ones
-    published (Bun & Steinke 2016, Lemma 2.3). All c are charged, whether or not they are used, and after the c-th
-    nothing is read from the table at all.
+    when a record is replaced: counts are whole records, those of sums too, and each moves by at most 1. Between
+    two updates the hypothesis is a function of what was published, and the tests are one AboveThreshold
+    (`accounting.sparse_vector_rho`); the statement that ends it is answered whole with fresh noise
+    (`accounting.gaussian_rho`). Such costs add up where each mechanism is chosen by what the earlier ones published
+    (Bun & Steinke 2016, Lemma 2.3). All c are charged, whether or not they are used, and after the c-th nothing is
+    read from the table at all.
 
     For the analysts: **none**. What one analyst asks uses up the updates of all, and moves the hypothesis from
     which all are answered: nothing hides an analyst's statements from the others of its session. With one share
@@ -135,8 +136,8 @@ class Online:
         )
 
     def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:  # noqa: ARG002
-        """Accept every predicate and every marginal. Raises `InvalidArgument` for anything else."""
-        if counted(statement).statement_count != 1:
+        """Accept every predicate, marginal and sum. Raises `InvalidArgument` for anything else."""
+        if linear(statement).statement_count != 1:
             raise InvalidArgument("statement", "must be one")
 
     def start(self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes) -> OnlineSession:
@@ -187,7 +188,7 @@ class OnlineSession:
     ) -> Answers:
         """Answer the statement in a slot. Slots ascend."""
         self._streams.ask(slot, encoded)
-        asked = counted(statement)
+        asked = linear(statement)
         queries = self._known[0].support.queries(asked) if self._known else asked
         expected = self._hypothesis.answers(queries)
         stage = None if self.used_up_at(slot) else self._stages[self._tests.positives]
@@ -206,7 +207,8 @@ class OnlineSession:
         published = fresh_answers(stage.noise, l1_sensitivity, counts, self._records, half_width, stream)
         self._streams.learn()
         fractions = np.clip(published.values, 0, ONE) / 2.0**GRID_BITS
-        self._hypothesis.measured(queries, 0, fractions, stage.reach / 2.0**GRID_BITS)
+        reach = linear_reach(stage.reach / 2.0**GRID_BITS, bool(asked.weighted.any()), self._records)
+        self._hypothesis.measured(queries, 0, fractions, reach)
         return published
 
     def _measured_answers(

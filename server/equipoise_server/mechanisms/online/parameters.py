@@ -97,7 +97,7 @@ def proving_threshold(setting: PublicParameters, length: int, division: Division
         return _even_threshold(setting, division)
     slack = gain_slack(rounding_error(setting.records, setting.universe_size))
     least = math.sqrt((math.log(setting.universe_size) / division.updates + slack) / 2) * UPWARD
-    error = least + 2 * division.reach(setting) / 2.0**GRID_BITS
+    error = least + 2 * division.reach(setting) / 2.0**GRID_BITS + 1 / setting.records
     score = math.ceil(error * UPWARD * (setting.records << SCORE_BITS)) + 2 * SCORE_ROUNDING
     return score + division.tested
 
@@ -114,14 +114,14 @@ def most_updates(setting: PublicParameters, length: int, least_score: int, reach
 
     Proof. An update's statement has a cell whose error under the hypothesis is at least `e = least_score / K`, less
     the rounding of the score. Its published answer is within `reach` of the truth, so `e - reach` or more from what
-    the hypothesis holds: a distance of `d = e - 2 reach` beyond the reach of the measurement. The update brings it
-    closer to the data by at least `2 d^2` less the slack of rounding (`hypothesis`), and to take in again
-    what was measured before takes nothing of it. The divergence starts at `log |X|` at most and is never negative,
-    so there are at most `log |X| / (2 d^2 - slack)` updates: the B(alpha) of Gupta, Roth & Ullman (2012) for
-    multiplicative weights.
+    the hypothesis holds: a distance of `d = e - 2 reach` beyond the reach of the measurement, and of sums a record
+    less, as they are rounded down to whole ones (`linear_reach`). The update brings it closer to the data by at
+    least `2 d^2` less the slack of rounding (`hypothesis`), and to take in again what was measured before takes
+    nothing of it. The divergence starts at `log |X|` at most and is never negative, so there are at most
+    `log |X| / (2 d^2 - slack)` updates: the B(alpha) of Gupta, Roth & Ullman (2012) for multiplicative weights.
     """
     distance = (least_score - SCORE_ROUNDING) / (setting.records << SCORE_BITS) / UPWARD
-    distance -= 2 * reach / 2.0**GRID_BITS
+    distance -= 2 * reach / 2.0**GRID_BITS + 1 / setting.records
     slack = gain_slack(rounding_error(setting.records, setting.universe_size))
     if distance <= 0 or 2 * distance**2 <= slack * UPWARD:
         return length

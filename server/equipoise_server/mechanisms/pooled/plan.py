@@ -11,6 +11,7 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.marginal_tables import Axes
 from equipoise.records.codec import COUNT, FRACTION, REAL, canonical_object, codec_of, key, optional
+from equipoise.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.budget_rounding import usable_rho, with_samplers
 from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.choice import NEAR
@@ -37,7 +38,6 @@ from equipoise_server.mechanisms.pooled.residual_plan import (
 )
 from equipoise_server.mechanisms.pooled.tables_plan import tables_expected_error, tables_half_width
 from equipoise_server.mechanisms.repair.parameters import REPAIR, Repair
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.running_time import (
     DRAW_SECONDS,
     PROCESS_BYTES,

@@ -15,13 +15,14 @@ import numpy as np
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.joined_workloads import some_statements
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.residuals.query_variances import outside_of
 from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.pooled.direct import DirectAnswers, direct_answers
 from equipoise_server.mechanisms.pooled.family import Family
 from equipoise_server.mechanisms.pooled.fitted import Fitted, FittedSupport, FittedSynopsis
 from equipoise_server.mechanisms.pooled.measured import MeasuredTable, estimate
 from equipoise_server.mechanisms.pooled.synopsis import fitted_weights, synthetic_records
-from equipoise_server.mechanisms.residuals.estimates import estimates_of, outside_of
+from equipoise_server.mechanisms.residuals.estimates import estimates_of
 from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.mechanisms.residuals.queries import ResidualQueries
 

@@ -17,6 +17,13 @@ from numpy.typing import NDArray
 from equipoise.accounting.residuals import axis_levels
 from equipoise.model.rounds import Share
 from equipoise.queries.marginal_tables import Axes
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.noise import ResidualNoise
+from equipoise.residuals.variances import (
+    cell_variances,
+    largest_variance,
+    product_variances,
+)
 from equipoise_server.mechanisms.expected_error import (
     FIT_ERROR,
     UNIFORM,
@@ -32,13 +39,6 @@ from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.pooled.family import Family, asked_sets, table_cells
 from equipoise_server.mechanisms.pooled.measured import reach
 from equipoise_server.mechanisms.residuals.allocation import least_summed
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
-from equipoise_server.mechanisms.residuals.variances import (
-    cell_variances,
-    largest_variance,
-    product_variances,
-)
 
 MAX_RESIDUALS = 1 << 14  # with levels: each has a number in the plan
 CONDITION_PART = 0.95  # of the error of a condition's estimate, which the fit leaves

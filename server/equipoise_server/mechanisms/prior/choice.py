@@ -8,8 +8,8 @@ from typing import Protocol, runtime_checkable
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.rounds import MechanismPlan
+from equipoise.residuals.released import OPTION as MEASUREMENT
 from equipoise_server.mechanisms.interface import PublicParameters
-from equipoise_server.mechanisms.standing.released import OPTION as MEASUREMENT
 
 PRIOR = "prior"
 OWN, STANDING, NONE = "own", "standing", "none"

@@ -19,6 +19,8 @@ from functools import lru_cache
 import numpy as np
 
 from equipoise.model.rounds import Share
+from equipoise.residuals.noise import ResidualNoise
+from equipoise.residuals.variances import product_variances
 from equipoise_server.mechanisms.expected_error import (
     UNIFORM,
     at_most,
@@ -32,8 +34,6 @@ from equipoise_server.mechanisms.expected_error import (
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.prior.distribution import MIN_PART
 from equipoise_server.mechanisms.prior.plan import PriorParameters
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
-from equipoise_server.mechanisms.residuals.variances import product_variances
 
 FITTED_PART = 1.0  # of the noise that a predicate has in the measured tables, which the fit leaves
 INDEPENDENT = 0.018  # of predicates on Adult, where the measurement holds single attributes alone

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from equipoise.model.results import AnswerMethod, Answers
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.residuals.variances import cell_variances
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.answers import answers_within, moved_into
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
@@ -25,7 +26,6 @@ from equipoise_server.mechanisms.prior.plan import PriorParameters
 from equipoise_server.mechanisms.prior.support import Support
 from equipoise_server.mechanisms.residuals.direct import UniformReach, answerable, direct_answers
 from equipoise_server.mechanisms.residuals.measurement import Measured
-from equipoise_server.mechanisms.residuals.variances import cell_variances
 
 MEASURED = AnswerMethod.MEASURED
 UPWARD = 1 + 1e-6

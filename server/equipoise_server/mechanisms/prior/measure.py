@@ -12,6 +12,7 @@ import numpy as np
 
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.record_list import RecordList
+from equipoise.residuals.variances import cell_variances
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.universe import is_enumerable
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -21,7 +22,6 @@ from equipoise_server.mechanisms.prior.fit import Target, fit_potential
 from equipoise_server.mechanisms.prior.plan import VARIANCE_BITS, PriorParameters
 from equipoise_server.mechanisms.prior.support import ListedSupport, Support, Universe
 from equipoise_server.mechanisms.residuals.measurement import Measured, measure
-from equipoise_server.mechanisms.residuals.variances import cell_variances
 from equipoise_server.mechanisms.standing.released import released_numbers
 
 LABEL = "prior"  # of the streams from which its noise is drawn

@@ -14,15 +14,16 @@ from equipoise.accounting import ZcdpEvent
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.queries.marginal_tables import Axes
 from equipoise.records.codec import POSITIVE, canonical_object, codec_of, key, list_of, optional
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.noise import ResidualNoise
+from equipoise.residuals.released import ReleasedNumbers
+from equipoise.residuals.variances import cell_variances
 from equipoise_server.datasets.universe import is_enumerable
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.prior.fit import MAX_SWEEPS
 from equipoise_server.mechanisms.prior.support import support_size
 from equipoise_server.mechanisms.residuals.allocation import least_summed
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
-from equipoise_server.mechanisms.residuals.variances import cell_variances
-from equipoise_server.mechanisms.standing.released import ReleasedNumbers, named_measurement
+from equipoise_server.mechanisms.standing.released import named_measurement
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 
 # Of an attribute that is measured. Telling a statement about it takes time and memory of their square, and the

@@ -18,6 +18,9 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.results import AnswerMethod, Answers
 from equipoise.queries.fixed_point import ONE
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.noise import ResidualNoise
+from equipoise.residuals.variances import cell_variances
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.answers import answers_within
 from equipoise_server.mechanisms.fitted_records import FittedRecords, moved_near
@@ -27,10 +30,7 @@ from equipoise_server.mechanisms.own_stream import own_stream
 from equipoise_server.mechanisms.projection.plan import gaussian_law, reach_of, tables_half_width
 from equipoise_server.mechanisms.residuals.allocation import least_largest
 from equipoise_server.mechanisms.residuals.estimates import Estimates, estimates_of
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import measure
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
-from equipoise_server.mechanisms.residuals.variances import cell_variances
 
 
 def own_rho(parameters: NoiseParameters, setting: PublicParameters, analyst: str) -> Fraction:

@@ -12,7 +12,7 @@ Which queries a test covers depends on public numbers and on the analyst's own w
 probability at most beta: half for queries of a known law, half for all analysts' tests (`tested_half_width`). The
 first half is for all declared queries (`reach`, by Chernoff's bound for sub-Gaussian numbers) where the measurement
 is the round's own. Where it was released before, statements may have been chosen by its noise. Then it is for all
-that can ever be asked of it (`standing.reach`).
+that can ever be asked of it (`equipoise.residuals.reach`).
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from equipoise.model.results import NO_ANSWERS, AnswerMethod, Answers
 from equipoise.queries.joined_workloads import some_statements
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, key, optional
+from equipoise.residuals.query_variances import outside_of
+from equipoise.residuals.reach import code_lengths, log_chance, reaches
 from equipoise_server.mechanisms.answers import answers_within, moved_into, uncertified, with_answers
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING, answer_scores, tested_half_width
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, half_width_on_grid
-from equipoise_server.mechanisms.residuals.estimates import estimates_of, outside_of
+from equipoise_server.mechanisms.residuals.estimates import estimates_of
 from equipoise_server.mechanisms.residuals.measurement import Measured
-from equipoise_server.mechanisms.standing.reach import code_lengths, log_chance, reaches
 from equipoise_server.randomness.discrete_gaussian import MAX_VARIANCE, DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
 

@@ -28,9 +28,9 @@ from equipoise.accounting.cost import OUTWARD
 from equipoise.accounting.residuals import PARAMETER_BITS, Residual, residual_scale
 from equipoise.errors import BudgetExhausted
 from equipoise.queries.marginal_tables import Axes
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.residuals.allocation_terms import Asked, Costs, Uses
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.randomness.discrete_gaussian import MAX_VARIANCE
 
 STEPS = 60

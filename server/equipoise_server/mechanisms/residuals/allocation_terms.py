@@ -21,8 +21,8 @@ from equipoise.accounting.residuals import (
 )
 from equipoise.errors import InvalidArgument
 from equipoise.queries.marginal_tables import Axes
-from equipoise_server.mechanisms.residuals.axis_bases import AxisBasis, bases_of
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
+from equipoise.residuals.axis_bases import AxisBasis, bases_of
+from equipoise.residuals.family import ResidualFamily
 
 Asked = Literal["cells", "prefixes", "both"]
 """What is asked along ordered axes: single categories, prefixes, or both alike."""

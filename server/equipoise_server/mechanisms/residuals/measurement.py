@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.queries.marginal_tables import Axes
+from equipoise.residuals.axis_bases import bases_of
+from equipoise.residuals.noise import ResidualNoise
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.mechanisms.residuals.axis_bases import bases_of
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 from equipoise_server.randomness.stream import KeyedStream
 

@@ -19,10 +19,10 @@ from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.record_list import RecordList
 from equipoise.queries.statements.marginal import MARGINAL
 from equipoise.queries.workload_builder import WorkloadBuilder
+from equipoise.residuals.axis_bases import AxisBasis, Centred, bases_of
+from equipoise.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.fitting import Queries
 from equipoise_server.mechanisms.prior.listed_tables import ListedTables
-from equipoise_server.mechanisms.residuals.axis_bases import AxisBasis, Centred, bases_of
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import Measured
 
 Numbers = NDArray[np.float64]

@@ -12,6 +12,8 @@ from equipoise.model.results import AnswerMethod, Answers
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.fixed_point import ONE
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.residuals.reach import code_lengths, reaches
+from equipoise.residuals.variances import cell_variances
 from equipoise_server.datasets.universe import is_enumerable
 from equipoise_server.mechanisms.answers import MAX_PARTS, answers_within
 from equipoise_server.mechanisms.fitted_records import FittedRecords
@@ -22,8 +24,6 @@ from equipoise_server.mechanisms.prior.support import Universe
 from equipoise_server.mechanisms.repair.weights_hypothesis import MAX_GAP
 from equipoise_server.mechanisms.residuals.estimates import Estimates, estimates_of
 from equipoise_server.mechanisms.residuals.measurement import Measured
-from equipoise_server.mechanisms.residuals.variances import cell_variances
-from equipoise_server.mechanisms.standing.reach import code_lengths, reaches
 
 UNITS = 2.0**GRID_BITS
 MAX_ANSWER = float(MAX_PARTS << GRID_BITS)  # an answer is at most so many times all records, in units of 2^-40

@@ -11,10 +11,10 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.schema import Schema
+from equipoise.residuals.family import MAX_SETS, ResidualFamily
+from equipoise.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.budget_rounding import usable_rho
 from equipoise_server.mechanisms.residuals.allocation import least_summed
-from equipoise_server.mechanisms.residuals.family import MAX_SETS, ResidualFamily
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 
 FIELD = "options.family"
 WAYS = {"pairs": 2, "triples": 3}

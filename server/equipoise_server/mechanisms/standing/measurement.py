@@ -17,6 +17,8 @@ from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.model.rounds import MEASUREMENT, MechanismPlan
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.records.codec import canonical_object, codec_of, key
+from equipoise.residuals.noise import ResidualNoise
+from equipoise.residuals.reach import log_chance
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_table, check_table_setting
 from equipoise_server.mechanisms.expected_error import stated
@@ -24,7 +26,6 @@ from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParamet
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.residuals.measurement import measure
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.running_time import (
     DRAW_SECONDS,
     GAUSSIAN_SECONDS,
@@ -34,7 +35,6 @@ from equipoise_server.mechanisms.running_time import (
     table_seconds,
 )
 from equipoise_server.mechanisms.standing.plan import cell_error, half_width
-from equipoise_server.mechanisms.standing.reach import log_chance
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 
 CELL_BYTES = 32

@@ -15,14 +15,15 @@ from collections.abc import Mapping
 from equipoise.errors import InvalidArgument
 from equipoise.model.rounds import STANDING, MechanismPlan
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.residuals.noise import ResidualNoise
+from equipoise.residuals.query_variances import outside_of
+from equipoise.residuals.released import OPTION
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import planned_workloads
 from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters
-from equipoise_server.mechanisms.residuals.estimates import outside_of
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.standing.answering import answers_of, synthetic_table
 from equipoise_server.mechanisms.standing.plan import StandingParameters, check_tells_all, plan_standing
-from equipoise_server.mechanisms.standing.released import OPTION, released_numbers
+from equipoise_server.mechanisms.standing.released import released_numbers
 
 
 class Standing:

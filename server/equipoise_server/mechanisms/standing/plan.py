@@ -15,13 +15,15 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.queries.marginal_tables import Axes
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key
+from equipoise.residuals.noise import ResidualNoise
+from equipoise.residuals.reach import log_chance, most_bits, reaches
+from equipoise.residuals.released import ReleasedMeasurement
+from equipoise.residuals.variances import cell_variances, largest_variance
 from equipoise_server.mechanisms.checking import check_setting
 from equipoise_server.mechanisms.expected_error import COVERED, gaussian_mean, mean_over_queries, mixed_error
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.parameters import Parameters
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
-from equipoise_server.mechanisms.residuals.variances import cell_variances, largest_variance
 from equipoise_server.mechanisms.running_time import (
     FITTING_BYTES,
     QUERY_BYTES,
@@ -30,8 +32,7 @@ from equipoise_server.mechanisms.running_time import (
     listed_bytes,
     listed_seconds,
 )
-from equipoise_server.mechanisms.standing.reach import log_chance, most_bits, reaches
-from equipoise_server.mechanisms.standing.released import ReleasedMeasurement, named_measurement
+from equipoise_server.mechanisms.standing.released import named_measurement
 
 RECORDS = 1 << 18  # of the synthetic table
 SWEEP_SECONDS = 2e-8  # of one table in one sweep of the fit, for each record of the universe; good to a factor of 3

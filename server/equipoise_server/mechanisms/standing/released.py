@@ -3,44 +3,12 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Any
 
 from equipoise.errors import InvalidArgument, VerificationFailed
-from equipoise.records.codec import HASH, TEXT, Codec, canonical_object, codec_of, key
+from equipoise.residuals.noise import ResidualNoise
+from equipoise.residuals.released import OPTION, RELEASED, ReleasedMeasurement, ReleasedNumbers
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.residuals.measurement import Measured
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
-
-OPTION = "standing"
-
-
-@canonical_object
-class ReleasedNumbers:
-    """Numbers that were released: the round that did so, and the SHA-256 of their bytes."""
-
-    round_id: str = key("round", TEXT)
-    digest: bytes = key("digest", HASH)
-
-
-@canonical_object
-class ReleasedMeasurement:
-    """A released measurement: its round, the SHA-256 of its numbers' bytes, and the noise in them."""
-
-    round_id: str = key("round", TEXT)
-    digest: bytes = key("digest", HASH)
-    noise: ResidualNoise = key("noise", codec_of(ResidualNoise))
-
-    @property
-    def numbers(self) -> ReleasedNumbers:
-        """Which numbers it is, without their noise."""
-        return ReleasedNumbers(self.round_id, self.digest)
-
-    def as_option(self) -> Any:
-        """Return the JSON value that names the measurement in the terms of a round."""
-        return RELEASED.encode(self)
-
-
-RELEASED: Codec[ReleasedMeasurement] = codec_of(ReleasedMeasurement)
 
 
 def named_measurement(setting: PublicParameters) -> ReleasedMeasurement:

@@ -26,6 +26,7 @@ from equipoise.records.record import (
 )
 from equipoise_server.rounds.store.datasets import all_versions, dataset_of, dataset_record, read_dataset
 from equipoise_server.rounds.store.opened_terms import check_life, check_opened, check_registered
+from equipoise_server.rounds.store.paid_statements import reads_wanted
 from equipoise_server.rounds.store.recorded_steps import check_digests, check_steps, check_submissions
 from equipoise_server.rounds.store.results import read_measured, read_synopsis
 from equipoise_server.rounds.store.rounds import read_round
@@ -206,7 +207,8 @@ def check_all(connection: Connection) -> int:
         check_opened(connection, record)
         check_steps(connection, record)
         check_submissions(connection, record)
-        paid = dataset_of(connection, record).schema if record.terms.mechanism == GRANT else None
+        is_grant = record.terms.mechanism == GRANT
+        paid = reads_wanted(record, dataset_of(connection, record)) if is_grant else None
         check_answers(connection, round_id, is_session=record.terms.session is not None, paid=paid)
     sealed = select(records.c.round_id).where(records.c.kind == Kind.ROUND_SEALED.value).distinct()
     query = select(rounds.c.id, rounds.c.run_id).where(rounds.c.id.in_(sealed))

@@ -10,16 +10,17 @@ from hashlib import sha256
 from sqlalchemy import Connection, select
 
 from equipoise.errors import DataLoss, InvalidArgument, NotFound
-from equipoise.model.rounds import MEASUREMENT, STANDING, RoundState, Terms
+from equipoise.model.rounds import GRANT, MEASUREMENT, STANDING, RoundState, Terms
+from equipoise.residuals.noise import ResidualNoise
+from equipoise.residuals.released import OPTION, ReleasedMeasurement
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.persons import record_budget
 from equipoise_server.mechanisms.prior.choice import PRIOR
 from equipoise_server.mechanisms.prior.choice import STANDING as STANDING_PRIOR
 from equipoise_server.mechanisms.registry import may_start_from_measurement
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 from equipoise_server.mechanisms.standing.family import planned_noise
 from equipoise_server.mechanisms.standing.measurement import MeasurementParameters, as_options
-from equipoise_server.mechanisms.standing.released import OPTION, ReleasedMeasurement, named_measurement
+from equipoise_server.mechanisms.standing.released import named_measurement
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rounds.state_machine import streams_open
 from equipoise_server.rounds.store.committed_content import checked_measured
@@ -115,13 +116,15 @@ def with_measurement(connection: Connection, terms: Terms, dataset: DatasetRecor
 
     A measurement's family becomes the noise with which it is measured: that is searched for in floating point, and
     so on record once and not computed again. A measurement to answer or to start from becomes its public facts.
-    Where a prior is the planner's choice, the newest measurement is one that it may choose.
+    Where a prior is the planner's choice, the newest measurement is one that it may choose. The answers of a grant
+    are combined with the one that is newest when it is given, if there is one.
 
     Raises:
         InvalidArgument: the option is not one that can be used; nothing has been charged.
         BudgetExhausted: the budget is too small for the family.
     """
     options = dict(terms.options)
+    found: ReleasedMeasurement | None
     if terms.mechanism == MEASUREMENT:
         budget = record_budget(terms.data_budget, dataset.persons.records)
         return replace(terms, options=as_options(planned_noise(options, dataset.schema, budget)))
@@ -130,8 +133,13 @@ def with_measurement(connection: Connection, terms: Terms, dataset: DatasetRecor
         for name in sorted(options):
             raise InvalidArgument(f"options.{name}", f"unknown; there is {OPTION}")
         return replace(terms, options={OPTION: named.as_option()})
+    if terms.mechanism == GRANT:
+        if OPTION in options:
+            found = chosen_measurement(connection, dataset, options[OPTION], now)
+        else:
+            found = newest_measurement(connection, dataset, now)
+        return replace(terms, options=options | ({OPTION: found.as_option()} if found else {}))
     if may_start_from_measurement(terms.mechanism) and options.get(PRIOR, STANDING_PRIOR) == STANDING_PRIOR:
-        found: ReleasedMeasurement | None
         if PRIOR in options or OPTION in options:
             found = chosen_measurement(connection, dataset, options.get(OPTION), now)
         else:

@@ -19,7 +19,7 @@ from equipoise.records.public_facts import PLAN, TERMS, RecordedTerms
 from equipoise.records.record import Kind
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rounds.store.datasets import dataset_of, registered_cap
-from equipoise_server.rounds.store.rounds import recorded_terms
+from equipoise_server.rounds.store.rounds import combined_with, recorded_terms
 from equipoise_server.rounds.store.stored_records import damaged, read_record
 from equipoise_server.storage.tables.transparency import records
 
@@ -36,6 +36,7 @@ def check_opened(connection: Connection, record: RoundRecord) -> None:
         None if terms.close_time is None else to_microseconds(terms.close_time),
         record.records,
         record.universe_size,
+        combined_with(terms),
         terms.shares,
         *_texts(recorded_terms(terms), record.plan),
     )
@@ -47,6 +48,7 @@ def check_opened(connection: Connection, record: RoundRecord) -> None:
         public.close_time,
         public.records,
         public.universe_size,
+        public.standing,
         private.shares,
         *_texts(private.terms, private.plan),
     )

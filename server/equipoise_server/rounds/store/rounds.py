@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, select
@@ -11,6 +12,7 @@ from equipoise.model.rounds import GRANT, MechanismPlan, RoundState, SessionTerm
 from equipoise.model.times import from_microseconds
 from equipoise.records.canonical import canonical_json
 from equipoise.records.public_facts import PLAN, SHARE, TERMS, RecordedTerms
+from equipoise.residuals.released import OPTION
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rounds.store.datasets import NO_DATASET, read_dataset
 from equipoise_server.storage.tables.round import datasets, rounds, shares, submissions
@@ -18,7 +20,7 @@ from equipoise_server.storage.tables.session import sessions
 
 NO_ROUND = "there is no such round"  # the same words whether it does not exist or is not the caller's
 IS_SESSION = rounds.c.id.in_(select(sessions.c.round_id))
-# Terms are canonical JSON, in which a quote within a text is escaped; no grant has options.
+# Terms are canonical JSON, in which a quote within a text is escaped; what names a measurement has no such key.
 IS_GRANT = IS_SESSION & rounds.c.terms.contains(f'"mechanism":"{GRANT}"', autoescape=True)
 # The account that a round is charged to: its dataset's.
 _ACCOUNT = select(datasets.c.account).where(datasets.c.name == rounds.c.dataset).scalar_subquery().label("account")
@@ -38,6 +40,12 @@ def canonical(value: object) -> str:
 def recorded_terms(terms: Terms) -> RecordedTerms:
     """Return the recorded part of the terms: everything except dataset, shares and closing time."""
     return RecordedTerms(**{name: getattr(terms, name) for name in TERMS.keys.values()})
+
+
+def combined_with(terms: Terms) -> Mapping[str, Any] | None:
+    """Return the measurement that a grant's answers are combined with, as its terms name it; None without one."""
+    named = terms.options.get(OPTION) if terms.mechanism == GRANT else None
+    return named if isinstance(named, Mapping) else None
 
 
 def terms_to_json(terms: Terms) -> str:

@@ -50,7 +50,7 @@ from equipoise_server.rounds.store.dataset_records import registered_digest
 from equipoise_server.rounds.store.datasets import dataset_of
 from equipoise_server.rounds.store.recorded_charges import charges_by_analyst, charges_of_round
 from equipoise_server.rounds.store.results import read_measured, read_stream_digests, read_synopsis
-from equipoise_server.rounds.store.rounds import read_audit_nonce, recorded_terms
+from equipoise_server.rounds.store.rounds import combined_with, read_audit_nonce, recorded_terms
 from equipoise_server.rounds.terms.checks import adds
 from equipoise_server.storage.tables.round import datasets, submissions
 from equipoise_server.storage.tables.transparency import record_items, records
@@ -96,6 +96,7 @@ def round_opened(connection: Connection, opened: RoundRecord, seed_fingerprint: 
         if session is None
         else RecordedSession(session.ending, session.length, len(terms.shares), session.turn_seconds),
         accepted=terms.accepted,
+        standing=combined_with(terms),
     )
     private = PlanItem(opened.id, recorded, terms.shares, plan, journal_head(connection))
     items = [make_item(public, Audience.ROUND), make_item(private, Audience.AUDITOR)]

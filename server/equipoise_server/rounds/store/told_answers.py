@@ -6,6 +6,7 @@ receipt signs. (Whether a receipt's signature holds is for whoever gets it.)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import Connection, Row, select
@@ -13,12 +14,10 @@ from sqlalchemy import Connection, Row, select
 from equipoise.errors import EquipoiseError
 from equipoise.model.rounds import RoundState
 from equipoise.profile.receipt_store import read_session_receipt
-from equipoise.queries.grant_account import GrantAccount
-from equipoise.queries.schema import Schema
+from equipoise.queries.grant_account import GrantAccount, Wanted
 from equipoise.records.promises import Promise
 from equipoise.records.receipts import SessionReceiptPayload, chain_start, chain_step
 from equipoise.wire.results import answers_from_chunk
-from equipoise.wire.session_workload import wanted_of
 from equipoise_server.ledger.caps import MAX_AMOUNT
 from equipoise_server.rounds.store.step_records import recorded_promise
 from equipoise_server.rounds.store.stored_records import damaged
@@ -28,7 +27,9 @@ from equipoise_server.storage.tables.session import asked, attached, sessions
 ROWS_AT_ONCE = 32  # a row may hold a megabyte of cells
 
 
-def check_answers(connection: Connection, round_id: str, *, is_session: bool, paid: Schema | None = None) -> None:
+def check_answers(
+    connection: Connection, round_id: str, *, is_session: bool, paid: Callable[[bytes], Wanted] | None = None
+) -> None:
     """Raise `DataLoss` unless a session's stored answers are, in their order, those whose receipts were signed.
 
     While it is open none may be missing. A round that is no session must have none.
@@ -37,7 +38,7 @@ def check_answers(connection: Connection, round_id: str, *, is_session: bool, pa
         connection: to the store.
         round_id: the round or session.
         is_session: whether its terms say that it is a session.
-        paid: of a grant, whose statements cost something, the table's schema; None elsewhere.
+        paid: of a grant, whose statements cost something, what reads what each is wanted for; None elsewhere.
     """
     query = select(sessions.c.answered, rounds.c.state).join(rounds, rounds.c.id == sessions.c.round_id)
     session = connection.execute(query.where(sessions.c.round_id == round_id)).first()
@@ -64,7 +65,7 @@ def check_answers(connection: Connection, round_id: str, *, is_session: bool, pa
 class _Chain:
     """One analyst's answers so far: what they chain to, how many there are, their cells, and what they cost."""
 
-    def __init__(self, round_id: str, analyst: str, salt: bytes, paid: Schema | None) -> None:
+    def __init__(self, round_id: str, analyst: str, salt: bytes, paid: Callable[[bytes], Wanted] | None) -> None:
         self._round_id, self._analyst, self._salt = round_id, analyst, salt
         self._chain, self._sequence, self._cells = b"", 0, 0
         self._paid, self._spent = paid, GrantAccount(MAX_AMOUNT)
@@ -87,7 +88,7 @@ class _Chain:
             row.due_time,
             promise,
         )
-        cost = 0 if self._paid is None else self._spent.pay(wanted_of(row.statement, self._paid))
+        cost = 0 if self._paid is None else self._spent.pay(self._paid(row.statement))
         return (row.sequence, row.chain, row.cost, receipt) == (self._sequence, self._chain, cost, wanted) and (
             chunk.round_id,
             chunk.sequence,

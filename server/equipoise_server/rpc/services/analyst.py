@@ -76,7 +76,7 @@ class AnalystMethods(OwnWorldMethods):
     ) -> analyst_pb2.GetAnalystRoundResponse:
         """Shows one round."""
         record = self.views.get(caller.name, request.round_id)
-        return analyst_pb2.GetAnalystRoundResponse(round=self._session(caller, record))
+        return analyst_pb2.GetAnalystRoundResponse(round=self._session(caller, record, whole=True))
 
     async def watch_analyst_round(
         self, caller: Caller, request: analyst_pb2.WatchAnalystRoundRequest
@@ -174,12 +174,12 @@ class AnalystMethods(OwnWorldMethods):
         """Answers statements one at a time, in order."""
         return self.session_streams.answers(caller.name, requests)
 
-    def _session(self, caller: Caller, record: RoundRecord) -> types_pb2.Round:
+    def _session(self, caller: Caller, record: RoundRecord, *, whole: bool = False) -> types_pb2.Round:
         """Return a round; a session with how many of the caller's statements have answers, and what they cost."""
         if record.terms.session is None:
             return round_to_message(shown_to_analyst(record, caller.name))
         sessions = self.session_streams.sessions
-        answered, grant = sessions.answered(caller.name, record.id), sessions.grant(record)
+        answered, grant = sessions.answered(caller.name, record.id), sessions.grant(record, whole=whole)
         return round_to_message(shown_to_analyst(record, caller.name, answered, grant))
 
     def _look(self, caller: Caller, round_id: str) -> tuple[types_pb2.Round, bool]:

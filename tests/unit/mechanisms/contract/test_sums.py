@@ -5,17 +5,14 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from fractions import Fraction
-from typing import cast
 
 import numpy as np
 import pytest
 from harness.answers import half_widths
 from harness.mechanism_cases import OPTIONS, SEED, TABLE, UNITS, case_of, spread
-from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.results import AnswerMethod, Answers
 from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.fixed_point import ONE
 from equipoise.queries.predicates import attribute
@@ -23,10 +20,7 @@ from equipoise.queries.statements import Marginal, Sum
 from equipoise.queries.statistics import grid_units
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.answers import answers_within
-from equipoise_server.mechanisms.epochs.question import prior_answers_within
 from equipoise_server.mechanisms.low_sensitivity.database_question import database_of, statistic_of
-from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
 from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, SUMS, check_workload
 
 CASE = case_of(
@@ -92,12 +86,9 @@ def test_mechanisms_that_are_not_proven_for_sums_refuse_them_by_name(name: str) 
     check_workload(plan, compile_workload([Marginal(("b",))], TABLE))
 
 
-def test_sessions_of_online_refuse_sums_and_say_which_sessions_answer_them() -> None:
-    """Before they look at the plan: what a statement is does not depend on it."""
-    words = "is a sum, which online does not answer.*in a session of online_private or low_sensitivity"
-    with pytest.raises(InvalidArgument, match=words) as refused:
-        SESSION_MECHANISMS["online"].check_statement(SESSION_PLAN, compile_workload([Sum("a")], TABLE))
-    assert refused.value.field == "statement"
+def test_sessions_of_online_take_sums() -> None:
+    for each in (Sum("a"), Sum("a", ("b", "c"), where=attribute("a") != "0")):
+        SESSION_MECHANISMS["online"].check_statement(SESSION_PLAN, compile_workload([each], TABLE))
 
 
 def test_sessions_of_online_private_take_sums_by_cells_and_low_sensitivity_single_ones() -> None:
@@ -107,22 +98,6 @@ def test_sessions_of_online_private_take_sums_by_cells_and_low_sensitivity_singl
     assert statistic_of(single).sensitivity(2000) == Fraction(1, 2000)
     with pytest.raises(InvalidArgument, match="is a table; low_sensitivity answers single numbers"):
         statistic_of(table)
-
-
-def test_what_a_prior_has_measured_answers_no_sum_in_a_session() -> None:
-    """Its intervals hold for all boxes at once, and a weighted sum is no box."""
-
-    class HoldsAll:
-        def holds(self, _: object) -> bool:
-            return True
-
-        def answers(self, _: object, expected: NDArray[np.int64]) -> Answers:
-            return answers_within(expected, AnswerMethod.MEASURED, 1, 1)
-
-    known, nothing = (cast(MeasuredPrior, HoldsAll()), ONE), np.zeros(1, dtype=np.int64)
-    count, total = (compile_workload([each], TABLE) for each in (attribute("a") == "1", Sum("a")))
-    assert prior_answers_within(known, count, nothing) is not None
-    assert prior_answers_within(known, total, nothing) is None
 
 
 @pytest.mark.parametrize("records", [1999, 2000])

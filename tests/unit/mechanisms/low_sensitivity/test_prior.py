@@ -21,6 +21,7 @@ from equipoise.model.results import AnswerMethod, Answers
 from equipoise.model.rounds import MechanismPlan
 from equipoise.queries.predicates import attribute
 from equipoise.queries.statements import CappedSum, CountDistinct, Quantile, Statement, Variance
+from equipoise.residuals.released import ReleasedMeasurement
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.explanation import why
@@ -34,7 +35,6 @@ from equipoise_server.mechanisms.prior.plan import PriorParameters
 from equipoise_server.mechanisms.registry import may_start_from_measurement
 from equipoise_server.mechanisms.residuals.measurement import measure
 from equipoise_server.mechanisms.standing.family import planned_noise
-from equipoise_server.mechanisms.standing.released import ReleasedMeasurement
 from equipoise_server.randomness.exponential import UNIT_BITS
 
 SEED, ROUND = bytes(range(32)), "e" * 32

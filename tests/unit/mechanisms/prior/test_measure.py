@@ -18,6 +18,9 @@ from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Share
 from equipoise.queries.marginal_tables import Axes
 from equipoise.records.codec import codec_of
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.noise import ResidualNoise
+from equipoise.residuals.variances import cell_variances, product_variances
 from equipoise_server.datasets.coded_counts import CodedCounts
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -27,10 +30,7 @@ from equipoise_server.mechanisms.prior.measure import fitted_prior, measured_for
 from equipoise_server.mechanisms.prior.plan import MAX_CATEGORIES, PriorParameters, plan_prior, tables_of
 from equipoise_server.mechanisms.prior.support import RECORDS, ListedSupport, Universe, support_size
 from equipoise_server.mechanisms.residuals.allocation import least_summed
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import measure
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
-from equipoise_server.mechanisms.residuals.variances import cell_variances, product_variances
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian
 
 SIZES = (4, 3, 1, 2)

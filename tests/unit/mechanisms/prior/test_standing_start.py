@@ -22,6 +22,8 @@ from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_single, compile_workload
+from equipoise.residuals.released import ReleasedMeasurement
+from equipoise.residuals.variances import cell_variances
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
@@ -35,10 +37,9 @@ from equipoise_server.mechanisms.prior.forecast import expected_mean
 from equipoise_server.mechanisms.prior.plan import PriorParameters, standing_prior
 from equipoise_server.mechanisms.registry import MECHANISMS, PLANNERS, may_start_from_measurement, mechanism
 from equipoise_server.mechanisms.residuals.measurement import measure
-from equipoise_server.mechanisms.residuals.variances import cell_variances
 from equipoise_server.mechanisms.standing.family import planned_noise
 from equipoise_server.mechanisms.standing.mechanism import ToldStanding
-from equipoise_server.mechanisms.standing.released import ReleasedMeasurement, named_measurement
+from equipoise_server.mechanisms.standing.released import named_measurement
 
 SCHEMA = Schema.from_json('{"a": 4, "b": 3, "c": 2, "d": 5}')
 RECORDS, UNIVERSE, LENGTH = 20_000, 120, 40

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from equipoise.queries.predicates import AllOf, Among, AnyOf, Not
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.queries.statements import Marginal, Statement
+from equipoise.queries.statements import Marginal, Statement, Sum
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.product_terms import product_terms
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.residuals.allocation import least_summed
 from equipoise_server.mechanisms.residuals.direct import UniformReach, answerable, direct_answers
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import Measured, measure
-from equipoise_server.mechanisms.residuals.product_terms import product_terms
 
 SCHEMA = Schema(
     tuple(Attribute(name, tuple("012345"[:size])) for name, size in zip("abcd", (6, 3, 1, 2), strict=True))
@@ -107,6 +107,47 @@ def test_whoever_chooses_the_statement_with_the_largest_error_finds_it_in_its_in
         alone = math.sqrt(2 * math.log(2 / float(CHANCE))) * told.deviation
         fixed += bool((errors > alone).any())
     assert fixed >= 10
+
+
+def test_a_sum_takes_more_words_than_a_box_unless_it_is_one() -> None:
+    """Weights that are none but 0 and 1 choose records, as a box does."""
+    noise, reach = measured(1), UniformReach(family(), CHANCE)
+    first = Among("b", ("0",))
+    asked = [
+        single(each)
+        for each in (
+            STATEMENTS["a cell"],
+            AllOf((Among("a", ("0", "2", "5")), first)),
+            Sum("a", where=first),
+            Sum("d", ("b",)),
+            Sum("a", low=4),
+        )
+    ]
+    told = [direct_answers(noise, reach, each) for each in asked]
+    cell, box, by_weight, second, highest = (
+        float(((each.reach - own.weighted) / each.deviation)[0]) for each, own in zip(told, asked, strict=True)
+    )
+    assert box * 1.05 < by_weight  # about the same two attributes
+    assert second == pytest.approx(cell, rel=1e-3)
+    assert highest == pytest.approx(cell, rel=1e-3)
+
+
+def test_whoever_chooses_the_sum_with_the_largest_error_finds_it_in_its_interval() -> None:
+    """Of every attribute, between any two ends, for all others' cells and boxes; also what rounding takes."""
+    sums = [
+        Sum(one, by, where, low, high)
+        for one, other, size in (("a", "b", 6), ("b", "a", 3))
+        for low, high in itertools.combinations(range(size), 2)
+        for by, where in (((), None), ((other,), None), ((), Among(other, ("0", "2"))))
+    ]
+    asked, reach = compile_workload(sums, SCHEMA), UniformReach(family(), CHANCE)
+    truth, beyond = asked.counts(table()), 0
+    for run in range(3):
+        told = direct_answers(measured(run), reach, asked)
+        errors = np.abs(told.counts - truth)
+        assert (errors <= told.reach).all()
+        beyond += bool((errors > 2 * told.deviation + 1).any())
+    assert beyond >= 1
 
 
 def subsets(categories: str) -> list[tuple[str, ...]]:

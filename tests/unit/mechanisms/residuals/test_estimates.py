@@ -15,13 +15,14 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.schema_checks import bin_labels
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
+from equipoise.residuals import query_variances
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.noise import ResidualNoise
+from equipoise.residuals.query_variances import outside_of
+from equipoise.residuals.variances import largest_variance
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.residuals import estimates
-from equipoise_server.mechanisms.residuals.estimates import estimates_of, outside_of
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
+from equipoise_server.mechanisms.residuals.estimates import estimates_of
 from equipoise_server.mechanisms.residuals.measurement import Measured, measure
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
-from equipoise_server.mechanisms.residuals.variances import largest_variance
 
 EDGES = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0)
 SCHEMA = Schema(
@@ -108,7 +109,7 @@ def test_estimates_are_sums_of_the_restored_table_and_their_variances_the_refere
 def test_queries_of_many_boxes_have_the_largest_variance_of_their_table(monkeypatch: pytest.MonkeyPatch) -> None:
     workload, told = compiled([*INSIDE[:6], INSIDE[7]]), measured()
     exact = estimates_of(workload, told)
-    monkeypatch.setattr(estimates, "MAX_BOXES", 1)
+    monkeypatch.setattr(query_variances, "MAX_BOXES", 1)
     bounded = estimates_of(workload, told)
     assert np.array_equal(exact.counts, bounded.counts)
     several = bounded.variances != exact.variances

@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from equipoise.queries.record_list import RecordList
+from equipoise.residuals.family import ResidualFamily
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.fitting import fit
 from equipoise_server.mechanisms.residuals.allocation import least_summed
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import measure
 from equipoise_server.mechanisms.residuals.queries import ResidualQueries
 from equipoise_server.randomness.discrete_gaussian import DiscreteGaussian

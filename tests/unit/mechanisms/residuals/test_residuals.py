@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 from equipoise.accounting.residuals import diagonal
 from equipoise.errors import BudgetExhausted, InvalidArgument, VerificationFailed
 from equipoise.records.codec import codec_of
-from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.residuals import allocation_terms
-from equipoise_server.mechanisms.residuals.allocation import least_largest, least_summed
-from equipoise_server.mechanisms.residuals.axis_bases import AxisBasis, Centred
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
-from equipoise_server.mechanisms.residuals.haar import Haar
-from equipoise_server.mechanisms.residuals.measurement import measure
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
-from equipoise_server.mechanisms.residuals.variances import (
+from equipoise.residuals.axis_bases import AxisBasis, Centred
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.haar import Haar
+from equipoise.residuals.noise import ResidualNoise
+from equipoise.residuals.variances import (
     cell_variances,
     product_covariances,
     product_variances,
 )
+from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.residuals import allocation_terms
+from equipoise_server.mechanisms.residuals.allocation import least_largest, least_summed
+from equipoise_server.mechanisms.residuals.measurement import measure
 from equipoise_server.randomness.stream import KeyedStream
 
 SEED = b"\x05" * 32

@@ -14,11 +14,11 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.schema_checks import bin_labels
 from equipoise.queries.statements import Statement, Sum
 from equipoise.queries.workload_compiler import compile_workload
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.noise import ResidualNoise
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.residuals.estimates import estimates_of
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.residuals.measurement import Measured, measure
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
 
 EDGES = (0.0, 1.0, 2.5, 3.0, 4.0, 9.0)
 SCHEMA = Schema(

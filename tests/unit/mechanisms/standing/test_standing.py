@@ -25,17 +25,17 @@ from equipoise.queries.predicates import AllOf, Among, attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import compile_workload
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.reach import code_lengths, log_chance, reaches
+from equipoise.residuals.released import OPTION, ReleasedMeasurement
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Outcome, PublicParameters
 from equipoise_server.mechanisms.registry import check_workload, mechanism
 from equipoise_server.mechanisms.residuals.estimates import Estimates
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
 from equipoise_server.mechanisms.standing.answering import measured_answers
 from equipoise_server.mechanisms.standing.family import planned_noise
 from equipoise_server.mechanisms.standing.measurement import MeasurementParameters, as_options
-from equipoise_server.mechanisms.standing.reach import code_lengths, log_chance, reaches
-from equipoise_server.mechanisms.standing.released import OPTION, ReleasedMeasurement
 
 SCHEMA = Schema.from_json('{"a": 4, "b": 3, "c": 2, "one": 1, "d": 5}')
 RECORDS, UNIVERSE = 20_000, 120
@@ -246,7 +246,7 @@ def test_negations_are_as_simple_as_what_they_negate_and_alternatives_are_not() 
 
 
 def test_a_code_word_is_as_long_as_what_it_says() -> None:
-    """Added up by hand from `standing.reach`: kind, number of boxes, their coefficients, sets and categories."""
+    """Added up by hand from `residuals.reach`: kind, number of boxes, their coefficients, sets and categories."""
     schema = Schema.from_json('{"a": 40, "b": 40}')
     family = ResidualFamily.closed(schema.sizes, [(0, 1)])
     one, other = ((attribute("a") == value) & (attribute("b") == value) for value in ("3", "5"))

@@ -13,10 +13,10 @@ from equipoise.queries.predicates import AllOf, Among, Predicate, attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement, Sum
 from equipoise.queries.workload_compiler import compile_workload
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
+from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.noise import ResidualNoise
+from equipoise.residuals.reach import code_lengths, most_bits
 from equipoise_server.mechanisms.standing.mechanism import check_statements
-from equipoise_server.mechanisms.standing.reach import code_lengths, most_bits
 
 SCHEMA = Schema((Attribute("a", ("0", "1", "2", "5")), Attribute("b", ("5", "7"))))
 FAMILY = ResidualFamily.closed(SCHEMA.sizes, [(0, 1)])
@@ -60,7 +60,7 @@ def test_no_code_word_is_longer_than_what_the_promise_allows() -> None:
 
 
 def test_a_code_word_says_what_is_added_up_and_for_whom() -> None:
-    """Added up by hand from `standing.reach`."""
+    """Added up by hand from `equipoise.residuals.reach`."""
     schema = Schema.from_json('{"a": 40, "b": 40}')
     family = ResidualFamily.closed(schema.sizes, [(0, 1)])
     asked: list[Statement] = [Sum("a", high=7), Sum("a", where=attribute("b") == "3"), Sum("a", ("b",))]

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from equipoise.errors import InvalidArgument
-from equipoise_server.mechanisms.residuals.family import MAX_CELLS, MAX_SET_CELLS, MAX_SETS, ResidualFamily
+from equipoise.residuals.family import MAX_CELLS, MAX_SET_CELLS, MAX_SETS, ResidualFamily
 
 
 def test_a_family_is_closed_under_subsets_and_knows_its_largest_sets() -> None:

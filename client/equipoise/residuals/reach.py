@@ -34,7 +34,7 @@ from equipoise.queries.box_terms import Vectors
 from equipoise.queries.compiled_workload import MAX_WEIGHT
 from equipoise.queries.restricted_tables import RestrictedTables
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
+from equipoise.residuals.family import ResidualFamily
 
 UNIT = 1 << 20  # logarithms of plans are whole units of 2^-20
 COEFFICIENT_BITS = (2 * MAX_WEIGHT).bit_length()
@@ -101,6 +101,19 @@ def code_lengths(workload: CompiledWorkload, family: ResidualFamily) -> NDArray[
         cells = _cells(family, marginal.axes)
         lengths[marginal.first_query : marginal.first_query + cells] = 2 + _set_bits(family) + cells.bit_length()
     return np.asarray(lengths)
+
+
+def own_code_lengths(asked: CompiledWorkload) -> NDArray[np.int64]:
+    """Return the length of a code word for each count of one statement, whatever table it is about: int64[k].
+
+    A word says which attributes the table is over, and then the count in the code of that table.
+
+    Args:
+        asked: the statement, compiled alone, whose table is one that a family may hold.
+    """
+    (table,) = asked.statement_tables()
+    which = len(table) + 1 + len(table) * (len(asked.schema_sizes) - 1).bit_length()
+    return code_lengths(asked, ResidualFamily.closed(asked.schema_sizes, [table])) + which
 
 
 def _restricted_bits(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.queries.marginal_tables import Table
-from equipoise_server.mechanisms.residuals.haar import Haar
+from equipoise.residuals.haar import Haar
 
 
 class AxisBasis(Protocol):

@@ -14,7 +14,7 @@ from equipoise.accounting.residuals import PARAMETER_BITS, Residual, axis_levels
 from equipoise.errors import InvalidArgument
 from equipoise.queries.marginal_tables import Axes
 from equipoise.records.codec import COUNT, POSITIVE, canonical_object, key, list_of
-from equipoise_server.mechanisms.residuals.family import ResidualFamily
+from equipoise.residuals.family import ResidualFamily
 
 
 @canonical_object

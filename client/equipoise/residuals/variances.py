@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.queries.marginal_tables import Axes
-from equipoise_server.mechanisms.residuals.axis_bases import bases_of
-from equipoise_server.mechanisms.residuals.noise import ResidualNoise
+from equipoise.residuals.axis_bases import bases_of
+from equipoise.residuals.noise import ResidualNoise
 
 Factors = Sequence[NDArray[np.float64]]
 """The weights of q product queries along each of their axes: float64[q, size] each."""

@@ -1,0 +1,62 @@
+"""What the dataset's standing measurement tells of a grant's statements, and its part in their answers.
+
+The measurement is public and was paid for when it was made, so that it costs the grant nothing. Its noise is
+independent of all that is drawn for the grant. So each count is the mean of both by inverse variance, which is
+unbiased, and whose variance follows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from equipoise.queries.compiled_workload import CompiledWorkload
+from equipoise.residuals.released import ReleasedNumbers
+from equipoise.residuals.told_counts import StandingNoise
+from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.residuals.estimates import Estimates, estimates_of
+from equipoise_server.mechanisms.residuals.measurement import Measured
+from equipoise_server.mechanisms.standing.released import named_measurement, released_numbers
+
+
+@dataclass(frozen=True, eq=False)
+class StandingCounts:
+    """A standing measurement, as a grant answers from it: its noise, which is in the terms, and its numbers."""
+
+    noise: StandingNoise
+    measured: Measured
+
+    @classmethod
+    def of(cls, setting: PublicParameters, planned: ReleasedNumbers | None) -> StandingCounts | None:
+        """Return the measurement that a grant's plan names; None where it names none.
+
+        Args:
+            setting: with the measurement in its options, and with its numbers.
+            planned: which one the plan names.
+
+        Raises:
+            ValueError: the numbers are not those that the plan names.
+        """
+        if planned is None:
+            return None
+        noise = named_measurement(setting).noise
+        return cls(StandingNoise(noise, setting.person_records), released_numbers(setting, planned, noise))
+
+    def estimates(self, asked: CompiledWorkload) -> Estimates:
+        """Return what the measurement alone tells of a statement, of which its family has the table."""
+        return estimates_of(asked, self.measured)
+
+
+def combined(one: Estimates, other: Estimates) -> Estimates:
+    """Return the means of two independent estimates by inverse variance, count by count.
+
+    Args:
+        one: of k counts.
+        other: of the same counts.
+    """
+    both = one.variances + other.variances
+    # Of two that are both exact the first counts.
+    weights = np.divide(other.variances, both, out=np.ones_like(both), where=both > 0)
+    counts = one.counts * weights + other.counts * (1 - weights)
+    return Estimates(counts, one.variances * weights, one.slack + other.slack)
