@@ -8,7 +8,6 @@ import math
 import subprocess
 import sys
 import tracemalloc
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -237,16 +236,45 @@ def test_a_header_that_has_no_end_is_refused_without_reading_it_all(tmp_path: Pa
 
 @pytest.mark.thin(2)
 @pytest.mark.slow
-@pytest.mark.parametrize("megabytes", [3, 20, 40])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+@pytest.mark.parametrize("end", [b"", b"\n", b"\nx,1\n"])
 @pytest.mark.parametrize("column", ["first", "last"])
-def test_a_long_line_is_counted_or_refused_but_never_dropped(tmp_path: Path, megabytes: int, column: str) -> None:
+@pytest.mark.parametrize("megabytes", [3, 20, 40, 70])
+def test_a_line_of_more_than_two_megabytes_is_refused(
+    tmp_path: Path, megabytes: int, column: str, end: bytes, name: str
+) -> None:
+    """DuckDB drops some last lines, and all lengths have the same limit."""
     long = b"y" * (megabytes << 20)
-    path = table(tmp_path / "t.csv", b"a,b\nx,1\n" + (long + b",1" if column == "first" else b"x," + long))
+    body = b"a,b\nx,1\n" + (long + b",1" if column == "first" else b"x," + long) + end
+    path = table(tmp_path / name, gzip.compress(body, 1) if name.endswith(".gz") else body)
     schema = Schema((Attribute("a", ("x", "other"), unknown="other"),))
-    counted = 0
-    with suppress(InvalidArgument):
-        counted = source_at(path).counts(schema).records
-    assert counted in (0, 2)
+    with pytest.raises(InvalidArgument, match="table: has a line of more than 2,097,152 bytes"):
+        source_at(path).counts(schema)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize("ended", [False, True])
+def test_long_lines_below_the_limit_are_counted(tmp_path: Path, encoding: str, ending: str, ended: bool) -> None:
+    long = "x," + "y" * 1_000_000
+    text = ending.join(["a,b", long, "x,1", long, long]) + ending * ended
+    path = table(tmp_path / "t.csv", text.encode(encoding))
+    schema = Schema((Attribute("a", ("x", "other"), unknown="other"),))
+    assert source_at(path.with_name(f"t.csv?encoding={encoding}")).counts(schema).records == 4
+
+
+@pytest.mark.parametrize("row", ['"x', '"x\n', '"x\nx\nx\n', 'x\n"x""\nx\n', 'x\n"x"\n"\n'])
+def test_a_quote_that_is_not_closed_is_refused(tmp_path: Path, row: str) -> None:
+    """DuckDB drops all rows that follow it."""
+    path = table(tmp_path / "t.csv", f"a\nx\n{row}")
+    with pytest.raises(InvalidArgument, match="table: has a quote that is not closed"):
+        labels(path, "a", "x")
+
+
+def test_quoted_line_feeds_and_quotes_within_a_value_are_counted(tmp_path: Path) -> None:
+    path = table(tmp_path / "t.csv", 'a,b\nx,"1\n2"\n"x","""1"""\nx,5" pipe\n')
+    schema = Schema((Attribute("a", ("x", "other"), unknown="other"),))
+    assert source_at(path).counts(schema).records == 3
 
 
 def test_hive_folders_add_no_columns(tmp_path: Path) -> None:

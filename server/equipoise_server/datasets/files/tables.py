@@ -28,6 +28,7 @@ from equipoise_server.datasets.files.columns import columns_of
 from equipoise_server.datasets.files.grouping import Relation, connect, count_rows, place_of
 from equipoise_server.datasets.files.persons import person_blocks, rows_a_person
 from equipoise_server.datasets.files.reported import reported
+from equipoise_server.datasets.files.whole_lines import MAX_LINE, check_quotes, scan_lines
 from equipoise_server.datasets.persons.groups import PersonColumn, RowsAPerson, Settled, Unsettled
 from equipoise_server.datasets.progress import OnRead, unseen
 from equipoise_server.datasets.snapshot import Snapshot, of_files
@@ -63,6 +64,7 @@ class TableFile(ABC):
 
     def counts(self, schema: Schema, progress: OnRead = unseen) -> Counts:
         with self._opened() as (connection, relation), reported(connection, progress):
+            self.check_rows(connection, relation)
             return count_rows(connection, relation, schema)
 
     def snapshot(self, schema: Schema, person: str = "") -> Snapshot:  # noqa: ARG002  # all bytes count
@@ -79,10 +81,12 @@ class TableFile(ABC):
         self, schema: Schema, column: PersonColumn, progress: OnRead = unseen
     ) -> Iterator[Settled | Unsettled]:
         with self._opened() as (connection, relation), reported(connection, progress):
+            self.check_rows(connection, relation)
             yield from person_blocks(connection, relation, schema, column)
 
     def rows_a_person(self, column: str) -> RowsAPerson:
         with self._opened() as (connection, relation):
+            self.check_rows(connection, relation)
             return rows_a_person(connection, relation, column)
 
     @contextmanager
@@ -112,6 +116,9 @@ class TableFile(ABC):
             )
         except OSError as error:
             raise Unavailable(f"the tables of other datasets cannot be compared: {error.strerror}") from None
+
+    def check_rows(self, connection: duckdb.DuckDBPyConnection, relation: Relation) -> None:  # noqa: B027
+        """Raise `InvalidArgument` where rows would be left out; the readers of most files leave out none."""
 
     @abstractmethod
     def relation(self, connection: duckdb.DuckDBPyConnection, paths: Sequence[Path]) -> Relation:
@@ -157,14 +164,21 @@ class CsvFile(TableFile):
         names = self._header(path)
         columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
         # Detection is off, so that nothing depends on the look of the first lines. The parallel reader is off,
-        # because it drops a last line that is longer than its buffer.
+        # because it refuses some quoted lines.
         sql = (
             f"read_csv(?, columns = {{{columns}}}, auto_detect = false, header = true, delim = ?, quote = '\"', "
-            "escape = '\"', nullstr = ['', 'NA'], encoding = ?, parallel = false, hive_partitioning = false)"
+            "escape = '\"', nullstr = ['', 'NA'], encoding = ?, parallel = false, hive_partitioning = false, "
+            f"max_line_size = {MAX_LINE})"
         )
         return Relation(
             sql, (str(path), self.delimiter, self.encoding), names, ("VARCHAR",) * len(names), self.decimal
         )
+
+    def check_rows(self, connection: duckdb.DuckDBPyConnection, relation: Relation) -> None:
+        """Raise `InvalidArgument` where DuckDB would leave out rows at the end."""
+        if scan_lines(self.path, self.encoding):
+            lenient = f"{relation.sql[:-1]}, strict_mode = false)"
+            check_quotes(connection, relation.sql, lenient, relation.parameters)
 
     def _header(self, path: Path) -> tuple[str, ...]:
         opened = gzip.open if path.name.lower().endswith(".gz") else open
