@@ -43,23 +43,22 @@ def scan_lines(path: Path, encoding: str) -> bool:
 
 
 def check_quotes(
-    connection: duckdb.DuckDBPyConnection, strict: str, lenient: str, parameters: tuple[str | list[str], ...]
+    connection: duckdb.DuckDBPyConnection, source: str, parameters: tuple[str | list[str], ...]
 ) -> None:
-    """Count the rows in both modes.
+    """Count the rows in the strict mode, in which they are read, and in the lenient one.
 
     Args:
         connection: may read the file.
-        strict: the table function, as the rows are read.
-        lenient: the same, with `strict_mode = false`.
-        parameters: of both.
+        source: the table function, as the rows are read.
+        parameters: those of the function.
 
     Raises:
-        InvalidArgument: the lenient mode finds a row more.
+        InvalidArgument: the lenient mode finds more rows.
         duckdb.Error: the file cannot be read.
     """
     counts = [
-        connection.execute(f"SELECT count(*) FROM {source}", list(parameters)).fetchone()
-        for source in (strict, lenient)
+        connection.execute(f"SELECT count(*) FROM {each}", list(parameters)).fetchone()
+        for each in (source, source.removesuffix(")") + ", strict_mode = false)")
     ]
     if counts[0] != counts[1]:
         raise InvalidArgument("table", "has a quote that is not closed, so that what follows it is no row")
