@@ -66,7 +66,10 @@ def whole_and_rest(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return whole records, and the units of weighted queries that are left over, below 2^16: int64[k] each.
 
-    The arguments are those of `whole_sums`.
+    Args:
+        sum_up: adds up a histogram for each query, as for `whole_sums`.
+        histogram: the records of each cell, int64[|X|].
+        weighted: which queries are weighted, bool[k].
     """
     if int(np.abs(histogram).sum()) <= 1 << EXACT_BITS:
         sums = sum_up(histogram)
