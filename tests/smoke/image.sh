@@ -34,7 +34,8 @@ tail -n 1 demo.txt >demo.json
 python3 "$sources/tests/smoke/demo.py" demo.json
 
 inside equipoise-server init --host 127.0.0.1 --listen "127.0.0.1:$port"
-inside equipoise-server serve >served.txt 2>&1 &
+# Not by `inside`: the process of a function in the background is not the one to be stopped.
+buildah run --network host "$container" -- equipoise-server serve >served.txt 2>&1 &
 served=$!
 for _ in $(seq 60); do grep -q '"event": "serving"' served.txt && break; sleep 1; done
 inside equipoise-server check
