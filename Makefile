@@ -52,7 +52,7 @@ AUDIT := $(BIN)/python -m pytest tests/statistical tests/noninterference -rfEP -
 audit-fast: $(VENV)/test.stamp  ## what the tests prove about privacy, and each certified bound beside its claim
 	$(AUDIT) --audit-size fast
 
-audit: $(VENV)/test.stamp  ## the same at the nightly size, and a replay with another numpy: about an hour
+audit: $(VENV)/test.stamp  ## the same at the nightly size, and a replay with another numpy: several hours
 	@$(PIP) install --upgrade --target $(VENV)/other-numpy --no-deps --only-binary :all: 'numpy>=2.0,<2.2'
 	$(AUDIT) --audit-size nightly --other-numpy $(abspath $(VENV))/other-numpy
 

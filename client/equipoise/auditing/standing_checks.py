@@ -12,8 +12,7 @@ from typing import Any
 from equipoise.auditing.rounds import Recorded, RecordedRound
 from equipoise.errors import VerificationFailed
 from equipoise.model.rounds import GRANT, MEASUREMENT
-
-OPTION = "standing"
+from equipoise.residuals.released import OPTION
 
 
 def check_measurement(history: RecordedRound, recorded: Recorded) -> None:

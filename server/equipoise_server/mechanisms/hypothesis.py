@@ -41,9 +41,8 @@ MAX_NATS = 4  # of one tilt: what the proof needs, as no distance exceeds 1
 SCALES = tuple(2.0**power for power in range(-1, 14))
 AGAIN = 24  # measurements used in each round
 SINGLE = 4.0  # of one cell's distance: what the proof needs
-DIGIT_BITS = (
-    10  # a cell's number is read in two digits, whose sums over 2^20 cells keep to `unit_transpose`'s limit
-)
+# A cell's number is read in two digits, whose sums over 2^20 cells keep to the limit of `unit_transpose`.
+DIGIT_BITS = 10
 _STEP_SHIFT = UNIT_BITS - STEP_BITS
 _CONTEXT = precise(30)
 

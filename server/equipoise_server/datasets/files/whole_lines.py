@@ -1,7 +1,7 @@
-"""What DuckDB's reader of CSV drops at the end of a file without a word, found before rows are counted.
+"""Checks that DuckDB leaves out no rows at the end of a CSV file, before rows are counted.
 
-A last line longer than its buffer is dropped, and so is all that follows a quote that is never closed. So lines
-have a limit, and a file with quotes is counted in the lenient mode, too, in which nothing is dropped.
+DuckDB silently drops a last line that is longer than its buffer, and all that follows a quote that is never closed.
+So lines have a limit, and a file with quotes is counted in the lenient mode, too, in which nothing is dropped.
 """
 
 from __future__ import annotations
