@@ -60,7 +60,8 @@ class Deployment(BaseModel):
         ge=0,
         le=36_500,
         description="For how many days no server may have run before its clock must be confirmed "
-        "(equipoise-server clock confirm); 0 believes it after any time.",
+        "(equipoise-server clock confirm), or for how long results or seeds are kept if that is shorter; "
+        "0 believes it after any time.",
     )
     certificate_days: int = Field(
         default=397, ge=1, le=3650, description="For how many days an analyst's certificate is valid."

@@ -195,10 +195,14 @@ def test_a_clock_that_is_confirmed_is_believed_and_what_is_due_is_done(machine: 
     assert machine.held() == {"result_chunks": 0, "sealed_seeds": 0, "requests": 0}
 
 
-@pytest.mark.parametrize(("days", "trusted"), [(6.9, True), (7.1, False), (-0.01, True), (-0.1, False)])
-def test_at_its_start_a_server_believes_a_clock_that_went_on_for_a_week_at_most(
-    machine: Machine, days: float, trusted: bool
+@pytest.mark.parametrize(
+    ("retention", "days", "trusted"),
+    [(30, 6.9, True), (30, 7.1, False), (30, -0.01, True), (30, -0.1, False), (1, 0.9, True), (1, 1.1, False)],
+)
+def test_at_its_start_a_server_believes_a_clock_that_went_on_for_a_week_or_as_long_as_results_are_kept(
+    machine: Machine, retention: int, days: float, trusted: bool
 ) -> None:
+    machine.bench.retention_days = retention
     machine.passes(timedelta(seconds=1))
     machine.bench.clock.now += timedelta(days=days)
     machine.bench.restart()

@@ -86,12 +86,13 @@ def round_services(
         release_grid_seconds: the release grid of rounds whose terms name none, in seconds.
         retention_days: how many days results are kept after their release; 0: for ever.
         audit_window_days: how many days seeds are kept for auditors after a round's end; 0: for ever.
-        absence_days: after how many days without a server the time must be confirmed; 0: never.
+        absence_days: after how many days without a server the time must be confirmed, if results and seeds are
+            kept for so long; 0: never.
         worker_idle_seconds: how long a worker may be waited for without using processor time.
     """
     operations = Operations(store, clock, lambda: guard.advance(store))
     signer = sequencer.signer
-    absence = timedelta(days=absence_days) if absence_days else None
+    absence = believed_absence(absence_days, retention_days, audit_window_days)
     watch = ClockWatch(clock, elapsed or seconds_since(clock), absence)
     datasets = Datasets(operations, data_directory)
     context = Context(store, datasets, clock, signer, deployment, storage_key, watch, worker_idle_seconds)
@@ -116,6 +117,18 @@ def round_services(
         budgets=Budgets(operations),
         schedule=Schedule(operations, lifecycle, seeds, sequencer, retention, audit_window, watch),
     )
+
+
+def believed_absence(absence_days: int, *kept_days: int) -> timedelta | None:
+    """Return after how long without a server its clock must be confirmed; None: never.
+
+    A clock that stepped on by as long as something is kept would remove it, so no longer absence is believed.
+
+    Args:
+        absence_days: the configured limit; 0: none.
+        kept_days: for how many days results and seeds are kept; 0: for ever.
+    """
+    return timedelta(days=min(days for days in (absence_days, *kept_days) if days)) if absence_days else None
 
 
 def seconds_since(clock: Clock) -> Elapsed:

@@ -1,4 +1,4 @@
-"""Finds the kind of file system of a file on Linux; on other systems the kind is unknown."""
+"""Finds how a file is mounted on Linux; on other systems it is unknown."""
 
 from __future__ import annotations
 
@@ -20,19 +20,28 @@ SHARED = frozenset(
 
 def file_system(path: Path) -> str | None:
     """Return the kernel's name for the file system of an absolute path, which need not exist; None if unknown."""
+    file_system, longest = None, -1
+    for point, kind in _mounts():
+        # Of several mounts on one directory the last one covers the others.
+        if path.is_relative_to(point) and len(point.parts) >= longest:
+            file_system, longest = kind, len(point.parts)
+    return file_system
+
+
+def mounted_alone(path: Path) -> bool:
+    """Return whether something is mounted on exactly this absolute path: it may have other names elsewhere."""
+    return any(path == point for point, _ in _mounts())
+
+
+def _mounts() -> list[tuple[Path, str]]:
+    """Return each mount point with the name of its file system, as they were mounted; none if unknown."""
     try:
         lines = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
-        return None
-    file_system, longest = None, -1
-    for line in lines:
-        # proc(5): the fields of the mount, a lone hyphen, the fields of the file system.
-        mount, _, kind = line.partition(" - ")
-        point = Path(_unescaped(mount.split(" ")[4]))
-        # Of several mounts on one directory the last one covers the others.
-        if path.is_relative_to(point) and len(point.parts) >= longest:
-            file_system, longest = kind.split(" ")[0], len(point.parts)
-    return file_system
+        return []
+    # proc(5): the fields of the mount, a lone hyphen, the fields of the file system.
+    parts = (line.partition(" - ") for line in lines)
+    return [(Path(_unescaped(mount.split(" ")[4])), kind.split(" ")[0]) for mount, _, kind in parts]
 
 
 def _unescaped(text: str) -> str:

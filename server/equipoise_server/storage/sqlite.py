@@ -19,7 +19,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from equipoise.errors import InvalidArgument, Unavailable
-from equipoise_server.storage.file_systems import SHARED, file_system
+from equipoise_server.storage.file_systems import SHARED, file_system, mounted_alone
 
 READERS = 8  # connections that read at the same time
 BUSY_SECONDS = 15  # how long to wait for another process's write lock
@@ -34,7 +34,7 @@ def prepare(url: URL) -> None:
 
     Raises:
         InvalidArgument: the file cannot be created, or lies on a network file system, where file locks and shared
-            memory do not work as SQLite requires; the field is `store`.
+            memory do not work as SQLite requires, or is mounted alone; the field is `store`.
     """
     path = path_of(url)
     kind = file_system(path)
@@ -42,6 +42,9 @@ def prepare(url: URL) -> None:
         raise InvalidArgument(
             "store", f"lies on a network file system ({kind}), where SQLite is not safe; use PostgreSQL"
         )
+    if mounted_alone(path):
+        # SQLite keeps recent commits in a second file beside it, which would not be there under its other name.
+        raise InvalidArgument("store", f"{path} is mounted alone; mount its directory")
     try:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -135,6 +137,34 @@ def test_the_file_system_of_a_path(mounts: Path, path: str, name: str, shared: b
     mounts.write_text(MOUNTS)
     assert file_system(Path(path)) == name
     assert (name in SHARED) is shared
+
+
+def test_a_file_that_is_mounted_alone_is_refused(mounts: Path, tmp_path: Path) -> None:
+    local = f"21 20 0:9 / {tmp_path.resolve()} rw - ext4 /dev/sdb rw\n"
+    mounts.write_text(local)
+    open_store(url(tmp_path)).close()
+    mounts.write_text(local + f"22 21 0:9 /kept.db {tmp_path.resolve() / 'equipoise.db'} rw - ext4 /dev/sdb rw\n")
+    with pytest.raises(InvalidArgument, match=r"^store: .*equipoise\.db is mounted alone; mount its directory$"):
+        open_store(url(tmp_path))
+
+
+def test_a_store_that_is_served_cannot_be_served_where_its_file_is_mounted_again(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "equipoise.db").touch(0o600)
+    open_store(url(tmp_path)).close()
+    again = [
+        *("unshare", "--user", "--map-root-user", "--mount", "sh", "-e", "-c"),
+        'mount --bind "$1" "$2"; shift 2; exec "$@"',
+        *("sh", str(tmp_path / "equipoise.db"), str(other / "equipoise.db"), sys.executable, "-c"),
+        "import sys; from equipoise_server.storage.store import open_store; open_store(sys.argv[1])",
+        url(other),
+    ]
+    if subprocess.run([*again[:7], "exit 0"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine lets nobody mount")
+    with hold(url(tmp_path)):
+        ended = subprocess.run(again, capture_output=True, text=True, check=False)
+    assert "is mounted alone; mount its directory" in ended.stderr
 
 
 def test_where_nothing_is_told_nothing_is_known(mounts: Path) -> None:
