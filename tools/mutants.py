@@ -3,7 +3,7 @@
     python tools/mutants.py                  all mutants of `tools/mutants.toml`, each core one at a time
     python tools/mutants.py --only WORDS     those whose name, file or origin has these words
     python tools/mutants.py --check          only compares the list with the tree; no test is run
-    python tools/mutants.py --table          prints the table of `docs/mutants.md`
+    python tools/mutants.py --table          prints the tables of `docs/mutants.md`
 
 Every mutant is applied alone, in a temporary copy of the tree's files, of which each core has one; the tree itself
 is never written. First the named tests must pass on the copies as they are. Then each mutant's own tests run, and
@@ -239,6 +239,23 @@ def table(mutants: Sequence[Mutant]) -> str:
     return "\n".join(rows)
 
 
+def totals(mutants: Sequence[Mutant]) -> str:
+    """Return the rows of the page's other table: how many were noticed when first tried, and are now."""
+    kinds = {
+        "outsiders, survived": "outsiders, survived",
+        "outsiders, undecided": "outsiders, undecided",
+        "ourselves, in other places": "own, ",
+        "together": "",
+    }
+    head = "| who thought of them | mutants | noticed before | noticed now | change nothing |"
+    rows = [head, "|---|---|---|---|---|"]
+    for kind, origin in kinds.items():
+        those = [each for each in mutants if each.origin.startswith(origin)]
+        before, equal = sum("caught" in each.origin for each in those), sum(bool(each.equal) for each in those)
+        rows.append(f"| {kind} | {len(those)} | {before} | {len(those) - equal} | {equal} |")
+    return "\n".join(rows)
+
+
 def main() -> int:
     """Read the list, compare it with the tree, and try what was chosen."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -246,7 +263,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="words of a name, a file or an origin")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many are tried at a time")
     parser.add_argument("--check", action="store_true", help="run no test")
-    parser.add_argument("--table", action="store_true", help="print the page's table")
+    parser.add_argument("--table", action="store_true", help="print the page's two tables")
     arguments = parser.parse_args()
     mutants = [each for each in read_list(arguments.tree / LIST) if arguments.only in each.words]
     problems = [problem for each in mutants for problem in each.problems(arguments.tree)]
@@ -258,7 +275,7 @@ def main() -> int:
         print("\n".join(problems), file=sys.stderr)
         return 2
     if arguments.table:
-        print(table(mutants))
+        print(totals(mutants), table(mutants), sep="\n\n")
     elif not arguments.check:
         return try_all(mutants, arguments.tree, arguments.jobs)
     return 0
