@@ -51,19 +51,22 @@ def compile_workload_bytes(data: bytes, schema: Schema, max_statements: int | No
         InvalidArgument: As those two functions do, naming the first statement that is wrong.
         BudgetExhausted: There are more than `max_statements`.
     """
-    spans = checked_outline(data, max_statements)
+    outlined = checked_outline(data, max_statements)
+    spans = np.array([outlined.starts, outlined.stops], dtype=np.int64).T
     compiler, workload = PredicateCompiler(schema), WorkloadBuilder(schema.sizes)
     bulk = _Bulk(data, compiler)
     for start in range(0, len(spans), _AT_ONCE):
-        part = np.array(spans[start : start + _AT_ONCE], dtype=np.int64)
+        part = spans[start : start + _AT_ONCE]
         rows, conditions = bulk.conjunctions(part)
         compiler.count_products(int((conditions >= 0).sum()))
         first = np.zeros(len(part), dtype=np.int64)  # query of each conjunction
         done = 0
-        for other in np.setdiff1d(np.arange(len(part)), rows).tolist():
+        single = np.ones(len(part), dtype=np.bool_)
+        single[rows] = False
+        for other in np.flatnonzero(single).tolist():
             first[done:other] = workload.reserve(other - done, CONDITION.l1_sensitivity) + np.arange(other - done)
             path = f"statements[{start + other}]"
-            begin, end = spans[start + other]
+            begin, end = part[other].tolist()
             add_statement(read_statement(data[begin:end], path), workload, compiler, path)
             done = other + 1
         first[done:] = workload.reserve(len(part) - done, CONDITION.l1_sensitivity) + np.arange(len(part) - done)
@@ -118,7 +121,7 @@ class _Bulk:
         slabs = self._slabs
         vectors = np.full(len(slabs), -1, dtype=np.int32)
         axis_of = np.zeros(len(slabs), dtype=np.uint8)  # a schema has at most 256 attributes
-        for number in np.unique(conditions[conditions >= 0]).tolist():
+        for number in _different(conditions[conditions >= 0]):
             slab = slabs[number]
             assert slab is not None
             vectors[number] = workload.vector_number(*slab)
@@ -164,7 +167,7 @@ class _Bulk:
     def _numbered(self, found: _Found) -> NDArray[np.int64]:
         """The number of each condition, int64[conditions]; equal bytes have one number."""
         numbers = np.zeros(len(found.begin), dtype=np.int64)
-        for length in np.unique(found.length).tolist():
+        for length in _different(found.length):
             chosen = np.flatnonzero(found.length == length)
             words = -(-max(length, 1) // _WORD)
             padded = np.zeros((len(chosen), words * _WORD), dtype=np.uint8)
@@ -192,6 +195,11 @@ class _Bulk:
             return self._compiler.slab(statement) if isinstance(statement, Among | Interval) else None
         except InvalidArgument:
             return None  # whoever reads its statement one by one says what is wrong
+
+
+def _different(numbers: NDArray[np.int64]) -> list[int]:
+    """The different ones of many small numbers, ascending."""
+    return np.flatnonzero(np.bincount(numbers)).tolist()
 
 
 def _key_words() -> NDArray[np.uint64]:

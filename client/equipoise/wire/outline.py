@@ -26,13 +26,14 @@ _MAX_NUMBER_BYTES, _MAX_LENGTH_BYTES = 10, 5  # in bytes
 
 @dataclass
 class Outline:
-    """Of a workload: its version, where its statements begin and end, and the first field that is unknown.
+    """Of a workload: its version, where each statement begins and ends, and the first field that is unknown.
 
     `slots`: of a session; None where the field is not there.
     """
 
     version: int = 0
-    statements: list[tuple[int, int]] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    stops: list[int] = field(default_factory=list)
     slots: list[int] | None = None
     unknown_field: int | None = None
 
@@ -49,7 +50,7 @@ def outline(data: bytes, max_statements: int | None) -> Outline:
     """
     outlined, at, versions = Outline(), 0, 0
     while at < len(data):
-        at = _short_statements(data, at, outlined.statements, max_statements)
+        at = _short_statements(data, at, outlined, max_statements)
         if at == len(data):
             break
         tag, at = _number(data, at, _MAX_LENGTH_BYTES)
@@ -58,18 +59,19 @@ def outline(data: bytes, max_statements: int | None) -> Outline:
             at = start + length
             if at > len(data):
                 raise not_a_workload()
-            if len(outlined.statements) == max_statements:
+            if len(outlined.starts) == max_statements:
                 raise BudgetExhausted(f"the workload has more statements than the {max_statements} of your share")
             if length > MAX_STATEMENT_BYTES:
-                path = f"statements[{len(outlined.statements)}]"
+                path = f"statements[{len(outlined.starts)}]"
                 raise InvalidArgument(path, f"is larger than {MAX_STATEMENT_BYTES:,} bytes; split it")
-            outlined.statements.append((start, at))
+            outlined.starts.append(start)
+            outlined.stops.append(at)
         elif tag == _SLOTS:
             length, start = _number(data, at, _MAX_LENGTH_BYTES)
             at = start + length
             if at > len(data):
                 raise not_a_workload()
-            outlined.slots = _numbers(data[start:at], len(outlined.statements))
+            outlined.slots = _numbers(data[start:at], len(outlined.starts))
         elif tag == _VERSION:
             version, at = _number(data, at, _MAX_NUMBER_BYTES)
             outlined.version = version & 0xFFFF_FFFF  # as parsers read a uint32
@@ -84,17 +86,22 @@ def outline(data: bytes, max_statements: int | None) -> Outline:
     return outlined
 
 
-def _short_statements(data: bytes, at: int, spans: list[tuple[int, int]], most: int | None) -> int:
-    """Reads statements as long as they are short, up to `most` in all, and returns where the next field begins.
+def _short_statements(data: bytes, at: int, outlined: Outline, most: int | None) -> int:
+    """Adds statements as long as they are short, up to `most` in all, and returns where the next field begins.
 
     Nearly all of a workload's fields are such ones, and there may be millions of them.
     """
-    limit, last = sys.maxsize if most is None else most, len(data) - 1
-    while at < last and data[at] == _STATEMENT and (length := data[at + 1]) < 128 and len(spans) < limit:
-        start, stop = at + 2, at + 2 + length
-        if stop > len(data):
+    add_start, add_stop = outlined.starts.append, outlined.stops.append
+    allowed, size = sys.maxsize if most is None else most - len(outlined.starts), len(data)
+    for _ in itertools.repeat(None, allowed):
+        if at + 1 >= size or data[at] != _STATEMENT:
             break
-        spans.append((start, stop))
+        length = data[at + 1]
+        stop = at + 2 + length
+        if length >= 128 or stop > size:
+            break
+        add_start(at + 2)
+        add_stop(stop)
         at = stop
     return at
 
@@ -133,7 +140,7 @@ def asked_from_bytes(data: bytes, max_statements: int | None = None) -> tuple[tu
         max_statements: how many it may have; None: any number.
     """
     outlined = outline(data, max_statements)
-    statements = tuple(data[start:stop] for start, stop in outlined.statements)
+    statements = tuple(data[start:stop] for start, stop in zip(outlined.starts, outlined.stops, strict=True))
     slots = tuple(outlined.slots or ())
     if not statements or len(slots) != len(statements) or not _ascending(slots):
         raise InvalidArgument("slots", "must be one for each statement, in ascending order")

@@ -13,7 +13,7 @@ from equipoise.queries.schema import Schema, make_attribute
 from equipoise.queries.statements import Statement
 from equipoise.v1 import types_pb2
 from equipoise.wire.fields import refuse_unknown_fields
-from equipoise.wire.outline import VERSION, outline
+from equipoise.wire.outline import VERSION, Outline, outline
 from equipoise.wire.statements import read_statement, write_statement
 
 MAX_REMEMBERED = 1 << 16  # statements of one workload that are not read again where they are repeated
@@ -86,7 +86,8 @@ def workload_from_bytes(data: bytes, max_statements: int | None = None) -> tuple
     # Large workloads ask many things more than once: those are read once, and then compiled once, too.
     read: dict[bytes, Statement] = {}
     statements = []
-    for i, (start, stop) in enumerate(checked_outline(data, max_statements)):
+    outlined = checked_outline(data, max_statements)
+    for i, (start, stop) in enumerate(zip(outlined.starts, outlined.stops, strict=True)):
         piece = data[start:stop]
         statement = read.get(piece)
         if statement is None:
@@ -97,8 +98,8 @@ def workload_from_bytes(data: bytes, max_statements: int | None = None) -> tuple
     return tuple(statements)
 
 
-def checked_outline(data: bytes, max_statements: int | None) -> list[tuple[int, int]]:
-    """Returns where each statement of a serialized Workload begins and ends; there is one at least.
+def checked_outline(data: bytes, max_statements: int | None) -> Outline:
+    """Returns the outline of a serialized Workload that has one statement at least.
 
     Raises `InvalidArgument` for what is no workload that is submitted, `BudgetExhausted` for more than
     `max_statements`.
@@ -114,6 +115,6 @@ def checked_outline(data: bytes, max_statements: int | None) -> list[tuple[int, 
         raise InvalidArgument("workload", f"has an unknown field with number {outlined.unknown_field}")
     if outlined.slots is not None:
         raise InvalidArgument("slots", "belong to sessions; a workload that is submitted has none")
-    if not outlined.statements:
+    if not outlined.starts:
         raise InvalidArgument("statements", "are empty; a workload asks for something")
-    return outlined.statements
+    return outlined
