@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-from functools import reduce
-from operator import or_
+from dataclasses import dataclass, field
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Attribute, Schema
@@ -26,8 +23,6 @@ from equipoise.questions.conditions import (
     none_of,
 )
 
-Regions = tuple[tuple[int, tuple[object, ...]], ...]
-
 
 class RecordSets:
     """The records for which conditions are true. What was found of a condition, by its identity, is kept."""
@@ -37,7 +32,7 @@ class RecordSets:
         self._attributes = {each.name: each for each in schema.attributes}
         self._names: dict[Condition, frozenset[str]] = {}
         self._known: dict[tuple[object, bool], RecordSet] = {}
-        self._regions: dict[tuple[str, frozenset[Constant]], Regions] = {}
+        self._values: dict[tuple[str, frozenset[Constant]], _Values] = {}
 
     def of(self, condition: Condition, wanted: bool = True) -> RecordSet:
         """Returns the records for which a condition is true, or false. Raises `InvalidArgument`.
@@ -54,7 +49,7 @@ class RecordSets:
     def _found(self, condition: Condition, wanted: bool) -> RecordSet:
         names = self._attributes_of(condition)
         if not names:
-            return _truths(condition, _NOWHERE, (None,)) == [TRUE if wanted else FALSE]
+            return _NOWHERE.truths(condition) == [TRUE if wanted else FALSE]
         if len(names) == 1:
             return self._of_one_attribute(condition, wanted, next(iter(names)))
         match condition:
@@ -104,16 +99,19 @@ class RecordSets:
             self.schema.attribute(name)  # which says that there is none
         attribute, constants = self._attributes[name], _constants(condition)
         key = name, frozenset(constants)
-        regions = self._regions.get(key)
-        if regions is None:
-            regions = self._regions[key] = tuple(regions_of(attribute, constants))
-        truths = iter(_truths(condition, attribute, [value for _, values in regions for value in values]))
+        values = self._values.get(key)
+        if values is None:
+            held = [(value, place) for place, each in regions_of(attribute, constants) for value in each]
+            values = _Values(attribute, tuple(value for value, _ in held), tuple(place for _, place in held))
+            self._values[key] = values
+        possible = dict.fromkeys(values.places, 0)
+        for place, truth in zip(values.places, values.truths(condition), strict=True):
+            possible[place] |= truth
         goal, chosen = TRUE if wanted else FALSE, []
-        for place, values in regions:
-            possible = reduce(or_, itertools.islice(truths, len(values)), 0)
-            if possible == goal:
+        for place, truths in possible.items():
+            if truths == goal:
                 chosen.append(place)
-            elif possible & goal:
+            elif truths & goal:
                 raise undecided(attribute, place, constants)
         return category_set(attribute, tuple(chosen))
 
@@ -133,25 +131,43 @@ class RecordSets:
         return known
 
 
-def _truths(condition: Condition, attribute: Attribute, values: Sequence[object]) -> list[int]:
-    """Which of TRUE, FALSE and NULL the condition may be for each value, as a sum of these."""
-    match condition:
-        case Compare(_, operator, constant):
-            return [compared(attribute, value, operator, constant) for value in values]
-        case IsMissing():
-            return [TRUE if value is None else FALSE for value in values]
-        case Always(known):
-            return [NULL if known is None else TRUE if known else FALSE] * len(values)
-        case Negated(part):
-            return [_NOT[each] for each in _truths(part, attribute, values)]
-        case IsTrue(part):
-            inner = _truths(part, attribute, values)
-            return [(each & TRUE) | (FALSE if each & (FALSE | NULL) else 0) for each in inner]
-        case Both(parts) | Either(parts):
-            each_part = zip(*(_truths(part, attribute, values) for part in parts), strict=True)
-            table = _AND if isinstance(condition, Both) else _OR
-            return [reduce(lambda one, other: table[one][other], truths) for truths in each_part]
-    raise InvalidArgument("condition", f"{condition!r} is none")
+@dataclass(frozen=True)
+class _Values:
+    """Values of every sort that categories of an attribute may hold, and the category of each.
+
+    `compared`: what each value's comparison may be, of each operator and constant that they were compared with.
+    """
+
+    attribute: Attribute
+    values: tuple[object, ...]
+    places: tuple[int, ...]
+    compared: dict[tuple[str, Constant], list[int]] = field(default_factory=dict)
+
+    def truths(self, condition: Condition) -> list[int]:
+        """Which of TRUE, FALSE and NULL the condition may be for each value, as a sum of these."""
+        match condition:
+            case Compare(_, operator, constant):
+                known = self.compared.get((operator, constant))
+                if known is None:
+                    known = [compared(self.attribute, value, operator, constant) for value in self.values]
+                    self.compared[operator, constant] = known
+                return known
+            case IsMissing():
+                return [TRUE if value is None else FALSE for value in self.values]
+            case Always(truth):
+                return [NULL if truth is None else TRUE if truth else FALSE] * len(self.values)
+            case Negated(part):
+                return [_NOT[each] for each in self.truths(part)]
+            case IsTrue(part):
+                inner = self.truths(part)
+                return [(each & TRUE) | (FALSE if each & (FALSE | NULL) else 0) for each in inner]
+            case Both(parts) | Either(parts):
+                table = _AND if isinstance(condition, Both) else _OR
+                truths = self.truths(parts[0])
+                for part in parts[1:]:
+                    truths = [table[one][other] for one, other in zip(truths, self.truths(part), strict=True)]
+                return truths
+        raise InvalidArgument("condition", f"{condition!r} is none")
 
 
 def _not(possible: int) -> int:
@@ -169,7 +185,7 @@ _SUMS = range((TRUE | FALSE | NULL) + 1)
 _NOT = [_not(each) for each in _SUMS]
 _AND = [[_and(one, other) for other in _SUMS] for one in _SUMS]
 _OR = [[_not(_and(_not(one), _not(other))) for other in _SUMS] for one in _SUMS]
-_NOWHERE = Attribute("none", ("none",))
+_NOWHERE = _Values(Attribute("none", ("none",)), (None,), (0,))
 
 
 def _constants(condition: Condition) -> tuple[Constant, ...]:

@@ -7,7 +7,8 @@ part is refused: what is said of a refusal is said of the statement as it was wr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,6 +25,15 @@ _BY, _BETWEEN, _NOT = WORDS["BY"], WORDS["BETWEEN"], WORDS["NOT"]
 _AND, _OR = WORDS["AND"], WORDS["OR"]
 _BRACKETS = {"(": ")", WORDS["CASE"]: WORDS["END"]}
 _CLOSING = frozenset(_BRACKETS.values())
+
+
+def _any_of(codes: Iterable[str]) -> re.Pattern[str]:
+    return re.compile(f"[{''.join(map(re.escape, codes))}]")
+
+
+_BRACKET = _any_of([*_BRACKETS, *_CLOSING])
+# Each with the brackets that begin: what is in them is skipped.
+_FIRST_WORD, _COMMA, _JOINING = (_any_of([*_BRACKETS, *codes]) for codes in (_STARTS, ",", (_BETWEEN, _AND, _OR)))
 _IN_THEIR_OWN_WAY = WORDS["XOR"]  # words that bind otherwise than others
 _ARGUMENTS = {word: f"{word.lower()}_" if word == "FROM" else word.lower() for word in _ORDER[1:]}
 
@@ -141,44 +151,41 @@ class _Division:
         key = before + " ".join(self._statement.tokens[first:stop])
         return Part(key, self._statement, (first, stop), argument, before)
 
-    def _outside(self, first: int, stop: int) -> Iterator[tuple[int, str]]:
-        """The places, with their codes, that are in no brackets which begin here."""
-        place = first
-        while place < stop:
-            code = self._codes[place]
+    def _outside(self, first: int, stop: int, wanted: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+        """The places, with their codes, of what is wanted and in no brackets which begin here."""
+        while (found := wanted.search(self._codes, first, stop)) is not None:
+            place, code = found.start(), found[0]
             if code in _BRACKETS:
-                place = self._closing[place]
+                first = self._closing[place] + 1
             else:
                 yield place, code
-            place += 1
+                first = place + 1
 
     def _starts(self) -> Iterator[tuple[int, str]]:
         """Where each clause begins, with its first word."""
-        for place, code in self._outside(0, len(self._codes)):
-            if code in _STARTS:
-                word = _STARTS[code]
-                if word not in ("GROUP", "ORDER") or self._codes.startswith(_BY, place + 1):
-                    yield place, word
+        for place, code in self._outside(0, len(self._codes), _FIRST_WORD):
+            word = _STARTS[code]
+            if word not in ("GROUP", "ORDER") or self._codes.startswith(_BY, place + 1):
+                yield place, word
 
     def _items(self, first: int, stop: int) -> Iterator[Part]:
         """The expressions of SELECT."""
         before = _FIRST
-        for place, code in self._outside(first, stop):
-            if code == ",":
-                yield self._part(first, place, "expressions", before)
-                first, before = place + 1, _LATER
+        for place, _ in self._outside(first, stop, _COMMA):
+            yield self._part(first, place, "expressions", before)
+            first, before = place + 1, _LATER
         yield self._part(first, stop, "expressions", before)
 
     def _where(self, first: int, stop: int) -> Where:
         """A condition: those that OR joins, each of those that AND joins. BETWEEN takes the next AND."""
         alternatives: list[list[Where]] = [[]]
         betweens = 0
-        for place, code in self._outside(first, stop):
+        for place, code in self._outside(first, stop, _JOINING):
             if code == _BETWEEN:
                 betweens += 1
             elif code == _AND and betweens:
                 betweens -= 1
-            elif code in (_AND, _OR):
+            else:
                 alternatives[-1].append(self._condition(first, place))
                 first = place + 1
                 if code == _OR:
@@ -208,12 +215,13 @@ def _closing_brackets(codes: str) -> dict[int, int]:
     """Which parenthesis or END closes the one, or the CASE, at a place. Raises `UndividedError` if not all are."""
     closing: dict[int, int] = {}
     opened: list[int] = []
-    for place, code in enumerate(codes):
+    for found in _BRACKET.finditer(codes):
+        place, code = found.start(), found[0]
         if code in _BRACKETS:
             opened.append(place)
-        elif code in _CLOSING:
-            if not opened or _BRACKETS[codes[opened[-1]]] != code:
-                raise UndividedError
+        elif not opened or _BRACKETS[codes[opened[-1]]] != code:
+            raise UndividedError
+        else:
             closing[opened.pop()] = place
     if opened:
         raise UndividedError
