@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -53,9 +54,10 @@ def test_sums_are_answered_verified_and_replayed_or_refused_by_name(
                 ).round.id
                 with pytest.raises(InvalidArgument, match=r"statements\[0\].*is a sum, which histogram does not"):
                     client.submit(refusing, ASKED)
-                round_id = operator.open(
-                    Terms("flights", share, BUDGET, BUDGET, mechanism="gaussian", beta=BETA, accepted=SMALL_TABLE)
-                ).round.id
+                # Without the option it would be histogram.
+                terms = Terms("flights", share, BUDGET, BUDGET, beta=BETA, accepted=SMALL_TABLE)
+                opened = operator.open(replace(terms, options={"sums": True}))
+                round_id = opened.round.id
                 client.submit(round_id, ASKED)
                 operator.seal(round_id)
                 operator.run_to_completion(round_id)

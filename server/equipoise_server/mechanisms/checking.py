@@ -23,6 +23,9 @@ ANY_WIDTH = (
     "take projection, pooled, gaussian, laplace, or equilibrium or multiplicative_weights with a prior, "
     "or a standing measurement, instead; in a session online or online_private with a prior"
 )
+# Mechanisms of rounds whose guarantees need no more of a query than that its count is a whole number that moves by
+# at most 1, and which learn from sums by weight: they answer sums, too.
+ANSWERING_SUMS = frozenset({"laplace", "gaussian", "projection", "multiplicative_weights", "pooled", "standing"})
 SUMS_INSTEAD = (
     "ask for marginals over the attribute, or in a grant, in a session of online, online_private or "
     "low_sensitivity, or in a round of gaussian, laplace, projection, pooled, multiplicative_weights or standing"

@@ -15,7 +15,7 @@ from equipoise.model.rounds import STANDING as ANSWERING
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.residuals.released import OPTION
 from equipoise_server.datasets.counts import Counts
-from equipoise_server.mechanisms.checking import check_setting
+from equipoise_server.mechanisms.checking import ANSWERING_SUMS, check_setting
 from equipoise_server.mechanisms.choice import Candidate, Refusal, Rule, by_expected_error, choose
 from equipoise_server.mechanisms.interface import Mechanism, OnStep, Outcome, PublicParameters, unfollowed
 from equipoise_server.mechanisms.online.interface import SessionMechanism
@@ -27,6 +27,7 @@ from equipoise_server.mechanisms.prior.choice import (
     without_measurement,
 )
 
+SUMS = "sums"  # the option of a round, true: only mechanisms that answer sums are chosen from
 MAX_SECONDS = 3600.0  # predicted, on one ordinary core
 MAX_MEMORY = 16 * 2**30  # bytes
 
@@ -70,7 +71,7 @@ def compare(
     """Ask every mechanism for its plan, and choose one.
 
     Args:
-        setting: the public parameters of the round.
+        setting: the public parameters of the round; with the option `sums`, the mechanism must answer sums.
         mechanisms: the mechanisms to compare, by name; `standing` is not asked where the options name no
             measurement.
         report: called with each mechanism's name before that mechanism is asked, and how many were, of how many.
@@ -84,6 +85,7 @@ def compare(
         BudgetExhausted: a budget's delta is too small for any sampler.
     """
     check_setting(setting)
+    sums, others = _sums_wanted(setting)
     candidates = []
     asked = {
         name: planned
@@ -92,12 +94,13 @@ def compare(
     }
     for done, (name, planned) in enumerate(asked.items()):
         report(name, done, len(asked))
-        candidates.append(_candidate(planned, setting))
+        able = not sums or name in ANSWERING_SUMS
+        candidates.append(_candidate(planned, others) if able else _counting(name))
     rule = rule or by_expected_error
     chosen = choose(candidates, rule)
     if chosen is not None and not _from_measurement(chosen):
         # As if there were no standing measurement: the record of such a round does not name it.
-        candidates = [_without_standing(each, setting) for each in candidates if each.mechanism != ANSWERING]
+        candidates = [_without_standing(each, others) for each in candidates if each.mechanism != ANSWERING]
         chosen = choose(candidates, rule)
     return Comparison(setting, tuple(candidates), chosen, rule)
 
@@ -152,6 +155,18 @@ class Auto:
     ) -> Outcome:
         """Return the answers of the mechanism that the plan names."""
         return self.mechanisms[plan.mechanism].run(setting, plan, data, workloads, seed, progress)
+
+
+def _sums_wanted(setting: PublicParameters) -> tuple[bool, PublicParameters]:
+    """Return whether the mechanism must answer sums, and the setting without that option, as mechanisms read it."""
+    wanted = setting.options.get(SUMS, False)
+    if not isinstance(wanted, bool):
+        raise InvalidArgument(f"options.{SUMS}", "must be true or false")
+    return wanted, replace(setting, options={name: each for name, each in setting.options.items() if name != SUMS})
+
+
+def _counting(name: str) -> Candidate:
+    return Candidate(name, None, InvalidArgument(f"options.{SUMS}", f"is true, and {name} answers counts alone"))
 
 
 def _candidate(mechanism: Mechanism | SessionMechanism, setting: PublicParameters) -> Candidate:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from equipoise.errors import InvalidArgument
 from equipoise.model.rounds import AUTO, AUTO_BY_PROMISE, MechanismPlan
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise_server.mechanisms.checking import check_no_sums
+from equipoise_server.mechanisms.checking import ANSWERING_SUMS, check_no_sums
 from equipoise_server.mechanisms.choice import by_expected_error, by_promise
 from equipoise_server.mechanisms.equilibrium.mechanism import Equilibrium
 from equipoise_server.mechanisms.grant.mechanism import GrantMechanism
@@ -43,9 +43,6 @@ STANDING_MECHANISMS: dict[str, Mechanism] = {"measurement": Measurement(), "stan
 # Mechanisms that answer each analyst from its own workload, or all analysts from one table of noisy counts: their
 # randomness is bound to no other workload. Every other mechanism's is bound to all workloads of its round.
 SEPARATE = frozenset({"laplace", "gaussian", "histogram", "small_db", "projection", "multiplicative_weights"})
-# Mechanisms whose guarantees need no more of a query than that its count is a whole number that moves by at most 1,
-# and which learn from sums by weight: they answer sums, too.
-SUMS = frozenset({"laplace", "gaussian", "projection", "multiplicative_weights", "pooled", "standing"})
 _PLANNED: dict[str, Mechanism] = MECHANISMS | {"standing": ToldStanding()}
 PLANNERS = {
     AUTO: Auto(_PLANNED, AUTO, by_expected_error),
@@ -88,7 +85,7 @@ def may_start_from_measurement(name: str) -> bool:
 
 def check_workload(plan: MechanismPlan, workload: CompiledWorkload) -> None:
     """Raise `InvalidArgument`, naming the statement, where the planned mechanism cannot answer a workload."""
-    if plan.mechanism not in SUMS:
+    if plan.mechanism not in ANSWERING_SUMS:
         check_no_sums(plan.mechanism, workload)
     if plan.mechanism == Pooled.name:
         check_pooled(plan, workload)

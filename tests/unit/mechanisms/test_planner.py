@@ -17,6 +17,7 @@ from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import MechanismPlan, Share
 from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.checking import ANSWERING_SUMS
 from equipoise_server.mechanisms.choice import (
     DOUBT,
     NEAR,
@@ -310,9 +311,22 @@ def test_a_forced_parameter_leaves_the_mechanisms_that_know_it() -> None:
     assert found.chosen.mechanism == "equilibrium"
 
 
+def test_a_round_for_sums_is_given_a_mechanism_that_answers_them() -> None:
+    usual = compare(ROUND, MECHANISMS)
+    found = compare(replace(ROUND, options={"sums": True}), MECHANISMS)
+    counting = {each.mechanism for each in found.candidates if each.refusal and "options.sums" in str(each.refusal)}
+    assert counting == MECHANISMS.keys() - ANSWERING_SUMS
+    assert {each.mechanism: each.plan for each in found.candidates} == {
+        each.mechanism: None if each.mechanism in counting else each.plan for each in usual.candidates
+    }
+    needless = compare(replace(ROUND, options={"sums": False}), MECHANISMS)
+    assert [each.plan for each in needless.candidates] == [each.plan for each in usual.candidates]
+
+
 @pytest.mark.parametrize(
     ("changes", "kind", "named"),
     [
+        ({"options": {"sums": 1}}, InvalidArgument, "options.sums: must be true or false"),
         ({"unit": "dataset"}, InvalidArgument, "unit: "),
         (
             {"options": {"luck": 1}},

@@ -20,8 +20,9 @@ from equipoise.queries.statements import Marginal, Sum
 from equipoise.queries.statistics import grid_units
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
+from equipoise_server.mechanisms.checking import ANSWERING_SUMS
 from equipoise_server.mechanisms.low_sensitivity.database_question import database_of, statistic_of
-from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, SUMS, check_workload
+from equipoise_server.mechanisms.registry import MECHANISMS, SESSION_MECHANISMS, check_workload
 
 CASE = case_of(
     TABLE,
@@ -33,8 +34,8 @@ CASE = case_of(
     },
 )
 EVERYTHING: dict[str, object] = {"ways": 3, "cells": 1 << 16}  # a family that holds all tables
-ANSWERING = sorted(SUMS & MECHANISMS.keys())
-REFUSING = sorted(MECHANISMS.keys() - SUMS)
+ANSWERING = sorted(ANSWERING_SUMS & MECHANISMS.keys())
+REFUSING = sorted(MECHANISMS.keys() - ANSWERING_SUMS)
 
 
 def plan_of(name: str, unit: str, options: dict[str, object]) -> MechanismPlan:
