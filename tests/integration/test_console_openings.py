@@ -80,6 +80,7 @@ def test_tables_are_registered_updated_and_capped(run: Run, place: Path) -> None
     newer = (data / "shop.csv").read_text() + "red,s\ngreen,m\n"
     (data / "newer.csv").write_text(newer)
     (data / "others.csv").write_text(newer + "red,m\n")
+    (data / "third.csv").write_text(newer + "green,m\n")
     with Browser.of(place / "state" / "profiles" / "operator") as operator:
         caps = {"data_epsilon": "20", "data_delta": "1e-4", "analyst_epsilon": "20", "analyst_delta": "1e-4"}
         table = {"name": "other", "source": "others.csv", "people": "new", "schema": json.dumps(SCHEMA), **caps}
@@ -87,6 +88,13 @@ def test_tables_are_registered_updated_and_capped(run: Run, place: Path) -> None
         assert refused.status_code == 400
         assert "--accept epsilon" in refused.text
         assert "403 records" in operator.post("/datasets/new", accept=["epsilon"], **table).text
+
+        # Where there is a table, the form answers nobody's question by itself.
+        assert '<option value="" selected>' in operator.get("/datasets/new").text
+        unanswered = operator.post("/datasets/new", accept=["epsilon"], **{**table, "name": "third", "people": ""})
+        assert (unanswered.status_code, "people" in unanswered.text) == (400, True)
+        same = {"name": "third", "source": "third.csv", "people": "same-as:shop", "schema": json.dumps(SCHEMA)}
+        assert "data/shop" in operator.post("/datasets/new", **same).text
 
         assert "402 records, version 2" in operator.post("/datasets/shop/update", source="newer.csv").text
         wrong = operator.post("/datasets/shop/update", source="nothing.csv")

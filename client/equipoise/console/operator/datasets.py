@@ -111,7 +111,7 @@ def register(desk: Desk, asked: Asked) -> Response:
             read_budget(asked, "data") if new else None,
             read_budget(asked, "analyst") if new else None,
             asked.needed("request_id"),
-            people=NEW_PEOPLE if new else same_people_as(people.removeprefix("same:")),
+            people=people,
             person=person,
             persons=Persons(mode, asked.whole("records", 1)),
             accepted=read_accepted(asked),
@@ -144,8 +144,15 @@ def _form(
         status,
         section="Datasets",
         typed=typed,
-        names=[each.dataset.name for each in desk.operator.datasets()],
+        people=_answers([each.dataset.name for each in desk.operator.datasets()]),
         dangers=DANGERS_OF_CAPS,
         accepted=accepted,
         refusal=refusal,
     )
+
+
+def _answers(tables: Sequence[str]) -> list[tuple[str, str]]:
+    """Returns whose people a table may hold. Where there are tables, none of the answers stands there unasked."""
+    unanswered = [("", "choose: it goes on record")] if tables else []
+    same = [(same_people_as(name), f"those of {name}, on one account") for name in tables]
+    return [*unanswered, (NEW_PEOPLE, "new people: nobody of a registered table"), *same]
