@@ -28,7 +28,7 @@ from equipoise.v1.analyst_pb2_grpc import AnalystServiceStub
 from equipoise.wire.results import results_to_chunks
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_lab.demo.comparison import GAMES
-from equipoise_lab.demo.measure import Measured, measure
+from equipoise_lab.demo.measure import MeasuredRound, measure
 from equipoise_lab.demo.play import ANALYST_BUDGET, BETA, DATA_BUDGET, TABLE_FILE, Played, play
 from equipoise_lab.demo.proof import Proven, collect, lines, prove
 from equipoise_lab.demo.report import as_json, print_report
@@ -61,7 +61,7 @@ class Demo:
         return source_at(self.table).counts(SCHEMA)
 
     @cached_property
-    def measured(self) -> Measured:
+    def measured(self) -> MeasuredRound:
         """What every mechanism does on the table."""
         return measure(self.played, workloads(), self.table)
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from equipoise.accounting import PrivacyFilter
 from equipoise.queries.grant_reach import PaidNoise
 from equipoise.queries.meanings import Meaning
-from equipoise.queries.own_precision import Measured, OwnPrecision
+from equipoise.queries.own_precision import MeasuredPrecision, OwnPrecision
 
 
 class Wanted(NamedTuple):
@@ -26,7 +26,7 @@ class Wanted(NamedTuple):
 
     meaning: Meaning
     rho: int
-    measured: Measured | None = None
+    measured: MeasuredPrecision | None = None
 
 
 class GrantAccount:

@@ -29,7 +29,7 @@ from equipoise.queries.meanings import Meaning, Told, subsets
 EXACTLY = Fraction(1 << 64)  # more precisely than any amount buys: what is known without error
 
 
-class Measured(NamedTuple):
+class MeasuredPrecision(NamedTuple):
     """What a public measurement tells of a statement.
 
     `precisions`: of the least precise count of each row of `Told.squares`; of all counts together where those of a
@@ -108,7 +108,7 @@ class OwnPrecision:
             return True
         return any(self.part(part) * cells_outside(told, part) != own for part in subsets(told.axes))
 
-    def known(self, meaning: Meaning, measured: Measured | None = None) -> Fraction:
+    def known(self, meaning: Meaning, measured: MeasuredPrecision | None = None) -> Fraction:
         """Return the precision of the least precise count of a statement, by everything that is known.
 
         Args:

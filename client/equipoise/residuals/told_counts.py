@@ -17,7 +17,7 @@ import numpy as np
 from equipoise.accounting import RHO_UNIT
 from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.meanings import Meaning, places_of
-from equipoise.queries.own_precision import EXACTLY, Measured
+from equipoise.queries.own_precision import EXACTLY, MeasuredPrecision
 from equipoise.queries.strict_json import parse_json
 from equipoise.residuals.noise import ResidualNoise
 from equipoise.residuals.query_variances import outside_of, query_variances
@@ -69,7 +69,7 @@ class StandingNoise:
         """
         return cls.of(parse_json(text, "grant.standing"), sizes, person_records) if text else None
 
-    def tells(self, asked: CompiledWorkload, meaning: Meaning) -> Measured | None:
+    def tells(self, asked: CompiledWorkload, meaning: Meaning) -> MeasuredPrecision | None:
         """Return how precisely the measurement tells a statement's counts; None where it does not tell them.
 
         Args:
@@ -87,4 +87,4 @@ class StandingNoise:
         scale = Fraction(self.person_records**2 * RHO_UNIT, 2)
         units = [Fraction(each) * ROUNDING for each in largest.tolist()]
         precisions = tuple(min(EXACTLY, scale / each) if each else EXACTLY for each in units)
-        return Measured(precisions, int(own_code_lengths(asked).max(initial=1)))
+        return MeasuredPrecision(precisions, int(own_code_lengths(asked).max(initial=1)))

@@ -43,7 +43,7 @@ class AirlineErrors:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRound:
     """What the demo reports.
 
     Attributes:
@@ -61,7 +61,7 @@ class Measured:
     records: int
 
 
-def measure(played: Played, workloads: Workloads, table: Path) -> Measured:
+def measure(played: Played, workloads: Workloads, table: Path) -> MeasuredRound:
     """Compare every answer with the table, and every mechanism with the one that answered.
 
     Args:
@@ -76,7 +76,7 @@ def measure(played: Played, workloads: Workloads, table: Path) -> Measured:
     delivered = Answers.join(played.results[airline].answers for airline in workloads)
     setting = setting_of(played.detail.round.terms, data.records, SCHEMA.universe_size, SCHEMA)
     ends = np.cumsum([workload.query_count for workload in compiled.values()])
-    return Measured(
+    return MeasuredRound(
         airlines=tuple(
             _of_airline(airline, played, own)
             for airline, own in zip(workloads, np.split(truth, ends[:-1]), strict=True)

@@ -13,7 +13,7 @@ from rich.console import Console
 from equipoise.commands.printing import print_table
 from equipoise_lab.demo import proof
 from equipoise_lab.demo.comparison import MAX_SECONDS, MechanismErrors
-from equipoise_lab.demo.measure import AirlineErrors, Measured
+from equipoise_lab.demo.measure import AirlineErrors, MeasuredRound
 from equipoise_lab.demo.play import ANALYST_BUDGET, BETA, DATA_BUDGET, DATASET, Played
 from equipoise_lab.demo.proof import Proven
 from equipoise_lab.demo.table import SCHEMA
@@ -44,7 +44,7 @@ WHAT_IT_DOES = {
 
 
 def as_json(
-    played: Played, measured: Measured, proven: Proven, directory: Path, total_seconds: float
+    played: Played, measured: MeasuredRound, proven: Proven, directory: Path, total_seconds: float
 ) -> dict[str, object]:
     """Return the object that `--json` prints. Errors are fractions of the records, times are seconds."""
     delivered = measured.delivered
@@ -81,7 +81,9 @@ def as_json(
     }
 
 
-def print_report(console: Console, played: Played, measured: Measured, proven: Proven, directory: Path) -> None:
+def print_report(
+    console: Console, played: Played, measured: MeasuredRound, proven: Proven, directory: Path
+) -> None:
     """Print the tables, then the paths of the files and the next things to try."""
 
     def line(text: str = "") -> None:
@@ -117,7 +119,7 @@ def _airline_cells(row: AirlineErrors) -> tuple[str, ...]:
     )
 
 
-def _mechanism_cells(row: MechanismErrors, played: Played, measured: Measured) -> tuple[str, ...]:
+def _mechanism_cells(row: MechanismErrors, played: Played, measured: MeasuredRound) -> tuple[str, ...]:
     marked = "> " if row.mechanism == played.detail.plan.mechanism else "  "
     run = row.measured
     queries = sum(each.queries for each in measured.airlines)
@@ -133,7 +135,7 @@ def _mechanism_cells(row: MechanismErrors, played: Played, measured: Measured) -
     )
 
 
-def _mechanism_lines(measured: Measured) -> Iterator[str]:
+def _mechanism_lines(measured: MeasuredRound) -> Iterator[str]:
     """Say what each mechanism does, and why one was chosen."""
     for row in measured.compared.mechanisms:
         yield f"{row.mechanism:<25}{WHAT_IT_DOES[row.mechanism]}"
@@ -147,7 +149,7 @@ def _error(error: float) -> str:
     return f"{error:.5f}"
 
 
-def _budget_lines(played: Played, measured: Measured) -> list[str]:
+def _budget_lines(played: Played, measured: MeasuredRound) -> list[str]:
     data, counted = played.detail.plan.data_budget, played.data_account
     memory = played.detail.progress.peak_memory_bytes
     analyst = max(row.epsilon_analyst for row in measured.airlines)

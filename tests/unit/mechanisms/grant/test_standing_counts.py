@@ -22,7 +22,7 @@ from equipoise.queries.grant_account import Wanted
 from equipoise.queries.grant_costs import StatementCost, account_after, grant_costs
 from equipoise.queries.grant_price import standard_error
 from equipoise.queries.meanings import Meaning, meaning_of
-from equipoise.queries.own_precision import Measured as MeasuredPrecision
+from equipoise.queries.own_precision import MeasuredPrecision
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement, Sum
