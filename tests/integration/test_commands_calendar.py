@@ -29,6 +29,8 @@ def test_schedules_by_the_commands(place: Path, run: Run, refused: Callable[...,
         given["round"]["terms"]["close_time"],
     )
     assert "needs --yearly-epsilon" in refused(*GIVE, "--renew", "monthly")
+    assert "names '00'" in refused(*GIVE, "--measurement", "00")
+    assert "each takes the newest" in refused(*GIVE, "--renew", "monthly", *YEAR, "--measurement", "00")
     assert "yearly_budget" in refused(
         *GIVE, "--renew", "daily", "--yearly-epsilon", "0.2", "--yearly-delta", "1e-6"
     )

@@ -63,6 +63,8 @@ def test_a_grant_keeps_the_measurement_of_its_opening_and_is_replayed_and_verifi
         newer = measured(bench, FEW)
         assert (standing_of(bench, before.id), standing_of(bench, opened.id)) == ("", first)
         assert standing_of(bench, bench.sessions.open(TERMS, "later", "olga").id) == newer
+        named = grant_terms("shop", "ann", Budget(0.1, 1e-6), None, 0.05, measurement=first)
+        assert standing_of(bench, bench.sessions.open(named, "named", "olga").id) == first
         # Old answers stay as they are, also where the table is asked for again.
         again = paid(stream, 3, TABLE, SMALL)
         assert answers_from_chunk(again.chunk).answers.values.tolist() == (

@@ -39,6 +39,8 @@ class Offer:
         accepted: the dangers of the budget that the operator knows and wants.
         request: which of the analyst's requests it grants; None: it was not asked for.
         renewal: what follows it; None: nothing.
+        measurement: the round of the standing measurement that answers are combined with; None: of the newest one,
+            if there is one. Grants that are renewed take the newest one each.
     """
 
     dataset: str
@@ -49,6 +51,7 @@ class Offer:
     accepted: tuple[Danger, ...] = ()
     request: int | None = None
     renewal: Renewal | None = None
+    measurement: str | None = None
 
     def give(self, operator: Operator, request_id: str | None = None) -> RoundDetail:
         """Gives the grant, tells the analyst whose request it is, and has the server give those that follow.
@@ -72,6 +75,8 @@ class Offer:
         if self.renewal is not None:
             if until is not None:
                 raise InvalidArgument("until", "must not be given with a renewal, which says when each ends")
+            if self.measurement is not None:
+                raise InvalidArgument("measurement", "must not be given with a renewal: each takes the newest one")
             until = opening_time(datetime.now(UTC).replace(microsecond=0), self.renewal.period, 1)
             terms = grant_terms(self.dataset, self.analyst, self.budget, None, self.beta, self.accepted)
             period, yearly = self.renewal.period, self.renewal.yearly_budget
@@ -84,6 +89,7 @@ class Offer:
                 until=until,
                 beta=self.beta,
                 accepted=self.accepted,
+                measurement=self.measurement,
                 request_id=request_id,
             )
         except EquipoiseError:

@@ -91,6 +91,7 @@ class Operator(RequestClient):
         until: datetime | None = None,
         beta: float = 0.05,
         accepted: tuple[Danger, ...] = (),
+        measurement: str | None = None,
         request_id: str | None = None,
     ) -> RoundDetail:
         """Gives an analyst a part of a dataset's budget, which is reserved. The analyst can ask from now on.
@@ -103,14 +104,18 @@ class Operator(RequestClient):
                 operator ends it.
             beta: the probability that any truth lies outside its interval.
             accepted: the dangers of the budget that the operator knows and wants.
+            measurement: the round of the standing measurement that all answers are combined with; None: of the
+                newest one, if there is one.
             request_id: makes the call safe to repeat; None: a fresh one.
 
         Raises:
             NotFound: there is no such dataset.
+            InvalidArgument: the measurement is none of this version of the dataset.
             BudgetExhausted: the data account has too little left.
             WrongState: as many grants are open as the server has room for.
         """
-        return self.open_session(grant_terms(dataset, analyst, budget, until, beta, accepted), request_id)
+        terms = grant_terms(dataset, analyst, budget, until, beta, accepted, measurement)
+        return self.open_session(terms, request_id)
 
     def end_grant(self, grant_id: str) -> RoundDetail:
         """Ends a grant and releases it: what it has not spent is counted no more. Safe to repeat.

@@ -65,6 +65,14 @@ def add(
         typer.Option(help="With --renew: the largest epsilon of all that are given in one calendar year (UTC)."),
     ] = None,
     yearly_delta: Annotated[float | None, typer.Option(help="The delta of the yearly epsilon.")] = None,
+    measurement: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROUND",
+            help="The standing measurement that answers are combined with, by its round. [default: the newest one]",
+            show_default=False,
+        ),
+    ] = None,
     accept: Accept = None,
     request_id: RequestId = None,
     profile: Profile = DEFAULT_PROFILE,
@@ -89,6 +97,7 @@ def add(
         accepted=tuple(accept or ()),
         request=request,
         renewal=renewal,
+        measurement=measurement,
     )
     act(profile, as_json, lambda operator: offer.give(operator, request_id))
 

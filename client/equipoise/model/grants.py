@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from equipoise.model.accounts import Budget, Danger
-from equipoise.model.rounds import GRANT, SessionTerms, Share, Terms
+from equipoise.model.rounds import GRANT, STANDING, SessionTerms, Share, Terms
 
 # A grant costs the other analysts nothing. Terms must name a budget for them; this one holds nothing but that.
 ANALYSTS = Budget(1e-9, 1e-9)
@@ -21,6 +21,7 @@ def grant_terms(
     until: datetime | None,
     beta: float,
     accepted: tuple[Danger, ...] = (),
+    measurement: str | None = None,
 ) -> Terms:
     """Return the terms of a grant.
 
@@ -31,6 +32,7 @@ def grant_terms(
         until: when the server closes it by itself, aware; None: an operator does.
         beta: the probability that any truth lies outside its interval.
         accepted: the dangers of the budget that the operator knows and wants.
+        measurement: the round of the measurement that answers are combined with; None: of the newest one.
     """
     return Terms(
         dataset=dataset,
@@ -39,6 +41,7 @@ def grant_terms(
         analyst_budget=ANALYSTS,
         beta=beta,
         mechanism=GRANT,
+        options={} if measurement is None else {STANDING: measurement},
         close_time=until,
         session=SessionTerms(),
         accepted=accepted,
