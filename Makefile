@@ -52,9 +52,10 @@ AUDIT := $(BIN)/python -m pytest tests/statistical tests/noninterference -rfEP -
 audit-fast: $(VENV)/test.stamp  ## what the tests prove about privacy, and each certified bound beside its claim
 	$(AUDIT) --audit-size fast
 
-audit: $(VENV)/test.stamp  ## the same at the nightly size, and a replay with another numpy: several hours
+PART ?= 1/1
+audit: $(VENV)/test.stamp  ## the same at the nightly size, and a replay with another numpy: some four hours; in parts: PART=1/3
 	@$(PIP) install --upgrade --target $(VENV)/other-numpy --no-deps --only-binary :all: 'numpy>=2.0,<2.2'
-	$(AUDIT) --audit-size nightly --other-numpy $(abspath $(VENV))/other-numpy
+	$(AUDIT) --audit-size nightly --part $(PART) --other-numpy $(abspath $(VENV))/other-numpy
 
 mutants: $(VENV)/test.stamp  ## faults put into the code one by one, each of which a named test must notice
 	$(BIN)/python tools/mutants.py

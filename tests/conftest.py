@@ -76,6 +76,7 @@ settings.register_profile(
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Which tests run, and how large the statistical audit, the random kills, the load and the soak are."""
     parser.addoption("--tier", choices=("quick", "rest", "nightly", "all"), default="all", help="which tests run")
+    parser.addoption("--part", type=part, default=(1, 1), help="a part of the tests, such as 2/3; each is in one")
     parser.addoption("--audit-size", choices=sorted(SIZES), help="how long the audit may take; else by the tier")
     parser.addoption("--other-numpy", default="", help="a directory with another numpy, to replay rounds with")
     parser.addoption("--kills", type=int, default=0, help="how often a server is killed; 0: a few times, and more")
@@ -141,6 +142,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = chosen
     if config.getoption("--audit-size"):
         items.sort(key=comes_late)
+    number, parts = config.getoption("--part")
+    config.hook.pytest_deselected(items=[each for at, each in enumerate(items) if at % parts != number - 1])
+    items[:] = items[number - 1 :: parts]
+
+
+def part(text: str) -> tuple[int, int]:
+    """Read which part of the tests is run, and of how many."""
+    number, _, parts = text.partition("/")
+    if not 1 <= int(number) <= int(parts):
+        raise ValueError(f"{text} is no part")
+    return int(number), int(parts)
 
 
 def comes_late(item: pytest.Item) -> tuple[bool, bool]:

@@ -26,9 +26,9 @@ SOME = (
 )
 
 
-def collected(tier: str, paths: Sequence[Path] = SOME) -> list[str]:
+def collected(tier: str, paths: Sequence[Path] = SOME, *more: str) -> list[str]:
     """The ids of the tests of a tier in these files, in order."""
-    options = ("--collect-only", "--override-ini", "addopts=--import-mode=importlib", "-q", "--tier", tier)
+    options = ("--collect-only", "--override-ini", "addopts=--import-mode=importlib", "-q", "--tier", tier, *more)
     told = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, *map(str, paths)],
         cwd=TESTS.parent,
@@ -38,6 +38,13 @@ def collected(tier: str, paths: Sequence[Path] = SOME) -> list[str]:
         check=True,
     ).stdout
     return [line for line in told.splitlines() if "::" in line]
+
+
+@pytest.mark.nightly
+def test_every_test_is_in_one_part() -> None:
+    parts = [collected("all", [AUDITED], "--audit-size", "nightly", "--part", f"{each}/3") for each in (1, 2, 3)]
+    assert all(parts)
+    assert sorted(each for part in parts for each in part) == sorted(collected("all", [AUDITED]))
 
 
 @pytest.mark.nightly
