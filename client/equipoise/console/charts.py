@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from equipoise.accounting import in_rho
-from equipoise.frames import shown
 from equipoise.model.accounts import Account
 from equipoise.model.datasets import DatasetCharge
 from equipoise.model.plan_choices import PlanCandidate
@@ -85,7 +84,7 @@ def interval_bars(
         text = _short(value) if math.isfinite(value) else "no number"
         text += f" ({_short(least)} to {_short(most)})" if certain else ""
         bars.append(Bar(label, text, drawn, span(least, most) if certain else None))
-    return Bars(tuple(bars), tuple(Tick(place(each), shown(each)) for each in ticks))
+    return Bars(tuple(bars), tuple(Tick(place(each), f"{each:,.12g}") for each in ticks))
 
 
 def _short(number: float) -> str:

@@ -187,6 +187,8 @@ def test_a_stretch_of_rounds_is_read_from_where_the_last_one_ended() -> None:
 def test_bars_span_round_scales_with_zero_on_them() -> None:
     chart = interval_bars(["a", "b", "c"], [0.31, -0.02, NAN], [0.28, NAN, 0.1], [0.34, NAN, 0.2])
     assert [each.label for each in chart.ticks] == ["-0.1", "0", "0.1", "0.2", "0.3", "0.4"]
+    thousands = interval_bars(["a"], [2_100.0], [2_000.0], [2_200.0])
+    assert [each.label for each in thousands.ticks] == ["0", "500", "1,000", "1,500", "2,000", "2,500"]
     assert chart.bars[0].text == "0.31 (0.28 to 0.34)"
     assert chart.bars[1].interval is None
     assert chart.bars[2].text.startswith("no number")
