@@ -38,11 +38,12 @@ def check_allowance(workload: CompiledWorkload, share: Allowance) -> None:
             f"the workload has a sensitivity of {workload.l1_sensitivity}, your share allows "
             f"{share.l1_sensitivity}: 1 for each condition or sum, 2 for each marginal or sum by cells"
         )
-    for statement, axes in enumerate(workload.statement_tables() if share.ways else []):
-        if len(axes) > share.ways:
-            raise BudgetExhausted(
-                f"statements[{statement}] is about {len(axes)} attributes together, your share allows {share.ways}"
-            )
+    if share.ways and workload.ways > share.ways:
+        sizes = map(len, workload.statement_tables())
+        statement, size = next(each for each in enumerate(sizes) if each[1] > share.ways)
+        raise BudgetExhausted(
+            f"statements[{statement}] is about {size} attributes together, your share allows {share.ways}"
+        )
     if share.support and workload.support > share.support:
         query = int(np.argmax(workload.supports()))
         statement = int(np.searchsorted(workload.statement_offsets, query, side="right")) - 1

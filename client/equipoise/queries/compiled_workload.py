@@ -128,8 +128,7 @@ class CompiledWorkload:
         if len(cells) and not 0 <= int(cells.min()) <= int(cells.max()) < self.size:
             raise ValueError(f"cells must be at least 0 and below {self.size:,}")
         if len(cells) > MANY_RECORDS and self.size <= EXACT >> 20:
-            histogram = np.bincount(cells, minlength=self.size)
-            return self.counts(histogram.astype(np.int64, copy=False))
+            return self.counts(np.bincount(cells, minlength=self.size).astype(np.int64, copy=False))
         result = np.zeros(self.query_count, dtype=np.int64)
         categories = self.categories(cells) if len(cells) else ()
         for start in range(0, len(cells), WORD):
@@ -193,9 +192,11 @@ class CompiledWorkload:
     def statement_tables(self) -> list[Axes]:
         """For each statement the axes, ascending, of the table that all of its queries are linear functions of.
 
-        Those are a marginal's axes and the ones that boxes constrain, without attributes of a single category: they
-        tell nothing apart.
+        Attributes of a single category, which tell nothing apart, are left out.
         """
+        return self._axis_sets().of(self.statement_offsets[:-1])
+
+    def _axis_sets(self) -> AxisSets:
         found = AxisSets(self.query_count, self.schema_sizes)
         for group in self.groups:
             found.add(group.queries, group.axes)
@@ -203,27 +204,26 @@ class CompiledWorkload:
             found.add(marginal.first_query, marginal.axes)
         for tables in self.restricted:
             found.add(tables.first_queries, tables.table_axes)
-        return found.of(self.statement_offsets[:-1])
+        return found
 
     @cached_property
     def ways(self) -> int:
         """The most attributes that one statement is about together, as a share declares them; at least 1."""
-        return max(map(len, self.statement_tables()), default=0) or 1
+        return self._axis_sets().largest(self.statement_offsets[:-1]) or 1
 
     def covered(self) -> NDArray[np.int64]:
         """Return for how many records of the universe each query is above 0: int64[k].
 
         Exact; raises `ValueError` for universes of more than 2^53 records.
         """
-        universe = self.size
-        if universe > EXACT:
+        if self.size > EXACT:
             raise ValueError("a universe of more than 2^53 records is too large to count in")
         result = np.zeros(self.query_count, dtype=np.int64)
         selected = [each.covered() for each in self.vectors]
         for group in self.groups:
             np.add.at(result, group.queries, group.covered(selected, self.schema_sizes))
         for span in map(self.marginal_queries.queries_of, self.marginals):
-            result[span] = universe // (span.stop - span.start)
+            result[span] = self.size // (span.stop - span.start)
         for each in self.restricted:
             each.add_covered(selected, self.vectors, result)
         return result

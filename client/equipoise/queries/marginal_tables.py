@@ -124,6 +124,10 @@ class AxisSets:
             if self._sizes[axis] > 1:
                 self._words[axis // WORD, queries] |= 1 << axis % WORD
 
+    def largest(self, queries: NDArray[np.int64]) -> int:
+        """Return how many axes the largest set of some queries has."""
+        return int(np.bitwise_count(self._words[:, queries]).sum(axis=0, dtype=np.int64).max(initial=0))
+
     def of(self, queries: NDArray[np.int64]) -> list[Axes]:
         """Return the sets of some queries, axes ascending."""
         rows = list(map(tuple, self._words[:, queries].T.tolist()))

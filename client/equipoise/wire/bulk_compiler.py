@@ -90,6 +90,8 @@ class _Bulk:
     def __init__(self, data: bytes, compiler: PredicateCompiler) -> None:
         self._data = data
         self._bytes = np.frombuffer(data, dtype=np.uint8)
+        # The eight bytes that begin at each place, the first of them the lowest; beyond the end there are zeros.
+        self._words = np.ndarray(len(data) + 1, dtype="<u8", buffer=data + bytes(_WORD), strides=(1,))
         self._compiler = compiler
         self._known: dict[bytes, int] = {}
         self._slabs: list[Slab | None] = []
@@ -169,19 +171,19 @@ class _Bulk:
         numbers = np.zeros(len(found.begin), dtype=np.int64)
         for length in _different(found.length):
             chosen = np.flatnonzero(found.length == length)
-            words = -(-max(length, 1) // _WORD)
-            padded = np.zeros((len(chosen), words * _WORD), dtype=np.uint8)
-            padded[:, :length] = self._bytes[found.begin[chosen, None] + np.arange(length)]
-            rows = padded.view(np.uint64)
+            words, begin = -(-max(length, 1) // _WORD), found.begin[chosen]
+            rows = self._words[begin[:, None] + _WORD * np.arange(words)]
+            rows[:, -1] &= np.uint64((1 << 8 * (length - _WORD * (words - 1))) - 1)
             keys = (rows * self._keys[:words]).sum(axis=1, dtype=np.uint64)
             _, first, key_of = np.unique(keys, return_index=True, return_inverse=True)
-            number_of_key = np.array([self._number(padded[i, :length].tobytes()) for i in first.tolist()])
+            number_of_key = np.array([self._number(at, length) for at in begin[first].tolist()])
             numbers[chosen] = number_of_key[key_of]
             for i in np.flatnonzero((rows != rows[first[key_of]]).any(axis=1)).tolist():
-                numbers[chosen[i]] = self._number(padded[i, :length].tobytes())  # another with the same key
+                numbers[chosen[i]] = self._number(int(begin[i]), length)  # another with the same key
         return numbers
 
-    def _number(self, condition: bytes) -> int:
+    def _number(self, begin: int, length: int) -> int:
+        condition = self._data[begin : begin + length]
         number = self._known.get(condition)
         if number is None:
             number = self._known[condition] = len(self._slabs)

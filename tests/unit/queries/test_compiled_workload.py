@@ -291,3 +291,16 @@ def test_what_is_asked_twice_is_compiled_once_and_counted_twice(monkeypatch: pyt
         )
         with pytest.raises(InvalidArgument, match="too complex together"):
             compile_workload(statements, schema)
+
+
+def test_ways_are_the_most_attributes_of_one_statement_also_beyond_one_word_of_them() -> None:
+    many = [Attribute(f"a{number}", ("0", "1")) for number in range(65)]
+    schema = Schema((*many, Attribute("one", ("0",))))
+    asked: list[Statement] = [
+        attribute("a0") == "1",
+        Marginal(("a1", "a61", "a62", "a64", "one")),
+        attribute("a63") == "0",
+    ]
+    for statements, ways in ((asked, 4), (asked[:1], 1), ([Marginal(("one",))], 1)):
+        workload = compile_workload(statements, schema)
+        assert workload.ways == max(1, *map(len, workload.statement_tables())) == ways
