@@ -110,12 +110,13 @@ class Frame:
             [csv_label(each) if isinstance(each, str) else each for each in row] for row in self.rows()
         )
 
-    def write(self, path: Path) -> None:
+    def write(self, path: str | Path) -> None:
         """Writes a file, of the kind that its name ends in: .csv, .json (one list of objects) or .parquet.
 
         Raises:
             InvalidArgument: the name ends in something else, or the file cannot be written.
         """
+        path = Path(path)
         check_suffix(path)
         try:
             if path.suffix == ".csv":

@@ -257,6 +257,7 @@ def test_sql_from_submission_to_answers(run: Run, refused: Callable[..., str], p
     (expected,) = run("ann", "sql", round_id, f"EXPLAIN {text}")["expected"]
     assert expected["statement"] == "SELECT colour, COUNT(*) FROM shop GROUP BY colour"
     assert 0 < expected["expected_error"] < expected["half_width"]
+    assert "there is none yet" in refused("ann", "sql", round_id, text, "--out", place / "a.csv")
     asked = run("ann", "sql", round_id, text)
     assert asked["understood"] == [text.replace("colour,", "colour AS colour,", 1)]
     assert asked["receipt"]["statements"] == 1
@@ -266,6 +267,10 @@ def test_sql_from_submission_to_answers(run: Run, refused: Callable[..., str], p
     ((first, *_),) = run("ann", "sql", round_id, text)["answers"]
     assert list(first) == ["colour", "n", "n_low", "n_high", "n_method"]
     assert first["n_low"] <= first["n_high"]
+    assert run("ann", "sql", round_id, f"{text}; {text}", "--out", place / "a.csv")["files"] == [
+        str(place / f"a-{number}.csv") for number in (1, 2)
+    ]
+    assert (place / "a-1.csv").read_bytes() == (place / "a-2.csv").read_bytes()
     other = "SELECT size, COUNT(*) FROM shop GROUP BY size"
     with Client.from_profile(place / "ann") as real:
         (frame,) = real.frames(round_id, real.sql(round_id, text))
@@ -273,6 +278,8 @@ def test_sql_from_submission_to_answers(run: Run, refused: Callable[..., str], p
     (alike,) = trial.frames(round_id, trial.sql(round_id, text))
     assert alike.to_arrow().schema == frame.to_arrow().schema
     assert alike["colour"] == frame["colour"]
+    (truth,) = trial.truth(trial.sql(round_id, text))
+    assert all(float(str(each)).is_integer() for each in truth["n"])
     assert run("ann", "dummy", "shop", "--out", place / "dummy.csv", "--records", "9")["records"] == 9
     assert Client.local(place / "dummy.csv", place / "schema.json").records == 9
     assert "must end in" in refused("ann", "dummy", "shop", "--out", "dummy.xls")

@@ -33,3 +33,5 @@ def test_frames_go_to_files_arrow_notebooks_and_pictures(tmp_path: Path) -> None
     assert str(Frame({"n": []})) == "n"
     with pytest.raises(InvalidArgument, match="must end in"):
         frame.write(Path("answer.xls"))
+    frame.write(str(tmp_path / "again.csv"))
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "answer.csv").read_bytes()

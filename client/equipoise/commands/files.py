@@ -15,9 +15,9 @@ def read_statements(path: Path) -> tuple[Statement, ...]:
 
 
 def read_text(path: Path) -> str:
-    """A text file. Raises `InvalidArgument` naming it."""
+    """A text file, also one with a byte order mark. Raises `InvalidArgument` naming it."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InvalidArgument(str(path), f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

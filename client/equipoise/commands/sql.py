@@ -27,7 +27,8 @@ def sql(
         str, typer.Argument(metavar="SQL", help="SQL in quotes, or the name of a file that ends in .sql.")
     ],
     to: Annotated[
-        Path | None, typer.Option("--out", help="Write the answer to this file: .csv, .json or .parquet.")
+        Path | None,
+        typer.Option("--out", help="Write the answer to this file: .csv, .json or .parquet; of several, numbered."),
     ] = None,
     fractions: Annotated[
         bool, typer.Option("--fractions", help="Show counts as fractions of the records.")
@@ -51,15 +52,17 @@ def sql(
     with Client.from_profile(profile) as client:
         text = read_text(Path(query)) if query.endswith(".sql") else query
         questions = client.sql(round_id, text)
-        if to is not None and len(questions) > 1:
-            raise InvalidArgument("--out", "takes the answer to one question")
         if not as_json:
             for line in questions.understood:
                 print_line(f"understood as: {line}")
         state = client.round(round_id)
-        if any(question.explain for question in questions):
+        explained = any(question.explain for question in questions)
+        submitted = state.terms.session is None and state.state is RoundState.OPEN and bool(questions.statements)
+        if to is not None and (explained or submitted):
+            raise InvalidArgument("--out", "is for answers, and there is none yet; leave it out")
+        if explained:
             _explain(client, round_id, questions, as_json, dry=state.terms.session is None)
-        elif state.terms.session is None and state.state is RoundState.OPEN and questions.statements:
+        elif submitted:
             receipt = client.submit(round_id, questions)
             keep_sql(profile, round_id, questions.kept)
             if as_json:
@@ -92,16 +95,21 @@ def _explain(client: Client, round_id: str, questions: Questions, as_json: bool,
 
 
 def _show(frames: tuple[Frame, ...], questions: Questions, to: Path | None, as_json: bool) -> None:
-    if to is not None:
-        frames[0].write(to)
+    files = [] if to is None else [to] if len(frames) == 1 else [_numbered(to, each) for each in range(len(frames))]
+    for frame, file in zip(frames, files, strict=False):
+        frame.write(file)
     if as_json:
-        listed = {"file": to} if to is not None else {"answers": [frame.to_dicts() for frame in frames]}
+        listed = {"files": files} if files else {"answers": [frame.to_dicts() for frame in frames]}
         print_json({"understood": questions.understood} | listed)
-    elif to is not None:
-        print_line(f"Written to {to}.")
+    elif files:
+        print_line(f"Written to {', '.join(map(str, files))}.")
     else:
         for frame in frames:
             _print(frame)
+
+
+def _numbered(file: Path, place: int) -> Path:
+    return file.with_stem(f"{file.stem}-{place + 1}")
 
 
 def _print(frame: Frame) -> None:

@@ -179,11 +179,21 @@ class Counting:
                 span = slice(start, start + math.prod(each.size for each in attributes))
                 sizes = [each.size for each in attributes]
                 real = tuple(slice(None if each.name == measure.parted else _real(each)) for each in attributes)
-                whole.values[place] = answers.values[span].reshape(sizes)[real] * records
+                counts = _counts(answers.values[span], records)
+                whole.values[place] = counts.reshape(sizes)[real]
                 whole.lows[place] = answers.lows[span].reshape(sizes)[real] * records
-                whole.highs[place] = answers.highs[span].reshape(sizes)[real] * records
+                # A count that was told a little lower is not above its own interval.
+                highs = np.maximum(answers.highs[span] * records, counts)
+                whole.highs[place] = highs.reshape(sizes)[real]
                 whole.methods[place] = answers.methods[span].reshape(sizes)[real]
             yield measure, whole
+
+
+def _counts(fractions: NDArray[np.float64], records: int) -> NDArray[np.float64]:
+    """Counts of the records. Fractions are told in units of 2^-40, rounded down: a whole count a little lower."""
+    counts = fractions * records
+    whole = np.rint(counts)
+    return np.where(np.abs(counts - whole) <= records * 2.0**-40, whole, counts)
 
 
 def _real(attribute: Attribute) -> int:

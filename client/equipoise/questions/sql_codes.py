@@ -13,7 +13,7 @@ WORDS = {**_CLAUSES, **_OTHERS, "EXPLAIN": EXPLAIN, "XOR": "X", "OPERATOR": "X"}
 """The codes of keywords by which statements are divided."""
 
 _KINDS = {
-    SPACE: r"\s+|--[^\n]*|/\*[^*/]*(?:(?:\*(?!/)|/(?!\*))[^*/]*)*\*/",
+    SPACE: r"[^\S\x1c-\x1f]+|--[^\r\n]*|/\*[^*/]*(?:(?:\*(?!/)|/(?!\*))[^*/]*)*\*/",
     TEXT: r"'(?:[^']|'')*'",
     QUOTED: r'"(?:[^"]|"")+"',
     NUMBER: r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?",
@@ -47,6 +47,8 @@ class Codes(dict[str, str]):
             word = token.upper()
             if word in self._names:
                 return NAME
+            if not token.isascii():
+                return UNREADABLE if word.isascii() else WORD  # its capitals may be those of a keyword
             return WORDS.get(word) or (_KEYWORD if word in self._keywords else WORD)
         return token if token in "()," else code
 

@@ -194,6 +194,8 @@ class ConditionReader:
         number = self.tree.number(node)
         if number is not None:
             return self._of_number(attribute, operator, number, node)
+        if isinstance(node, exp.Cast) and not attribute.dates:
+            self.tree.refuse(node, f"{attribute.name} has no dates; compare it with one of its values")
         text = self._text(node)
         if attribute.dates:
             try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ _ORDER = ("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT")
 _FIRST, _LATER = "SELECT ", "SELECT 1 , "  # what stands only after SELECT, as DISTINCT, is looked for there only
 _STARTS = {WORDS[word]: word for word in _ORDER}
 _BY, _BETWEEN, _NOT = WORDS["BY"], WORDS["BETWEEN"], WORDS["NOT"]
-_AND, _OR = WORDS["AND"], WORDS["OR"]
+_AND, _OR, _AS = WORDS["AND"], WORDS["OR"], WORDS["AS"]
 _BRACKETS = {"(": ")", WORDS["CASE"]: WORDS["END"]}
 _CLOSING = frozenset(_BRACKETS.values())
 
@@ -104,6 +105,7 @@ def whole(statement: SqlStatement) -> Clauses:
     if not isinstance(select, exp.Select):
         tree.unknown(select, "this place, which takes SELECT")
     tree.take(select, "expressions", *_ARGUMENTS.values())
+    _check_order(tree, statement)
     span = 0, len(statement.tokens)
     parts = {
         word: Part("", statement, span, name, node=select.args[name])
@@ -112,6 +114,14 @@ def whole(statement: SqlStatement) -> Clauses:
     }
     items = tuple(Part("", statement, span, "expressions", node=each) for each in select.expressions)
     return Clauses(statement, items, parts.pop("WHERE", None), parts)
+
+
+def _check_order(tree: SqlTree, statement: SqlStatement) -> None:
+    """Refuse clauses in another order, or twice, as the parser does not."""
+    with suppress(UndividedError):
+        words = [word for word in _Division(statement).words() if word != "FROM"]  # IS DISTINCT FROM has it, too
+        if words != [word for word in _ORDER if word in words]:
+            tree.refuse(tree.root, f"clauses come once each, in this order: {', '.join(_ORDER)}")
 
 
 def divided(statement: SqlStatement) -> Clauses:
@@ -147,6 +157,10 @@ class _Division:
                 parts[word] = self._part(first, stop, _ARGUMENTS[word], "SELECT 1 ")
         return Clauses(self._statement, items, where, parts)
 
+    def words(self) -> list[str]:
+        """The first words of all clauses, as they were written."""
+        return [word for _, word in self._starts()]
+
     def _part(self, first: int, stop: int, argument: str, before: str) -> Part:
         key = before + " ".join(self._statement.tokens[first:stop])
         return Part(key, self._statement, (first, stop), argument, before)
@@ -172,9 +186,15 @@ class _Division:
         """The expressions of SELECT."""
         before = _FIRST
         for place, _ in self._outside(first, stop, _COMMA):
-            yield self._part(first, place, "expressions", before)
+            yield self._item(first, place, before)
             first, before = place + 1, _LATER
-        yield self._part(first, stop, "expressions", before)
+        yield self._item(first, stop, before)
+
+    def _item(self, first: int, stop: int, before: str) -> Part:
+        # Parsed alone, a last AS would be left out; before FROM it is none.
+        if self._codes.endswith(_AS, first, stop):
+            raise UndividedError
+        return self._part(first, stop, "expressions", before)
 
     def _where(self, first: int, stop: int) -> Where:
         """A condition: those that OR joins, each of those that AND joins. BETWEEN takes the next AND."""

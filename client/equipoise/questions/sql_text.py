@@ -43,6 +43,7 @@ _GLUED = re.compile(r"[^ s(),][^ s(),]")  # texts, names, numbers and words need
 _NAMED = re.compile("(?<=a)w")  # what AS gives
 _CALLED = re.compile(r"n(?=[(t])")  # a function's name after all, or that of a type
 _BRACKETS = re.compile("[()ce]")
+_LONE_COMMA = re.compile(r"[(,S],|,\)")
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class SqlStatement:
     @cached_property
     def template(self) -> str:
         """What is parsed: the tokens with a space between them, literals and names as their places."""
-        return self.before + " ".join(self._shown())
+        return self.before + " ".join(self.shown())
 
     def run(self, first: int, stop: int, before: str) -> SqlStatement:
         """Returns some of the tokens, to be parsed after `before`."""
@@ -85,13 +86,14 @@ class SqlStatement:
 
     def refuse(self, offset: int, problem: str) -> NoReturn:
         """Raises `InvalidArgument` that names the line and column of what stands at `offset` of the template."""
-        ends = itertools.accumulate(len(shown) + 1 for shown in self._shown())
+        ends = itertools.accumulate(len(shown) + 1 for shown in self.shown())
         place = sum(end <= offset - len(self.before) for end in ends)
         wanted = self.skipped + self.explain + max(0, min(place, len(self.tokens) - 1))
         positions = (match.start() for match in TOKEN.finditer(self.text, self.start) if not is_space(match[0]))
         refuse(self.text, next(itertools.islice(positions, wanted, None)), problem)
 
-    def _shown(self) -> Iterator[str]:
+    def shown(self) -> Iterator[str]:
+        """Yields the tokens as the parser is shown them."""
         for place, (code, token) in enumerate(zip(self.codes, self.tokens, strict=True)):
             if code == NUMBER:
                 yield str(FIRST_NUMBER + place)
@@ -144,7 +146,17 @@ def statements_of(text: str, names: frozenset[str], keywords: frozenset[str]) ->
         statement = SqlStatement(text, start, explain, codes[explain:], tokens[explain:])
         if statement.tokens:
             _check_depth(statement)
+            _check_commas(statement)
             yield statement
+
+
+def _check_commas(statement: SqlStatement) -> None:
+    """Raises `InvalidArgument` for a comma without anything before or after it, which the parser leaves out."""
+    found = _LONE_COMMA.search(statement.codes)
+    if found:
+        place = found.end() - 1 if statement.codes[found.end() - 1] == "," else found.start()
+        offset = sum(len(shown) + 1 for shown in itertools.islice(statement.shown(), place))
+        statement.refuse(offset, "a comma stands between two things")
 
 
 def _check_size(text: str, start: int, stop: int) -> None:

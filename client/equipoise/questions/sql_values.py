@@ -126,8 +126,12 @@ class ValueReader:
             self.tree.refuse(node, f"{attribute.name}: {error.problem}")
         name, edges = attribute.name, (f"{float(values.low):g}", f"{float(values.high):g}")
         if attribute.clamp and (of.low is None or of.high is None):
-            bounds = f"LEAST(GREATEST({name}, {edges[0]}), {edges[1]})"
-            self.tree.refuse(node, f"the schema counts values of {name} beyond its edges in its end bins: {bounds}")
+            advice = f"LEAST(GREATEST({name}, {edges[0]}), {edges[1]})"
+            if attribute.missing:
+                advice += f", and WHERE {name} IS NOT NULL"
+            self.tree.refuse(
+                node, f"the schema counts values of {name} beyond its edges in its end bins; write {advice}"
+            )
         special = special_categories(attribute)
         if any(_is_value(each) or each in attribute.categories[: attribute.bins] for each in special):
             self.tree.refuse(node, f"the table counts missing or unlisted values of {name} as a value")

@@ -76,6 +76,16 @@ REFUSED = {
     "SELECT COUNT(*) FROM t WHERE " + "NOT " * 3_900 + "month = 1": "nested too deeply",
     "SELECT COUNT(*) FROM t WHERE month = 1 " + "OR month = 1 " * 100_000: "words and signs",
     "SELECT '" + "x" * 1_000_000 + "'": "longer than",
+    "SELECT COUNT(*),, COUNT(month) FROM t": "a comma stands between",
+    "SELECT , COUNT(*) FROM t": "a comma stands between",
+    "SELECT COUNT(*) FROM t WHERE month IN (1, 2,)": "a comma stands between",
+    "SELECT COUNT(*) FROM t LIMIT 1 WHERE month = 1": "in this order",
+    "SELECT COUNT(*) FROM t HAVING COUNT(*) > 1 WHERE month = 1": "in this order",
+    "SELECT MEDIAN(month) AS FROM t": "cannot be read",
+    "\u017fELECT COUNT(*) FROM t": "stands for nothing",
+    "SELECT COUNT(*) FROM t l\u0131m\u0131t 0": "stands for nothing",
+    "SELECT\x1cCOUNT(*) FROM t": "stands for nothing",
+    "SELECT COUNT(*) FROM t WHERE month = DATE '1'": "has no dates",
     "": "no statement",
     " -- nothing\n;;": "no statement",
 }
@@ -99,3 +109,9 @@ def test_comments_and_case_change_nothing() -> None:
     text = "select ORIGIN, count ( * ) /* ; ' */ from T -- it's\n group by Origin"
     (question,) = questions_from_sql(text, SCHEMA)
     assert question.statements == (Marginal(("origin",)),)
+
+
+def test_a_comment_ends_with_its_line_however_that_ends() -> None:
+    for end in ("\n", "\r", "\r\n"):
+        (question,) = questions_from_sql(f"SELECT COUNT(*) FROM t -- all{end}WHERE origin = 'JFK'", SCHEMA)
+        assert question.statements == (attribute("origin") == "JFK",)
