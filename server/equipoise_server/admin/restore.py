@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import secrets
+import shutil
 import tarfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sqlalchemy import Connection
 
 from equipoise.errors import DataLoss, InvalidArgument
-from equipoise_server.admin.backups import STATE, STORE, kind_of, read_backup
+from equipoise_server.admin.backups import STATE, STORE, Backup, kind_of, read_backup
 from equipoise_server.config_file import load_config
 from equipoise_server.identity.keyfiles import make_private_directory
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
 from equipoise_server.storage import copies
-from equipoise_server.storage.durable import sync_tree
+from equipoise_server.storage.durable import sync_directory, sync_tree
 from equipoise_server.storage.failures import damage_as_data_loss
 from equipoise_server.storage.store import open_store
 from equipoise_server.transparency.log import check_log
@@ -49,12 +51,28 @@ def restore(state: Path, source: Path, *, older: bool = False) -> Restored:
 
     Raises:
         InvalidArgument: The backup is damaged or of another deployment, or a server uses the store.
-        DataLoss: The guard refuses the store and `older` is False, or the store is damaged. Nothing is replaced.
+        DataLoss: The guard refuses the store and `older` is False, or the store is damaged. Nothing is replaced or
+            made.
         Unavailable: The copy cannot be loaded.
     """
-    backup, made = read_backup(source), not state.exists()
-    if made:
-        _unpack(source / STATE, state)
+    backup = read_backup(source)
+    if state.exists():
+        return _exchanged(state, source, backup, older)
+    # Under another name until all of it is there: a server would begin a new store with the keys of this one.
+    making = state.with_name(f".{state.name}-restoring-{secrets.token_hex(4)}")
+    try:
+        _unpack(source / STATE, making)
+        done = _exchanged(making, source, backup, older)
+        making.rename(state)
+    except BaseException:
+        shutil.rmtree(making, ignore_errors=True)
+        raise
+    sync_directory(state.parent)
+    return replace(done, made=True)
+
+
+def _exchanged(state: Path, source: Path, backup: Backup, older: bool) -> Restored:
+    """Put the store in the place of the one of a state directory that is there."""
     config = load_config(state)
     if (config.deployment, kind_of(config.store)) != (backup.deployment, backup.kind):
         raise InvalidArgument(
@@ -75,7 +93,7 @@ def restore(state: Path, source: Path, *, older: bool = False) -> Restored:
         if refused and not older:
             raise DataLoss(f"{refused}; nothing was replaced, and --older replaces the store all the same")
         replaced = copies.exchange(url, loaded)
-    return Restored(replaced, made, refused)
+    return Restored(replaced, False, refused)
 
 
 def _refusal(guard: Guard, connection: Connection) -> str:

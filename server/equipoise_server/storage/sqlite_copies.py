@@ -53,21 +53,22 @@ def beside(url: URL, path: Path) -> Iterator[URL]:
 
 
 def exchange(url: URL, loaded: URL) -> str:
-    """Put a copy that lies beside the store in its place; return the directory that keeps the store before.
+    """Put a copy that lies beside the store in its place; return the directory that keeps the store before, if any.
 
     A crash in between leaves no store at all, which no server takes for a new one as long as there is a guard.
     """
     store, copy = sqlite.path_of(url), sqlite.path_of(loaded)
     sync_file(copy)
-    kept = Path(tempfile.mkdtemp(prefix=REPLACED, dir=store.parent))
     # The newer journal must not meet the older file.
-    for suffix in ("-wal", "-shm", ""):
-        old = store.with_name(f"{store.name}{suffix}")
-        if old.exists():
-            old.rename(kept / old.name)
+    files = [store.with_name(f"{store.name}{suffix}") for suffix in ("-wal", "-shm", "")]
+    before, kept = [file for file in files if file.exists()], ""
+    if before:
+        kept = tempfile.mkdtemp(prefix=REPLACED, dir=store.parent)
+        for file in before:
+            file.rename(Path(kept) / file.name)
     copy.rename(store)
     sync_directory(store.parent)
-    return str(kept)
+    return kept
 
 
 def _remove(copy: Path) -> None:

@@ -110,8 +110,12 @@ def test_a_lost_state_directory_is_made_anew_and_its_guard_is_missed(state: Path
     lost = state.rename(tmp_path / "lost")
     with pytest.raises(DataLoss, match=r"guard .* is missing"):
         restore(state, tmp_path / "backup")
+    # Nothing that a server could begin a new store in, with a guard that knows of no budget.
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["backup", "lost"]
     done = restore(state, tmp_path / "backup", older=True)
     assert "is missing" in done.older
+    assert done.made
+    assert not list(state.glob("replaced*"))  # a database of PostgreSQL was not lost, and is kept
     for name in ("ca", "keys", "data"):
         assert stat.S_IMODE((state / name).stat().st_mode) == 0o700
     for path in (state / "keys").iterdir():
