@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import stat
 import tarfile
+import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from harness.stores import find_binaries
+from sqlalchemy import select
 
 from equipoise.errors import DataLoss, InvalidArgument
 from equipoise_server.admin.backups import MANIFEST, STATE, STORE, back_up, read_backup
@@ -19,7 +22,9 @@ from equipoise_server.admin.log_keys import add_log_key
 from equipoise_server.admin.new_state import create_state
 from equipoise_server.admin.restore import restore
 from equipoise_server.admin.state_directory import open_deployment
-from equipoise_server.storage.store import hold
+from equipoise_server.config_file import load_config
+from equipoise_server.storage.store import hold, open_store
+from equipoise_server.storage.tables.identity import identities
 from equipoise_server.transparency.sequencing import Sequencer
 
 pytestmark = pytest.mark.slow
@@ -123,6 +128,41 @@ def test_a_lost_state_directory_is_made_anew_and_its_guard_is_missed(state: Path
         assert stat.S_IMODE(path.stat().st_mode) == 0o600 or path.suffix == ".pem"
     write_off(state)
     assert log_size(state)
+
+
+@pytest.mark.full
+def test_what_was_acknowledged_before_a_backup_under_load_is_in_it(state: Path, tmp_path: Path) -> None:
+    store, stopping = open_deployment(state, NOW).open_store(), threading.Event()
+    acknowledged: list[str] = []
+
+    def write() -> None:
+        while not stopping.is_set():
+            name = f"analyst-{len(acknowledged)}"
+            with store.write() as connection:
+                connection.execute(identities.insert().values(name=name, role="analyst", created=0))
+            acknowledged.append(name)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while len(acknowledged) < 20:
+        time.sleep(0.01)
+    before = list(acknowledged)
+    back_up(state, tmp_path / "backup", clock)
+    stopping.set()
+    writer.join()
+    store.close()
+    assert len(acknowledged) > len(before)
+    restore(tmp_path / "elsewhere", tmp_path / "backup", older=True)
+    copy = open_store(load_config(tmp_path / "elsewhere").store_url(tmp_path / "elsewhere"))
+    try:
+        with copy.read() as connection:
+            query = select(identities.c.name).where(identities.c.name.startswith("analyst-"))
+            kept = set(connection.execute(query).scalars())
+    finally:
+        copy.close()
+    # What one transaction after another wrote is there up to one of them.
+    assert set(before) <= kept
+    assert kept == set(acknowledged[: len(kept)])
 
 
 def cut(backup: Path) -> None:
