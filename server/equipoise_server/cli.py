@@ -167,6 +167,10 @@ app = program(
             "equipoise_server.commands.deployment:check",
             "Check configuration, keys, certificates, store and journal, without serving.",
         ),
+        "ping": LazyCommand(
+            "equipoise_server.commands.deployment:ping",
+            "Ask the running server whether it answers. For health checks of containers and service managers.",
+        ),
         "serve": LazyCommand(
             "equipoise_server.commands.deployment:serve",
             "Serve until interrupted (Ctrl+C or SIGTERM); open calls may end first.",

@@ -13,6 +13,7 @@ from harness.server_process import make_state, refusal_of, running, wait_for_exi
 from harness.server_rounds import registration, terms
 
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc, operator_pb2, operator_pb2_grpc, types_pb2
+from equipoise_lab.demo.process import free_address
 
 
 @pytest.mark.full
@@ -34,6 +35,29 @@ def test_check_says_what_is_there_also_while_serving(tmp_path: Path) -> None:
         checked = command(tmp_path, "equipoise_server.cli", "check", "--state", state, "--json")
     assert checked.code == 0, checked.text
     assert json.loads(checked.text)["identities"] == 2
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("health", [True, False])
+def test_ping_says_whether_the_server_answers(tmp_path: Path, health: bool) -> None:
+    state = make_state(tmp_path / "state", [f'health_listen = "{free_address()}"'] if health else [])
+
+    def pinged() -> tuple[int, str]:
+        told = command(tmp_path, "equipoise_server.cli", "ping", "--state", state)
+        return told.code, told.text
+
+    with running(state) as server:
+        config = state / "equipoise.toml"
+        config.write_text(config.read_text().replace("127.0.0.1:0", f"127.0.0.1:{server.port}"))
+        code, text = pinged()
+        assert (code, "The server answers at" in text) == (0, True), text
+        server.process.send_signal(signal.SIGSTOP)
+        try:
+            code, text = pinged()
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+        assert (code, "no server answers at" in text) == (1, True), text
+    assert pinged()[0] == 1
 
 
 @pytest.mark.thin(2)

@@ -46,6 +46,7 @@ def test_the_commands() -> None:
     assert all_commands() == [
         ("init",),
         ("check",),
+        ("ping",),
         ("serve",),
         ("demo",),
         ("backup",),

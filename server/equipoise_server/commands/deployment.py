@@ -11,6 +11,7 @@ import typer
 from equipoise.commands.printing import print_line
 from equipoise_server.admin.checks import check_state
 from equipoise_server.admin.new_state import LOCAL_NAMES, create_state
+from equipoise_server.admin.ping import ping as ping_server
 from equipoise_server.app import serve as serve_state
 from equipoise_server.commands.printing import DEFAULT_STATE, AsJson, State, print_json
 
@@ -67,6 +68,18 @@ def check(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
     for name, value in report.items():
         print_line(f"  {name.replace('_', ' '):<28} {value}")
     print_line("All is well.")
+
+
+def ping(state: State = DEFAULT_STATE, as_json: AsJson = False) -> None:
+    """Ask the running server whether it answers. For health checks of containers and service managers.
+
+    Exits with 0 if it does within five seconds; otherwise with 1 and one line that says what is wrong.
+    """
+    address = ping_server(state)
+    if as_json:
+        print_json({"state": str(state), "address": address})
+    else:
+        print_line(f"The server answers at {address}.")
 
 
 def serve(
