@@ -55,13 +55,18 @@ def condition(draw: random.Random, depth: int = 0) -> str:
         return comparison(draw)
     match draw.randrange(5):
         case 0:
-            return f"NOT ({condition(draw, depth + 1)})"
+            return f"NOT {parenthesised(draw, condition(draw, depth + 1))}"
         case 1:
             return f"({condition(draw, depth + 1)}) IS {draw.choice(('', 'NOT '))}{draw.choice(('TRUE', 'FALSE'))}"
         case 2:
-            return f"({condition(draw, depth + 1)} OR {condition(draw, depth + 1)})"
+            return parenthesised(draw, f"{condition(draw, depth + 1)} OR {condition(draw, depth + 1)}")
         case _:
-            return f"({condition(draw, depth + 1)} AND {condition(draw, depth + 1)})"
+            return parenthesised(draw, f"{condition(draw, depth + 1)} AND {condition(draw, depth + 1)}")
+
+
+def parenthesised(draw: random.Random, text: str) -> str:
+    """In parentheses or not: either is a condition, of which AND, OR and NOT take what they bind."""
+    return draw.choice((f"({text})", text))
 
 
 def aggregate(draw: random.Random) -> str:

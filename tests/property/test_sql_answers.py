@@ -14,24 +14,25 @@ from equipoise.questions.canonical import sql_of
 from equipoise.questions.sql import questions_from_sql
 
 TABLES = 40
-QUERIES = 300  # on each table in the whole run, of which some are refused
+QUERIES = 260  # that are compared on each table in the whole run, more than 10,000 in all
 
 
 @pytest.mark.sparse(3)
 @pytest.mark.parametrize(
     ("seed", "queries"),
     [
-        *((seed, 12) for seed in range(TABLES)),
-        *(pytest.param(seed, QUERIES, marks=pytest.mark.full) for seed in range(100, 103)),
-        *(pytest.param(seed, QUERIES, marks=pytest.mark.nightly) for seed in range(103, 100 + TABLES)),
+        *((seed, 2) for seed in range(TABLES)),
+        *(pytest.param(seed, 50, marks=pytest.mark.full) for seed in range(100, 103)),
+        *(pytest.param(seed, QUERIES, marks=pytest.mark.nightly) for seed in range(103, 103 + TABLES)),
     ],
 )
 def test_translated_sql_counts_what_duckdb_counts(seed: int, queries: int) -> None:
     draw = random.Random(seed)
     schema = random_schema(draw)
     rows = random_rows(draw, schema)
+    compared = 0
     with connect(rows) as connection:
-        for _ in range(queries):
+        while compared < queries:
             text = query(draw, schema)
             try:
                 (question,) = questions_from_sql(text, schema, "flights")
@@ -43,3 +44,4 @@ def test_translated_sql_counts_what_duckdb_counts(seed: int, queries: int) -> No
             compare(shown_rows(question, schema, rows), theirs, keys, ordered, text)
             (again,) = questions_from_sql(sql_of(question), schema, "flights")
             compare(shown_rows(again, schema, rows), theirs, keys, ordered, sql_of(question))
+            compared += 1
