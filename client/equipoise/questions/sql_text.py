@@ -43,7 +43,10 @@ _GLUED = re.compile(r"[^ s(),][^ s(),]")  # texts, names, numbers and words need
 _NAMED = re.compile("(?<=a)w")  # what AS gives
 _CALLED = re.compile(r"n(?=[(t])")  # a function's name after all, or that of a type
 _BRACKETS = re.compile("[()ce]")
-_LONE_COMMA = re.compile(r"[(,S],|,\)")
+_NEIGHBOURS = {
+    re.compile(r"[(,S],|,\)"): "a comma stands between two things",
+    re.compile(r"[ut][ut]"): "two values stand side by side: AND, THEN or a comma is missing",
+}
 
 
 @dataclass(frozen=True)
@@ -146,17 +149,16 @@ def statements_of(text: str, names: frozenset[str], keywords: frozenset[str]) ->
         statement = SqlStatement(text, start, explain, codes[explain:], tokens[explain:])
         if statement.tokens:
             _check_depth(statement)
-            _check_commas(statement)
+            _check_neighbours(statement)
             yield statement
 
 
-def _check_commas(statement: SqlStatement) -> None:
-    """Raises `InvalidArgument` for a comma without anything before or after it, which the parser leaves out."""
-    found = _LONE_COMMA.search(statement.codes)
-    if found:
-        place = found.end() - 1 if statement.codes[found.end() - 1] == "," else found.start()
-        offset = sum(len(shown) + 1 for shown in itertools.islice(statement.shown(), place))
-        statement.refuse(offset, "a comma stands between two things")
+def _check_neighbours(statement: SqlStatement) -> None:
+    """Raises `InvalidArgument` for what the parser leaves out, or adds, between two tokens."""
+    for pattern, problem in _NEIGHBOURS.items():
+        if (found := pattern.search(statement.codes)) is not None:
+            offset = sum(len(shown) + 1 for shown in itertools.islice(statement.shown(), found.end() - 1))
+            statement.refuse(offset, problem)
 
 
 def _check_size(text: str, start: int, stop: int) -> None:
