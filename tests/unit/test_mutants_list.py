@@ -55,10 +55,12 @@ def tree(path: Path, find: str = " + 1", replace: str = "", verdict: str = CATCH
 
 
 @pytest.mark.full
-def test_the_page_has_the_whole_list() -> None:
-    table = told("--table").stdout
+def test_the_page_has_the_whole_list_and_its_totals() -> None:
+    totals, table = told("--table").stdout.split("\n\n")
     assert table.count("\n") > 80
-    assert table in (ROOT / "docs" / "mutants.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "mutants.md").read_text(encoding="utf-8")
+    assert totals in page
+    assert table in page
 
 
 @pytest.mark.slow

@@ -124,14 +124,6 @@ def test_every_mutant_s_place_stands_once_and_its_tests_exist() -> None:
     assert (done.stderr, done.returncode) == ("", 0)
 
 
-def test_the_page_of_mutants_has_the_list_s_tables() -> None:
-    command = [sys.executable, str(TOOLS / "mutants.py"), "--table"]
-    tables = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n\n")
-    page = (ROOT / "docs" / "mutants.md").read_text(encoding="utf-8")
-    assert len(tables) == 2
-    assert [table.strip() in page for table in tables] == [True, True]
-
-
 def test_every_production_module_can_be_read_at_once() -> None:
     modules = [path for folder in ("client", "server") for path in (ROOT / folder).rglob("*.py")]
     lines = {
