@@ -76,7 +76,7 @@ class RoundOptions:
     ] = "auto"
     choose_by: ChooseByOption = ChooseBy.EXPECTED
     prior: PriorOption = None
-    options: Annotated[str, typer.Option(help='Its options, as JSON. {"sums": true}: auto must answer sums.')] = ""
+    options: Annotated[str, typer.Option(help='Of the mechanism, as JSON. {"sums": true}: auto answers sums.')] = ""
     close: Annotated[
         datetime | None,
         typer.Option(

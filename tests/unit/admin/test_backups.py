@@ -144,13 +144,15 @@ def test_what_was_acknowledged_before_a_backup_under_load_is_in_it(state: Path, 
 
     writer = threading.Thread(target=write)
     writer.start()
-    while len(acknowledged) < 20:
-        time.sleep(0.01)
-    before = list(acknowledged)
-    back_up(state, tmp_path / "backup", clock)
-    stopping.set()
-    writer.join()
-    store.close()
+    try:
+        while writer.is_alive() and len(acknowledged) < 20:
+            time.sleep(0.01)
+        before = list(acknowledged)
+        back_up(state, tmp_path / "backup", clock)
+    finally:
+        stopping.set()
+        writer.join()
+        store.close()
     assert len(acknowledged) > len(before)
     restore(tmp_path / "elsewhere", tmp_path / "backup", older=True)
     copy = open_store(load_config(tmp_path / "elsewhere").store_url(tmp_path / "elsewhere"))

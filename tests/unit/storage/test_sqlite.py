@@ -153,16 +153,16 @@ def test_a_store_that_is_served_cannot_be_served_where_its_file_is_mounted_again
     other.mkdir()
     (other / "equipoise.db").touch(0o600)
     open_store(url(tmp_path)).close()
-    again = [
+    mounted = [
         *("unshare", "--user", "--map-root-user", "--mount", "sh", "-e", "-c"),
         'mount --bind "$1" "$2"; shift 2; exec "$@"',
-        *("sh", str(tmp_path / "equipoise.db"), str(other / "equipoise.db"), sys.executable, "-c"),
-        "import sys; from equipoise_server.storage.store import open_store; open_store(sys.argv[1])",
-        url(other),
+        *("sh", str(tmp_path / "equipoise.db"), str(other / "equipoise.db")),
     ]
-    if subprocess.run([*again[:7], "exit 0"], capture_output=True, check=False).returncode:
+    opening = "import sys; from equipoise_server.storage.store import open_store; open_store(sys.argv[1])"
+    if subprocess.run([*mounted, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this machine lets nobody mount")
     with hold(url(tmp_path)):
+        again = [*mounted, sys.executable, "-c", opening, url(other)]
         ended = subprocess.run(again, capture_output=True, text=True, check=False)
     assert "is mounted alone; mount its directory" in ended.stderr
 
