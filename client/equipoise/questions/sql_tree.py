@@ -182,7 +182,7 @@ def tree_of(statement: SqlStatement) -> SqlTree:
 
 @lru_cache(maxsize=4096)
 def _parsed(template: str) -> tuple[list[Any], Repair | None]:
-    roots = list(DIALECT.parse(template))
+    roots: list[Any] = list(DIALECT.parse(template))
     return roots, repair_of(template, roots[0]) if len(roots) == 1 and roots[0] is not None else None
 
 
