@@ -5,10 +5,8 @@ The server is the composition root with a seed source that the test chooses: no 
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -187,15 +185,6 @@ async def refusal_of(call: Any) -> Refusal:
     except aio.AioRpcError as error:
         return Refusal.of(error)
     raise AssertionError("the call was not refused")
-
-
-async def eventually(condition: Any, seconds: float = 30) -> None:
-    """Waits until an async condition holds."""
-    end = time.monotonic() + seconds
-    while not await condition():
-        # As fast as one goes on a fast machine would be more often than a server allows.
-        await asyncio.sleep(0.02)
-        assert time.monotonic() < end, "the condition did not come true"
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:

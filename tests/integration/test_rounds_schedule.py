@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from threading import Event
@@ -10,6 +9,7 @@ from threading import Event
 import pytest
 from harness.dangers import LARGE_CAPS
 from harness.rounds_bench import ANN, BOB, CAP, SALT, SCHEMA, TERMS, Bench
+from harness.waiting import until
 from sqlalchemy import text
 
 from equipoise.errors import AlreadyExists, BudgetExhausted, InvalidArgument, NotFound, WrongState
@@ -108,10 +108,7 @@ def test_a_table_that_is_looked_at_for_long_keeps_no_other_round_waiting(
         looks(tables, dataset)
 
     def wait_for(*wanted: RoundState) -> None:
-        end = time.monotonic() + 60
-        while {bench.state(each) for each in (slow, other)} != set(wanted):
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        until(lambda: {bench.state(each) for each in (slow, other)} == set(wanted))
 
     monkeypatch.setattr(Datasets, "check_unchanged", look)
     monkeypatch.setattr(bench.rounds.schedule.slow_steps, "_patience", 0.0)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from harness.server_process import (
     signing_request,
     wait_for_exit,
 )
+from harness.waiting import until
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.connection import Connection
@@ -48,7 +48,6 @@ SETTINGS = (
     *HURRIED,
 )
 STOP_SECONDS = 60
-PATIENCE_SECONDS = 300
 CALL_SECONDS = 60
 
 ANALYST = "/equipoise.v1.AnalystService"
@@ -134,7 +133,7 @@ def played(here: Place) -> str:
         analyst.submit(released, ASKED)
         operator.seal(released)
         operator.run(released)
-        eventually(lambda: operator.round(released).progress.complete)
+        until(lambda: operator.round(released).progress.complete)
         operator.release(released)
         analyst.wait(released)
     return released
@@ -221,11 +220,3 @@ def refusal(channel: grpc.Channel, method: str, requests: Iterable[bytes], **opt
     answered = attempt(channel, method, requests, **options)
     assert isinstance(answered, Refusal), answered
     return answered
-
-
-def eventually(condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
-    """Waits until a condition holds."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "the condition did not come true"
-        time.sleep(0.05)
