@@ -24,10 +24,9 @@ from equipoise_server.admin.new_state import create_state
 from equipoise_server.clock import Clock, system_clock
 from equipoise_server.config_file import CONFIG_FILE
 from harness.preloaded import Program, start
+from harness.waiting import PATIENCE
 
 SEED = bytes(range(32))
-START_SECONDS = 60
-STOP_SECONDS = 30
 # For tests that ask faster than any person does.
 HURRIED = tuple(f"{kind}_per_second = 1000000" for kind in ("reads", "streams", "uploads", "changes"))
 
@@ -135,7 +134,7 @@ def running(state: Path, seed: bytes = SEED, script: str = SCRIPT) -> Iterator[S
         finally:
             process.terminate()
             try:
-                process.wait(STOP_SECONDS)
+                process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise

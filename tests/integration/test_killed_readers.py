@@ -16,7 +16,7 @@ from harness.answers import flat_chunks
 from harness.dangers import ANY_BUDGET
 from harness.rounds_bench import SCHEMA, TERMS, Bench
 from harness.stores import Cluster, change_directly
-from harness.waiting import until
+from harness.waiting import PATIENCE, until
 from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.pool import NullPool
 
@@ -26,7 +26,6 @@ from equipoise.model.rounds import RoundState
 from equipoise.wire.results import chunk_from_bytes
 from equipoise_server.datasets.database import table
 
-WAIT_SECONDS = 300
 LOCK = 19
 # Whoever reads the view waits as long as somebody else holds the lock.
 WAITS = (
@@ -116,7 +115,7 @@ def test_a_reading_of_a_database_that_ends_early_is_repeated(
         until(lambda: on_sqlite.rounds.views.progress(round_id).phase == "load")
         before = on_sqlite.charged()
         end(on_sqlite, round_id, database)
-        progress = on_sqlite.wait(round_id, WAIT_SECONDS)
+        progress = on_sqlite.wait(round_id, PATIENCE)
         assert not progress.complete
         assert progress.phase.startswith(problem)
         assert on_sqlite.state(round_id) is RoundState.RUNNING
@@ -154,7 +153,7 @@ def test_a_worker_that_is_killed_while_it_reads_a_file_is_replaced(on_sqlite: Be
     until(lambda: is_reading(worker, large))
     before = on_sqlite.charged()
     os.kill(worker, signal.SIGKILL)
-    assert not on_sqlite.wait(round_id, WAIT_SECONDS).complete
+    assert not on_sqlite.wait(round_id, PATIENCE).complete
     assert on_sqlite.charged() == before
     assert flat_chunks(answers_again(on_sqlite, round_id)) == flat_chunks(chunks(on_sqlite, undisturbed))
     assert committed(on_sqlite.charged()) == committed(before)

@@ -10,13 +10,13 @@ from harness.abuse.place import SCHEMA, admitted, connection, session_terms
 from harness.abuse.talk import RED, Talk, asked, attach
 from harness.dangers import LARGE_CAPS
 from harness.server_process import HURRIED, Refusal, ServerProcess, make_state, running, wait_for_exit
+from harness.waiting import PATIENCE
 
 from equipoise.clients.operator import Operator
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import SessionTerms
 
 REVOKED = Refusal("UNAUTHENTICATED", "IDENTITY", "the certificate is not, or no longer, in force")
-STOP_SECONDS = 60
 
 
 @pytest.fixture
@@ -56,6 +56,6 @@ def test_streams_end_for_the_reason_that_there_is(server: ServerProcess) -> None
             server.process.terminate()
             end = others.end()
             assert (end.status, "the server is stopping" in end.message) == ("UNAVAILABLE", True)
-            assert wait_for_exit(server, STOP_SECONDS) == 0
+            assert wait_for_exit(server, PATIENCE) == 0
     assert "Traceback" not in server.log()
     assert '"unexpected"' not in server.log()

@@ -23,7 +23,7 @@ from harness.server_process import (
     signing_request,
     wait_for_exit,
 )
-from harness.waiting import until
+from harness.waiting import PATIENCE, until
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.connection import Connection
@@ -47,8 +47,6 @@ SETTINGS = (
     "handshake_seconds = 60",  # a busy machine is no attack
     *HURRIED,
 )
-STOP_SECONDS = 60
-CALL_SECONDS = 60
 
 ANALYST = "/equipoise.v1.AnalystService"
 OPERATOR = "/equipoise.v1.OperatorService"
@@ -104,7 +102,7 @@ def place(directory: Path) -> Iterator[Place]:
         yield found
         found.check_health()
         server.process.terminate()
-        assert wait_for_exit(server, STOP_SECONDS) == 0
+        assert wait_for_exit(server, PATIENCE) == 0
         assert "Traceback" not in server.log()
 
 
@@ -203,7 +201,7 @@ def attempt(channel: grpc.Channel, method: str, requests: Iterable[bytes], **opt
     """Calls any method with any bytes: on the wire, every kind of call is a stream each way."""
     call: Any = channel.stream_stream(method)
     try:
-        return list(call(iter(requests), timeout=CALL_SECONDS, **options))
+        return list(call(iter(requests), timeout=PATIENCE, **options))
     except grpc.RpcError as error:
         return Refusal.of(error)
 
