@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from starlette.testclient import TestClient
@@ -70,12 +70,10 @@ def test_every_page_of_a_role_marks_where_it_stands_in_the_menu() -> None:
 
 
 def test_a_list_of_choices_is_as_wide_as_its_longest_words() -> None:
-    parts = environment().get_template("parts.html").module
+    parts = cast(Any, environment().get_template("parts.html").module)
     for longest, kind in ((24, "<div><label"), (25, '<div class="double">'), (49, '<div class="row">')):
-        for drawn in (
-            parts.names("a", "A", ["b", "c" * longest], "b"),
-            parts.choice("a", "A", [("b", "c" * longest)], ""),
-        ):  # type: ignore[attr-defined]
+        words = "c" * longest
+        for drawn in (parts.names("a", "A", ["b", words], "b"), parts.choice("a", "A", [("b", words)], "")):
             assert kind in drawn
 
 
