@@ -47,9 +47,11 @@ class SessionsClient(OwnWorldClient):
         self._asked: dict[str, tuple[Round, Dataset]] = {}  # by the ids of sessions in which the client has asked
 
     def close(self) -> None:
-        """Ends the connection and every call on it."""
-        self._kept.keep(None)
-        super().close()
+        """Ends the connection and every call on it, and keeps the newest receipt."""
+        try:
+            self._kept.keep(None)
+        finally:
+            super().close()
 
     def sessions(self, after: str = "", page: int = 0) -> Iterator[Round]:
         """Yields the online sessions in which the caller has a share, newest first.
