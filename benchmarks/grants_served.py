@@ -61,7 +61,7 @@ def course(client: Client, grant: str) -> Iterator[int]:
 def served(analysts: int, long: int, place: Path) -> None:
     """Print the figures of a day of so many analysts."""
     state = place / "state"
-    create_state(state, listen=free_address())
+    create_state(state, listen=free_address(), release_grid_seconds=1)
     unpack_table(state / "data" / "flights.csv")
     with serving(state, place / "log"), Operator.from_profile(state / "profiles" / "operator") as operator:
         operator.register_dataset("flights", "flights.csv", SCHEMA, CAP, CAP)
@@ -86,11 +86,10 @@ def served(analysts: int, long: int, place: Path) -> None:
             paid = dict(zip(names, pool.map(day, names), strict=True))
         took, computed = time.perf_counter() - begin, processor_seconds() - computed
         print(f"{analysts} analysts at once, adaptively: {len(waited)} answers in {took:.1f} s, ", end="")
+        print(f"of which the server computes {computed:.1f}")
         print(
-            f"of which the server computes {computed:.1f}; an answer after {statistics.median(waited):.2f} s in the ",
-            end="",
+            f"an answer took {statistics.median(waited):.2f} s in the median, at most {max(waited):.1f}", flush=True
         )
-        print(f"median, the last after {max(waited):.1f}", flush=True)
         with Client.from_profile(place / names[0]) as client:
             paid[names[0]] += quickness(client, grants[names[0]])
             if long:
