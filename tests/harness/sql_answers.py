@@ -9,19 +9,23 @@ def same(one: object, other: object) -> bool:
     """Whether two numbers or labels are the same; a sum of nothing is 0 here, and nothing in SQL."""
     if isinstance(other, str) or isinstance(one, str):
         return one == other
-    numbers = [
-        0.0 if each is None or not math.isfinite(float(str(each))) else float(str(each)) for each in (one, other)
-    ]
-    return math.isclose(*numbers, rel_tol=1e-9, abs_tol=1e-9)
+    return math.isclose(number(one), number(other), rel_tol=1e-9, abs_tol=1e-9)
+
+
+def number(each: object) -> float:
+    """A number; 0 for what is none."""
+    found = 0.0 if each is None else float(str(each))
+    return found if math.isfinite(found) else 0.0
 
 
 def compare(
     ours: list[tuple[object, ...]], theirs: list[tuple[object, ...]], keys: int, ordered: bool, text: str
 ) -> None:
-    """Fails where two tables of answers differ; without an order their rows are sorted by their `keys`."""
+    """Fails where two tables of answers differ; without an order their rows are sorted, by their `keys` first."""
 
-    def label(row: tuple[object, ...]) -> str:
-        return repr([float(each) if isinstance(each, int) else each for each in row[:keys]])
+    def label(row: tuple[object, ...]) -> tuple[str, ...]:
+        shown = repr([float(each) if isinstance(each, int) else each for each in row[:keys]])
+        return shown, *(each if isinstance(each, str) else f"{number(each):.6f}" for each in row[keys:])
 
     if not ordered:
         ours, theirs = sorted(ours, key=label), sorted(theirs, key=label)

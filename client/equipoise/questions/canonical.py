@@ -27,17 +27,12 @@ from equipoise.questions.expressions import (
 from equipoise.questions.filters import AllHold, Compared, Fails, Filter, SomeHold
 from equipoise.questions.measures import Clamped, Key
 from equipoise.questions.question import Order, Question
+from equipoise.questions.sql_codes import RESERVED
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
-# Words that a name must not be, unless it is quoted.
-_RESERVED_WORDS = (
-    "all and any as asc avg between by case cast count count_if cross current_date date desc distinct else end "
-    "except exists explain false filter first for from full group having in inner intersect interval into is "
-    "join last left like limit natural not null nulls offset on or order outer over partition qualify right "
-    "round sample select set sum table then time timestamp true union unnest using values when where window "
-    "with "
-)
-_RESERVED = frozenset(_RESERVED_WORDS.split())
+_OTHERS = {"AVG", "COUNT", "COUNT_IF", "CURRENT_DATE", "DATE", "FIRST", "INTERVAL", "LAST", "NULLS", "OFFSET"}
+_OTHERS |= {"PARTITION", "ROUND", "SAMPLE", "SET", "SUM", "TIME", "TIMESTAMP", "UNNEST", "VALUES"}
+_QUOTED = RESERVED | _OTHERS  # words that a name is not read as, unless it is quoted
 
 
 def sql_of(question: Question) -> str:
@@ -80,7 +75,7 @@ def statement_sql(statement: Statement, question: Question) -> str:
 
 
 def _name(name: str) -> str:
-    if _PLAIN.fullmatch(name) and name not in _RESERVED:
+    if _PLAIN.fullmatch(name) and name.upper() not in _QUOTED:
         return name
     return '"' + name.replace('"', '""') + '"'
 

@@ -27,7 +27,7 @@ from equipoise.questions.sql_clauses import Term, grouped_by, limit_of, ordered_
 from equipoise.questions.sql_division import Clauses, UndividedError, divided, whole
 from equipoise.questions.sql_reading import Named, Numbers, PartReader
 from equipoise.questions.sql_text import SqlStatement, statements_of
-from equipoise.questions.sql_tree import KEYWORDS, SqlTree
+from equipoise.questions.sql_tree import KEYWORDS, SqlTree, tree_of
 
 MAX_PARTS = 4_096  # statements of one question
 
@@ -67,7 +67,9 @@ class StatementReader:
         except (UndividedError, InvalidArgument, RecursionError):
             pass
         try:
-            return self.read(whole(statement))
+            question = self.read(whole(statement))
+            tree_of(statement).check_unrepaired()  # last, as other refusals say more
+            return question
         except RecursionError:
             statement.refuse(0, "is nested too deeply; write it flat")
 

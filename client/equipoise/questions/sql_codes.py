@@ -8,9 +8,30 @@ TEXT, QUOTED, NAME, NUMBER, WORD = "t", "q", "n", "u", "w"
 NAMES = QUOTED + NAME
 SPACE, _SIGN, _KEYWORD, UNREADABLE, EXPLAIN = " ", "s", "k", "x", "E"
 _CLAUSES = {"SELECT": "S", "FROM": "F", "WHERE": "W", "GROUP": "G", "HAVING": "H", "ORDER": "O", "LIMIT": "L"}
-_OTHERS = {"BY": "b", "AND": "&", "OR": "|", "NOT": "!", "BETWEEN": "~", "CASE": "c", "END": "e", "AS": "a"}
+_OTHERS = {
+    "BY": "b",
+    "AND": "&",
+    "OR": "|",
+    "NOT": "!",
+    "BETWEEN": "~",
+    "CASE": "c",
+    "END": "e",
+    "AS": "a",
+    "IS": "i",
+}
 WORDS = {**_CLAUSES, **_OTHERS, "EXPLAIN": EXPLAIN, "XOR": "X", "OPERATOR": "X"}
 """The codes of keywords by which statements are divided."""
+_RESERVED_WORDS = (
+    "ALL ANALYSE ANALYZE AND ANY ARRAY AS ASC ASYMMETRIC AT BOTH BY CASE CAST CHECK COLLATE COLUMN CONSTRAINT "
+    "CREATE CROSS DEFAULT DEFERRABLE DESC DESCRIBE DISTINCT DO ELSE END EXCEPT EXISTS EXPLAIN FALSE FETCH FILTER "
+    "FOR FOREIGN FROM FULL GLOB GROUP HAVING ILIKE IN INITIALLY INNER INTERSECT INTO IS ISNULL JOIN LAMBDA "
+    "LATERAL LEADING LEFT LIKE LIMIT NATURAL NOT NOTNULL NULL OFFSET ON ONLY OR ORDER OUTER OVERLAPS PIVOT "
+    "PLACING POSITIONAL PRIMARY QUALIFY REFERENCES RETURNING RIGHT SELECT SEMI SHOW SIMILAR SOME "
+    "SUMMARIZE SYMMETRIC TABLE TABLESAMPLE THEN TO TRAILING TRUE UNION UNIQUE UNPIVOT USING VARIADIC WHEN WHERE "
+    "WINDOW WITH "
+)
+RESERVED = frozenset(_RESERVED_WORDS.split())
+"""Words of SQL, in capitals, that name nothing unless they stand in double quotes."""
 
 _KINDS = {
     SPACE: r"[^\S\x1c-\x1f]+|--[^\r\n]*|/\*[^*/]*(?:(?:\*(?!/)|/(?!\*))[^*/]*)*\*/",

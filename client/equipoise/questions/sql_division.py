@@ -62,7 +62,7 @@ class Part(NamedTuple):
         if not run.tokens:
             raise UndividedError
         tree = tree_of(run)
-        if not isinstance(tree.root, exp.Select):
+        if not isinstance(tree.root, exp.Select) or tree.repair is not None:
             raise UndividedError
         found, known = tree.root.args.get(self.argument), {"expressions", self.argument}
         if not found or any(value for name, value in tree.root.args.items() if name not in known):

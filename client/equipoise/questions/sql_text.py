@@ -46,6 +46,8 @@ _BRACKETS = re.compile("[()ce]")
 _NEIGHBOURS = {
     re.compile(r"[(,S],|,\)"): "a comma stands between two things",
     re.compile(r"[ut][ut]"): "two values stand side by side: AND, THEN or a comma is missing",
+    re.compile("!i"): "NOT stands before IS; write IS NOT, or NOT before the whole condition",
+    re.compile("nn"): "two names stand side by side: AS or a comma is missing",
 }
 
 

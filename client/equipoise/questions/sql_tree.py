@@ -16,7 +16,8 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from equipoise.errors import InvalidArgument
-from equipoise.questions.sql_codes import NAMES, NUMBER, TEXT
+from equipoise.questions.sql_codes import NAMES, NUMBER, RESERVED, TEXT
+from equipoise.questions.sql_repairs import Repair, repair_of
 from equipoise.questions.sql_text import FIRST_NUMBER, MARK, SqlStatement
 
 DIALECT = Dialect.get_or_raise("duckdb")
@@ -70,10 +71,25 @@ _BEGINNINGS = ("SELECT ", "FROM ", "WITH ", "( ")
 
 @dataclass(frozen=True, eq=False)
 class SqlTree:
-    """The tree of one statement, or of a part of it, with what is needed to refuse a part of it."""
+    """The tree of one statement, or of a part of it, with what is needed to refuse a part of it.
+
+    `repair`: what the parser has made of the text that does not stand there; None for nothing.
+    """
 
     statement: SqlStatement
     root: exp.Expression
+    repair: Repair | None = None
+
+    def check_unrepaired(self) -> None:
+        """Raises `InvalidArgument` where the parser has read something else than what was written."""
+        if self.repair is None:
+            return
+        word, added = self.repair
+        if added:
+            self.statement.refuse(0, f"cannot be read as SQL; maybe {word} is missing")
+        place = self.statement.template.upper().find(word)
+        shown = "this" if MARK in word or word.isdecimal() else word
+        self.statement.refuse(max(0, place), f"{shown} means nothing where it stands; leave it out")
 
     def take(self, node: exp.Expression, *understood: str) -> None:
         """Raises `InvalidArgument` where the node has an argument that is not understood."""
@@ -108,6 +124,8 @@ class SqlTree:
             return self.statement.said(int(shown.removeprefix(MARK)))
         if shown.startswith(MARK) or shown.isdecimal():  # which the parser has taken a literal's place for
             self.refuse(node, "a name is a word, or stands in double quotes")
+        if shown.upper() in RESERVED and not node.args.get("quoted"):
+            self.refuse(node, f'{shown} is a word of SQL; as a name it stands in double quotes: "{shown}"')
         return shown
 
     def column(self, node: exp.Expression) -> str | None:
@@ -150,7 +168,7 @@ def tree_of(statement: SqlStatement) -> SqlTree:
     if not f"{statement.template} ".upper().startswith(_BEGINNINGS):
         statement.refuse(0, "a question begins with SELECT")  # nothing else is given to the parser
     try:
-        roots = _parsed(statement.template)
+        roots, repair = _parsed(statement.template)
     except SqlglotError as error:
         raise _unparsed(statement, error) from None
     except RecursionError:
@@ -159,12 +177,13 @@ def tree_of(statement: SqlStatement) -> SqlTree:
         statement.refuse(0, f"cannot be read as SQL ({type(error).__name__})")
     if len(roots) != 1 or roots[0] is None:
         statement.refuse(0, "cannot be read as one statement")
-    return SqlTree(statement, roots[0])
+    return SqlTree(statement, roots[0], repair)
 
 
 @lru_cache(maxsize=4096)
-def _parsed(template: str) -> list[Any]:
-    return list(DIALECT.parse(template))
+def _parsed(template: str) -> tuple[list[Any], Repair | None]:
+    roots: list[Any] = list(DIALECT.parse(template))
+    return roots, repair_of(template, roots[0]) if len(roots) == 1 and roots[0] is not None else None
 
 
 def _unparsed(statement: SqlStatement, error: SqlglotError) -> InvalidArgument:

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from equipoise.errors import InvalidArgument
-from equipoise_server.identity.keyfiles import read_private, write_private
+from equipoise_server.identity.keyfiles import find_private, write_private
+from equipoise_server.storage.durable import sync_directory
 
 END_FILE = "ca/overlap-end"
 _FORMAT = "%Y-%m-%dT%H:%M:%SZ"
@@ -28,8 +29,12 @@ def state_end(state: Path, end: datetime, now: datetime) -> None:
     """
     if end <= now:
         raise InvalidArgument("until", "must be in the future; to end the old authority now, run: ca retire")
-    forget_end(state)
-    write_private(state / END_FILE, f"{end.astimezone(UTC):{_FORMAT}}\n".encode())
+    # A server that runs reads the file every few seconds, so it never sees a half of it.
+    prepared = state / f"{END_FILE}.next"
+    prepared.unlink(missing_ok=True)  # of an exchange that was cut off
+    write_private(prepared, f"{end.astimezone(UTC):{_FORMAT}}\n".encode())
+    prepared.replace(state / END_FILE)
+    sync_directory(prepared.parent)
 
 
 def stated_end(state: Path) -> datetime | None:
@@ -39,11 +44,11 @@ def stated_end(state: Path) -> datetime | None:
         state: the state directory.
     """
     path = state / END_FILE
-    if not path.exists():
+    content = find_private(path)  # one step: another process may retire the authority just now
+    if content is None:
         return None
-    text = read_private(path).decode("ascii", "replace").strip()
     try:
-        return datetime.strptime(text, _FORMAT).replace(tzinfo=UTC)
+        return datetime.strptime(content.decode("ascii", "replace").strip(), _FORMAT).replace(tzinfo=UTC)
     except ValueError:
         raise InvalidArgument(str(path), "does not hold a time such as 2030-01-31T18:00:00Z") from None
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import errno
 import os
 import stat
 from pathlib import Path
@@ -35,8 +36,18 @@ def write_private(path: Path, content: bytes) -> None:
 
 def read_private(path: Path) -> bytes:
     """Return the content of a private file; `InvalidArgument` naming it if it is missing or others may open it."""
+    content = find_private(path)
+    if content is None:
+        raise InvalidArgument(str(path), f"cannot be read: {os.strerror(errno.ENOENT)}")
+    return content
+
+
+def find_private(path: Path) -> bytes | None:
+    """Return the content of a private file; None if there is no file. `InvalidArgument` if others may open it."""
     try:
         file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW))  # noqa: SIM115
+    except FileNotFoundError:
+        return None
     except OSError as error:
         raise InvalidArgument(str(path), f"cannot be read: {error.strerror}") from None
     with file:

@@ -41,6 +41,18 @@ class Recorded:
     confirmations: int
 
 
+def believed_absence(absence_days: int, *kept_days: int) -> timedelta | None:
+    """Return after how long without a server its clock must be confirmed; None: never.
+
+    A clock that stepped on by as long as something is kept would remove it, so no longer absence is believed.
+
+    Args:
+        absence_days: the configured limit; 0: none.
+        kept_days: for how many days results and seeds are kept; 0: for ever.
+    """
+    return timedelta(days=min(days for days in (absence_days, *kept_days) if days)) if absence_days else None
+
+
 class ClockWatch:
     """Compares a server's clock. Safe to use from several threads.
 

@@ -10,7 +10,7 @@ from equipoise_server.clock import Clock, Elapsed, seconds_since_boot, system_cl
 from equipoise_server.ledger.rollback_guard import Guard
 from equipoise_server.rounds.analyst_views import AnalystViews
 from equipoise_server.rounds.budget_views import Budgets
-from equipoise_server.rounds.clock_watch import ClockWatch
+from equipoise_server.rounds.clock_watch import ClockWatch, believed_absence
 from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.dataset_views import DatasetViews
 from equipoise_server.rounds.datasets import Datasets
@@ -117,18 +117,6 @@ def round_services(
         budgets=Budgets(operations),
         schedule=Schedule(operations, lifecycle, seeds, sequencer, retention, audit_window, watch),
     )
-
-
-def believed_absence(absence_days: int, *kept_days: int) -> timedelta | None:
-    """Return after how long without a server its clock must be confirmed; None: never.
-
-    A clock that stepped on by as long as something is kept would remove it, so no longer absence is believed.
-
-    Args:
-        absence_days: the configured limit; 0: none.
-        kept_days: for how many days results and seeds are kept; 0: for ever.
-    """
-    return timedelta(days=min(days for days in (absence_days, *kept_days) if days)) if absence_days else None
 
 
 def seconds_since(clock: Clock) -> Elapsed:

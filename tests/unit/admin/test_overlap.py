@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from equipoise.errors import InvalidArgument, Unavailable
 from equipoise.records.identity_items import AuthorityEvent
 from equipoise_server.admin.authority_exchange import retire_at_end, rotate_authority
 from equipoise_server.admin.checks import check_state
-from equipoise_server.admin.overlap import END_FILE, state_end, stated_end
+from equipoise_server.admin.overlap import END_FILE, forget_end, state_end, stated_end
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.clock import Clock
 from equipoise_server.rounds.clock_watch import ClockWatch
@@ -99,3 +100,18 @@ def test_without_a_stated_end_and_after_one_that_was_left_behind_nothing_ends(st
     (state / END_FILE).write_text("soon")
     with pytest.raises(InvalidArgument, match="overlap-end"):
         retire_at_end(state, clock)
+
+
+def test_who_reads_while_the_end_is_stated_and_forgotten_sees_all_of_it_or_nothing(state: Path) -> None:
+    end = NOW + timedelta(hours=1)
+
+    def exchange() -> None:
+        for _ in range(100):
+            state_end(state, end, NOW)
+            forget_end(state)
+
+    with ThreadPoolExecutor(1) as threads:
+        exchanging = threads.submit(exchange)
+        while not exchanging.done():
+            assert stated_end(state) in (None, end)
+        exchanging.result()
