@@ -60,7 +60,8 @@ class ConditionReader:
         try:
             return self.sets.of(condition)
         except InvalidArgument as error:
-            self.tree.refuse(node, f"{error.field}: {error.problem}")
+            about = [each for each in node.find_all(exp.Column) if self.attribute(each).name == error.field]
+            self.tree.refuse(about or node, f"{error.field}: {error.problem}")
 
     def attribute(self, node: exp.Expression) -> Attribute:
         """Returns the attribute that a column names. Raises `InvalidArgument`."""
