@@ -12,6 +12,7 @@ all of this runs, with all examples. `make test-unit` leaves out what is marked 
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 from collections import Counter
@@ -111,6 +112,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         said = metafunc.config.getoption("--kills")
         parts = [min(KILLS_OF_A_LIFE, said - before) for before in range(0, said, KILLS_OF_A_LIFE)]
         metafunc.parametrize("kills", parts or [FEW_KILLS, pytest.param(KILLS, marks=pytest.mark.nightly)])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect without searching for garbage: there is none, and later searches need not look at the tests again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -272,6 +284,11 @@ def soak_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     else:
         with request.getfixturevalue("postgresql").database(tmp_path) as url:
             yield url
+
+
+def pytest_unconfigure() -> None:
+    """Let all be searched again, as some libraries report what is left when the interpreter ends."""
+    gc.unfreeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

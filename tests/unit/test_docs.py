@@ -44,7 +44,6 @@ def walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
         yield from walk(f"{name} {each}", below(command, each))
 
 
-ALL = [pair for name, command in COMMANDS.items() for pair in walk(name, command)]
 FIRST_ROUND = (ROOT / "docs" / "first-round.md").read_text(encoding="utf-8")
 ENROLMENT = (ROOT / "docs" / "enrolment.md").read_text(encoding="utf-8")
 SESSIONS = (ROOT / "docs" / "sessions.md").read_text(encoding="utf-8")
@@ -56,20 +55,19 @@ SHELL = [
 ]
 
 
-@pytest.mark.parametrize(("name", "command"), ALL, ids=[name for name, _ in ALL])
-def test_every_command_says_what_it_does(name: str, command: Any) -> None:
-    assert len(command.help or "") > 10, f"{name} has no help"
-    for parameter in command.params:
-        assert parameter.help, f"{name} {parameter.name} has no help"
-
-
-@pytest.mark.parametrize(
-    ("name", "command"),
-    [pair for pair in ALL if not hasattr(pair[1], "commands")],
-    ids=[name for name, command in ALL if not hasattr(command, "commands")],
-)
-def test_every_command_can_speak_json(name: str, command: Any) -> None:
-    assert any("--json" in parameter.opts for parameter in command.params), f"{name} has no --json"
+@pytest.mark.slow
+def test_every_command_says_what_it_does_and_can_speak_json() -> None:
+    named = [pair for name, command in COMMANDS.items() for pair in walk(name, command)]
+    lacking = [name for name, command in named if len(command.help or "") <= 10]
+    for name, command in named:
+        lacking += [f"{name} {parameter.name}" for parameter in command.params if not parameter.help]
+    assert not lacking, "these have no help"
+    silent = [
+        name
+        for name, command in named
+        if not hasattr(command, "commands") and not any("--json" in each.opts for each in command.params)
+    ]
+    assert not silent, "these have no --json"
 
 
 @pytest.mark.parametrize("line", [line for line in SHELL if line.startswith("equipoise")])

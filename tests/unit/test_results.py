@@ -5,11 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import math
+from importlib import import_module
 
 import duckdb
 import numpy as np
-import pandas
-import polars
 import pytest
 from harness.answers import some_answers
 
@@ -99,6 +98,7 @@ def test_csv_and_arrow_hold_the_same() -> None:
 def test_data_frames_take_results_as_they_are_as_fractions_or_counts() -> None:
     results = Results.collect(ROUND, columns(), Labels(SCHEMA, STATEMENTS))
     rows = results.to_dicts()
+    polars, pandas = import_module("polars"), import_module("pandas")  # seldom wanted, and slow to load
     assert polars.DataFrame(results).to_dicts() == results.to_polars().to_dicts() == rows
     assert pandas.DataFrame.from_arrow(results).equals(results.to_pandas())
     assert duckdb.from_arrow(results.to_arrow()).fetchall() == [tuple(row.values()) for row in rows]

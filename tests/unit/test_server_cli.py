@@ -76,16 +76,16 @@ def test_the_commands() -> None:
     ]
 
 
-@pytest.mark.parametrize("path", all_commands())
-def test_every_command_and_option_has_help(path: tuple[str, ...]) -> None:
-    command: Any = typer.main.get_command(app)
-    for name in path:
-        assert isinstance(command, typer.core.TyperGroup)
-        _, command, _ = command.resolve_command(typer.Context(command), [name])
-    assert len((command.help or "").split()) > 8
-    for parameter in command.params:
-        assert getattr(parameter, "help", None), parameter.name
-    assert CliRunner().invoke(app, [*path, "--help"]).exit_code == 0
+def test_every_command_and_option_has_help() -> None:
+    for path in all_commands():
+        command: Any = typer.main.get_command(app)
+        for name in path:
+            assert isinstance(command, typer.core.TyperGroup)
+            _, command, _ = command.resolve_command(typer.Context(command), [name])
+        assert len((command.help or "").split()) > 8, path
+        for parameter in command.params:
+            assert getattr(parameter, "help", None), (path, parameter.name)
+        assert CliRunner().invoke(app, [*path, "--help"]).exit_code == 0, path
 
 
 def test_init_and_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

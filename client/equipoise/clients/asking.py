@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.datasets import Dataset
+from equipoise.queries.grant_price import AskedTable, GrantPrice, paid, shared_units
 from equipoise.queries.statements import Statement
 from equipoise.questions.questions import Questions
 from equipoise.records.record import questions_commitment
@@ -15,6 +18,29 @@ from equipoise.wire.statements import statement_to_bytes
 def free(_: Statement) -> int:
     """Return what a statement may cost where nothing is paid."""
     return 0
+
+
+def costs_of(dataset: Dataset, price: GrantPrice, weights: Sequence[float] | None) -> Callable[[Statement], int]:
+    """Returns what each statement of a grant may cost; to be called once for each, in their order.
+
+    Args:
+        dataset: the grant's.
+        price: of each statement; of all together where there are weights.
+        weights: by which the statements share it; None: they do not.
+
+    Raises:
+        InvalidArgument: a weight is wrong, or they share what is no rho.
+    """
+    if weights is None:
+        return partial(paid, price, AskedTable(dataset.schema, dataset.records, dataset.persons.records))
+    units = iter(shared_units(price.rho, weights))
+
+    def next_one(_: Statement) -> int:
+        for each in units:
+            return each
+        raise InvalidArgument("weights", "must be as many as there are statements")
+
+    return next_one
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 
-from equipoise.clients.asking import Asking, free
+from equipoise.clients.asking import Asking, costs_of, free
 from equipoise.clients.connection import Connection
 from equipoise.clients.kept_stream import KeptStream
 from equipoise.clients.own_world import OwnWorldClient
@@ -18,7 +17,7 @@ from equipoise.model.rounds import Round, RoundState
 from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore
 from equipoise.queries.grant_account import Wanted
 from equipoise.queries.grant_costs import GrantCosts, account_after, grant_costs
-from equipoise.queries.grant_price import AskedTable, GrantPrice, paid, shared_units
+from equipoise.queries.grant_price import GrantPrice
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
 from equipoise.questions.questions import Questions
@@ -47,9 +46,11 @@ class SessionsClient(OwnWorldClient):
         self._asked: dict[str, tuple[Round, Dataset]] = {}  # by the ids of sessions in which the client has asked
 
     def close(self) -> None:
-        """Ends the connection and every call on it."""
-        self._kept.keep(None)
-        super().close()
+        """Ends the connection and every call on it, and keeps the newest receipt."""
+        try:
+            self._kept.keep(None)
+        finally:
+            super().close()
 
     def sessions(self, after: str = "", page: int = 0) -> Iterator[Round]:
         """Yields the online sessions in which the caller has a share, newest first.
@@ -155,7 +156,7 @@ class SessionsClient(OwnWorldClient):
         shown, dataset = self._opened(session_id)
         costs: Callable[[Statement], int] = free
         if shown.grant is not None:
-            costs, after = _costs(dataset, GrantPrice(rho, error, epsilon, relative), weights), None
+            costs, after = costs_of(dataset, GrantPrice(rho, error, epsilon, relative), weights), None
         elif (rho, error, epsilon, relative, weights) != (None,) * 5:
             raise InvalidArgument("rho", "must not be given, and no error: it is no grant, and nothing is paid")
         questions = statements if isinstance(statements, Questions) else None
@@ -208,7 +209,7 @@ class SessionsClient(OwnWorldClient):
         if shown.grant is None:
             raise InvalidArgument("session_id", "is no grant, in which nothing is paid")
         dataset = self.dataset(shown.terms.dataset, shown.dataset_version)
-        costs = _costs(dataset, GrantPrice(rho, error, epsilon, relative), weights)
+        costs = costs_of(dataset, GrantPrice(rho, error, epsilon, relative), weights)
         schema, records, beta = dataset.schema, dataset.persons.records, shown.terms.beta
         standing = StandingNoise.read(shown.grant.standing, schema.sizes, records)
         wanted = [_wanted(each, costs(each), schema, standing) for each in statements]
@@ -229,20 +230,6 @@ class SessionsClient(OwnWorldClient):
     def _holder(self) -> ReceiptHolder | None:
         """Whom receipts are for, read before anything is sent; None where the caller keeps receipts itself."""
         return None if self._keepsakes is None else self._keepsakes.holder()
-
-
-def _costs(dataset: Dataset, price: GrantPrice, weights: Sequence[float] | None) -> Callable[[Statement], int]:
-    """Return what each statement may cost, called once for each in their order."""
-    if weights is None:
-        return partial(paid, price, AskedTable(dataset.schema, dataset.records, dataset.persons.records))
-    units = iter(shared_units(price.rho, weights))
-
-    def next_one(_: Statement) -> int:
-        for each in units:
-            return each
-        raise InvalidArgument("weights", "must be as many as there are statements")
-
-    return next_one
 
 
 def _wanted(statement: Statement, rho: int, schema: Schema, standing: StandingNoise | None) -> Wanted:

@@ -85,41 +85,47 @@ NO_OPTIONS = (
     " " * 70_000,
 )
 
-NO_SHARES: tuple[list[types_pb2.Share], ...] = (
-    [],
-    [share(), share()],
-    [share(statements=0)],
-    [share(queries=0)],
-    [share(statements=5, queries=4)],
-    [share(statements=2**64 - 1, queries=2**64 - 1)],
-    [share(sensitivity=9)],
-    [share(sensitivity=2**64 - 1)],
-    [share(""), share()],
-    [share(f"a{number}") for number in range(40_000)],
-)
 
-TERMS: dict[str, bytes] = {
-    **{f"data budget {number}": open_with(data_budget=each) for number, each in enumerate(NO_BUDGETS)},
-    **{f"analyst budget {number}": open_with(analyst_budget=each) for number, each in enumerate(NO_BUDGETS)},
-    **{
-        f"beta {beta!r}": open_with(beta=beta)
-        for beta in (math.nan, math.inf, 0.0, -0.0, 1.0, -1.0, DENORMAL, -DENORMAL, LARGE_EDGE)
-    },
-    **{f"unit {unit}": open_with(unit=unit) for unit in (0, 3, 99, -1, 2**31 - 1)},
-    **{
-        f"closing {seconds} {nanos}": open_with(close_time=Timestamp(seconds=seconds, nanos=nanos))
-        for seconds, nanos in NO_TIMES
-    },
-    **{f"options {number}": open_with(options=text) for number, text in enumerate(NO_OPTIONS)},
-    **{f"shares {number}": open_with(shares=each) for number, each in enumerate(NO_SHARES)},
-    **{f"an analyst of {what}": open_with(shares=[share(text)]) for what, text in NASTY.items()},
-    **{f"a mechanism of {what}": open_with(mechanism=text) for what, text in NASTY.items()},
-    "a grid of years": open_with(release_grid_seconds=2**32 - 1),
-    "no mechanism": open_with(mechanism=""),
-    "no dataset": open_with(dataset=""),
-    "nothing": b"",
-    "no request_id": operator_pb2.OpenRoundRequest(terms=terms_to_message(terms("ann"))).SerializeToString(),
-}
+def no_shares() -> tuple[list[types_pb2.Share], ...]:
+    """Shares that nobody may have."""
+    return (
+        [],
+        [share(), share()],
+        [share(statements=0)],
+        [share(queries=0)],
+        [share(statements=5, queries=4)],
+        [share(statements=2**64 - 1, queries=2**64 - 1)],
+        [share(sensitivity=9)],
+        [share(sensitivity=2**64 - 1)],
+        [share(""), share()],
+        [share(f"a{number}") for number in range(40_000)],
+    )
+
+
+def malformed_terms() -> dict[str, bytes]:
+    """Requests to open a round that are refused, by name."""
+    return {
+        **{f"data budget {number}": open_with(data_budget=each) for number, each in enumerate(NO_BUDGETS)},
+        **{f"analyst budget {number}": open_with(analyst_budget=each) for number, each in enumerate(NO_BUDGETS)},
+        **{
+            f"beta {beta!r}": open_with(beta=beta)
+            for beta in (math.nan, math.inf, 0.0, -0.0, 1.0, -1.0, DENORMAL, -DENORMAL, LARGE_EDGE)
+        },
+        **{f"unit {unit}": open_with(unit=unit) for unit in (0, 3, 99, -1, 2**31 - 1)},
+        **{
+            f"closing {seconds} {nanos}": open_with(close_time=Timestamp(seconds=seconds, nanos=nanos))
+            for seconds, nanos in NO_TIMES
+        },
+        **{f"options {number}": open_with(options=text) for number, text in enumerate(NO_OPTIONS)},
+        **{f"shares {number}": open_with(shares=each) for number, each in enumerate(no_shares())},
+        **{f"an analyst of {what}": open_with(shares=[share(text)]) for what, text in NASTY.items()},
+        **{f"a mechanism of {what}": open_with(mechanism=text) for what, text in NASTY.items()},
+        "a grid of years": open_with(release_grid_seconds=2**32 - 1),
+        "no mechanism": open_with(mechanism=""),
+        "no dataset": open_with(dataset=""),
+        "nothing": b"",
+        "no request_id": operator_pb2.OpenRoundRequest(terms=terms_to_message(terms("ann"))).SerializeToString(),
+    }
 
 
 def request_to(method: str, opening: bytes) -> bytes:
@@ -135,7 +141,7 @@ def request_to(method: str, opening: bytes) -> bytes:
 def test_malformed_terms_open_nothing(here: Place, method: str) -> None:
     with here.channel(here.operator) as channel:
         before = outcome(channel, f"{OPERATOR}/ListRounds", [b""])
-        for name, content in TERMS.items():
+        for name, content in malformed_terms().items():
             if method == "PlanRound" and name == "no request_id":
                 continue
             refused = attempt(channel, f"{OPERATOR}/{method}", [request_to(method, content)])
@@ -176,58 +182,64 @@ def attributes(*made: types_pb2.Attribute) -> types_pb2.Schema:
 
 COLOUR = types_pb2.Attribute(name="colour", categories=["red", "green"])
 
-NO_SCHEMAS = (
-    attributes(),
-    attributes(types_pb2.Attribute()),
-    attributes(COLOUR, COLOUR),
-    attributes(types_pb2.Attribute(name="colour", categories=["red", "red"])),
-    attributes(types_pb2.Attribute(name="colour", categories=["red"])),
-    attributes(types_pb2.Attribute(name="price", categories=["a"], edges=[0.0])),
-    attributes(types_pb2.Attribute(name="price", categories=["a"], edges=[0.0, math.nan])),
-    attributes(types_pb2.Attribute(name="price", categories=["a"], edges=[-math.inf, math.inf])),
-    attributes(types_pb2.Attribute(name="price", categories=["a"], edges=[1.0, 1.0])),
-    attributes(types_pb2.Attribute(name="price", categories=["a"], edges=[0.0, -0.0])),
-    attributes(types_pb2.Attribute(name="price", categories=["a"], edges=[0.0, DENORMAL])),
-    attributes(types_pb2.Attribute(name="price", categories=["a"], edges=[-LARGE_EDGE, LARGE_EDGE])),
-    attributes(types_pb2.Attribute(name="colour", categories=["red", "green"], clamp=True)),
-    attributes(*(types_pb2.Attribute(name=f"a{number}", categories=["x"]) for number in range(61))),
-    attributes(*(types_pb2.Attribute(name=f"a{number}", categories=["x", "y"]) for number in range(60))),
-    attributes(*[types_pb2.Attribute()] * 100_000),
-    attributes(types_pb2.Attribute(name="colour", categories=[str(number) for number in range(70_000)])),
-    *(attributes(types_pb2.Attribute(name=text, categories=["red", "green"])) for text in NASTY.values()),
-    *(attributes(types_pb2.Attribute(name="colour", categories=["red", text])) for text in NASTY.values()),
-)
 
-REGISTRATIONS: dict[str, bytes] = {
-    **{f"schema {number}": register_with(schema=each) for number, each in enumerate(NO_SCHEMAS)},
-    **{f"a name of {what}": register_with(name=text) for what, text in NASTY.items()},
-    **{f"a source of {what}": register_with(source=text) for what, text in NASTY.items()},
-    **{
-        f"the source {source[:20]}": register_with(source=source)
-        for source in (
-            "",
-            ".",
-            "..",
-            "/etc/passwd",
-            "../equipoise.db",
-            "a/" * 5000,
-            "unregistered.csv/x",
-            "UNREGISTERED.CSV",
-            "~/x",
-        )
-    },
-    **{f"data cap {number}": register_with(data_cap=each) for number, each in enumerate(NO_BUDGETS)},
-    **{f"analyst cap {number}": register_with(analyst_cap=each) for number, each in enumerate(NO_BUDGETS)},
-    **{
-        f"order {order!r}": register_with(data_order=order)
-        for order in (math.nan, math.inf, -1.0, DENORMAL, 1.0, math.nextafter(1.0, 2.0), LARGE_EDGE)
-    },
-}
+def no_schemas() -> tuple[types_pb2.Schema, ...]:
+    """Schemas that no table has."""
+    return (
+        attributes(),
+        attributes(types_pb2.Attribute()),
+        attributes(COLOUR, COLOUR),
+        attributes(types_pb2.Attribute(name="colour", categories=["red", "red"])),
+        attributes(types_pb2.Attribute(name="colour", categories=["red"])),
+        attributes(types_pb2.Attribute(name="price", categories=["a"], edges=[0.0])),
+        attributes(types_pb2.Attribute(name="price", categories=["a"], edges=[0.0, math.nan])),
+        attributes(types_pb2.Attribute(name="price", categories=["a"], edges=[-math.inf, math.inf])),
+        attributes(types_pb2.Attribute(name="price", categories=["a"], edges=[1.0, 1.0])),
+        attributes(types_pb2.Attribute(name="price", categories=["a"], edges=[0.0, -0.0])),
+        attributes(types_pb2.Attribute(name="price", categories=["a"], edges=[0.0, DENORMAL])),
+        attributes(types_pb2.Attribute(name="price", categories=["a"], edges=[-LARGE_EDGE, LARGE_EDGE])),
+        attributes(types_pb2.Attribute(name="colour", categories=["red", "green"], clamp=True)),
+        attributes(*(types_pb2.Attribute(name=f"a{number}", categories=["x"]) for number in range(61))),
+        attributes(*(types_pb2.Attribute(name=f"a{number}", categories=["x", "y"]) for number in range(60))),
+        attributes(*[types_pb2.Attribute()] * 100_000),
+        attributes(types_pb2.Attribute(name="colour", categories=[str(number) for number in range(70_000)])),
+        *(attributes(types_pb2.Attribute(name=text, categories=["red", "green"])) for text in NASTY.values()),
+        *(attributes(types_pb2.Attribute(name="colour", categories=["red", text])) for text in NASTY.values()),
+    )
+
+
+def malformed_registrations() -> dict[str, bytes]:
+    """Requests to register a table that are refused, by name."""
+    return {
+        **{f"schema {number}": register_with(schema=each) for number, each in enumerate(no_schemas())},
+        **{f"a name of {what}": register_with(name=text) for what, text in NASTY.items()},
+        **{f"a source of {what}": register_with(source=text) for what, text in NASTY.items()},
+        **{
+            f"the source {source[:20]}": register_with(source=source)
+            for source in (
+                "",
+                ".",
+                "..",
+                "/etc/passwd",
+                "../equipoise.db",
+                "a/" * 5000,
+                "unregistered.csv/x",
+                "UNREGISTERED.CSV",
+                "~/x",
+            )
+        },
+        **{f"data cap {number}": register_with(data_cap=each) for number, each in enumerate(NO_BUDGETS)},
+        **{f"analyst cap {number}": register_with(analyst_cap=each) for number, each in enumerate(NO_BUDGETS)},
+        **{
+            f"order {order!r}": register_with(data_order=order)
+            for order in (math.nan, math.inf, -1.0, DENORMAL, 1.0, math.nextafter(1.0, 2.0), LARGE_EDGE)
+        },
+    }
 
 
 def test_malformed_registrations_register_nothing(here: Place) -> None:
     with here.channel(here.operator) as channel:
-        for name, content in REGISTRATIONS.items():
+        for name, content in malformed_registrations().items():
             refused = attempt(channel, f"{OPERATOR}/RegisterDataset", [content])
             assert isinstance(refused, Refusal), name
             assert (refused.status, refused.reason) == INVALID, (name, refused)
