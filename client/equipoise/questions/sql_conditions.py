@@ -52,8 +52,7 @@ class ConditionReader:
 
     def records(self, node: exp.Expression) -> RecordSet:
         """Returns the records for which a condition is true. Raises `InvalidArgument` with its place."""
-        condition = self.read(node)
-        return self.records_of(condition, node)
+        return self.records_of(self.read(node), node)
 
     def records_of(self, condition: Condition, node: exp.Expression) -> RecordSet:
         """Returns the records for which what was read of `node` is true. Raises `InvalidArgument`."""
@@ -66,6 +65,10 @@ class ConditionReader:
     def attribute(self, node: exp.Expression) -> Attribute:
         """Returns the attribute that a column names. Raises `InvalidArgument`."""
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+            if isinstance(node, exp.Binary | exp.Neg):
+                self.tree.refuse(
+                    node, "nothing is computed of single records; ask for a column of it, or write CASE"
+                )
             self.tree.unknown(node, "this place, which takes an attribute")
         self.tree.take(node, "this", "table")
         table = node.args.get("table")
