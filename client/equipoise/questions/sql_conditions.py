@@ -144,9 +144,7 @@ class ConditionReader:
         if not isinstance(left, exp.Column) and isinstance(right, exp.Column):
             left, right, operator = right, left, _TURNED[operator]
         if isinstance(right, exp.Column):
-            self.tree.refuse(
-                right, "two columns cannot be compared; ask the custodian for a column of their difference"
-            )
+            self.tree.refuse(right, "two columns cannot be compared; ask for a column of their difference")
         attribute = self.attribute(left)
         if isinstance(right, exp.Null):
             return Always(None)
@@ -163,10 +161,9 @@ class ConditionReader:
         if node.args.get("query") is not None:
             self.tree.refuse(node, "a subquery cannot be answered; list the values")
         self.tree.take(node, "this", "expressions", "negate")
-        parts = [self.equals(node.this, each) for each in node.expressions]
-        if not parts:
+        if not node.expressions:
             self.tree.refuse(node, "IN lists no values")
-        return self._turned(node, Either(tuple(parts)))
+        return self._turned(node, Either(tuple(self.equals(node.this, each) for each in node.expressions)))
 
     def _like(self, node: exp.Expression) -> Condition:
         self.tree.take(node, "this", "expression", "negate")
