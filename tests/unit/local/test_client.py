@@ -37,6 +37,14 @@ def test_intervals_hold_together_as_often_as_they_say_and_noise_is_as_large_as_e
     assert expected["statement"][1] == "SELECT COUNT(*) FROM t WHERE month IN (1, 2, 3, 4, 5, 6)"
 
 
+def test_the_truth_is_exact_and_whole_numbers_are_whole() -> None:
+    client = Client.local(TABLE, SCHEMA)
+    (true,) = client.truth(client.sql("r", "SELECT month, COUNT(*) AS n, COUNT(*) * 2 AS m FROM t GROUP BY month"))
+    assert set(true["n_method"]) == set(true["m_method"]) == {"exact"}
+    assert [repr(each) for each in true["month"]] == [str(each) for each in range(1, 13)]
+    assert true.kinds == {"month": "integer"}
+
+
 def test_noise_costs_what_it_says() -> None:
     workload = compile_workload([Marginal(("origin",)), attribute("month") == "1"], SCHEMA)
     deviation = Noise(epsilon=0.5, delta=1e-6).deviation(workload)
