@@ -29,7 +29,7 @@ from equipoise.accounting import RHO_UNIT, Cost, ZcdpEvent, events_from_json
 from equipoise.clients.operator import Operator
 from equipoise.model.accounts import Budget
 from equipoise.queries.predicates import attribute
-from equipoise.queries.statements import Marginal
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.verification.conversion import epsilon_of
 from equipoise_lab.demo.process import free_address, serving
 from equipoise_lab.demo.table import SCHEMA, unpack_table
@@ -128,18 +128,27 @@ def quickness(client: Client, grant: str) -> int:
 
 
 def length(client: Client, grant: str, long: int) -> None:
-    """Print what the server computes for each of many answers in one grant: of the first tenth, and of the last."""
+    """Print what the server computes for each of many answers in one grant: of the first tenth, and of the last.
+
+    No two questions are alike, and each is paid.
+    """
     tenth, marks = long // 10, [(time.perf_counter(), processor_seconds())]
-    questions = (HUNDRED for _ in range(tenth * 10))
-    for number, _ in enumerate(client.ask(grant, questions, rho=1e-6, window=32), start=1):
+    for number, _ in enumerate(client.ask(grant, different(tenth * 10), rho=1e-9, window=32), start=1):
         if number % tenth == 0:
             marks.append((time.perf_counter(), processor_seconds()))
     clock, computed = (np.diff([mark[of] for mark in marks]) / tenth * 1e3 for of in (0, 1))
-    print(
-        f"{long} answers in one grant: {clock[0]:.1f} ms each in the first tenth, {clock[-1]:.1f} in the last; ",
-        end="",
-    )
-    print(f"computed {computed[0]:.1f} ms and {computed[-1]:.1f} ms", flush=True)
+    print(f"{long} answers in one grant, by tenths: ", end="")
+    print(", ".join(f"{each:.1f}" for each in clock), "ms each; ", end="")
+    print("computed", ", ".join(f"{each:.1f}" for each in computed), "ms each", flush=True)
+
+
+def different(count: int) -> Iterator[Statement]:
+    """Yields so many conditions: sets of carriers, in one month."""
+    carriers, months = SCHEMA.attribute("carrier").categories, SCHEMA.attribute("month").categories
+    for number in range(count):
+        month, chosen = number % len(months), number // len(months) + 1
+        among = [name for place, name in enumerate(carriers) if chosen >> place & 1]
+        yield (attribute("carrier").isin(among)) & (attribute("month") == months[month])
 
 
 def processor_seconds() -> float:

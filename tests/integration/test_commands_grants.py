@@ -45,7 +45,7 @@ def test_a_grant_by_the_commands_alone(
     assert spent == [each["cost"] for each in dry["statements"]]
     again = lines(capsys, place / "ann", "ask", grant_id, place / "statements.json", "--error", "40")
     assert [each["answers"] for each in again] == [each["answers"] for each in first]
-    assert [each["cost"] for each in again] == [0, 0, 0]
+    assert [each["cost"] for each in again] == [0, 0, 0] == priced_in_files(place, run, capsys)
     assert run("ann", "budget")["grants"][0]["grant"]["spent"] == sum(spent)
     assert "rho, in zCDP, or epsilon" in refused("ann", "ask", "shop", place / "statements.json")
     assert "is asked of it" in refused("ann", "ask", "shop", place / "statements.json", "--rho", "1")
@@ -77,6 +77,22 @@ def test_a_grant_by_the_commands_alone(
     checks = run("ann", "verify", place / "grant.bundle", "--key", keys)
     assert any(f"rho {in_rho(total_spent)} was paid" in str(each) for each in checks["checks"])
     assert "there is no such round" in refused("operator", "operator", "grant", "end", "00" * 16)
+
+
+def priced_in_files(place: Path, run: Run, capsys: pytest.CaptureFixture[str]) -> list[int]:
+    """Dry runs of files with prices, and what is paid for one with weights."""
+    document = json.loads((place / "statements.json").read_text())
+    plain, own = document["statements"], ({"error": 20}, {"rho": 0.002}, {"epsilon": 0.05})
+    document["statements"] = [each | price for each, price in zip(plain, own, strict=True)]
+    (place / "priced.json").write_text(json.dumps(document))
+    dry = run("ann", "ask", "shop", place / "priced.json", "--dry-run")["statements"]
+    assert [each["rho"] for each in dry] == [2_500_000_000, 2_000_000_000, 1_250_000_000]
+    document["statements"] = [each | {"weight": 1 + ("marginal" in each)} for each in plain]
+    (place / "weighted.json").write_text(json.dumps(document))
+    shared = run("ann", "ask", "shop", place / "weighted.json", "--rho", "0.001", "--dry-run")["statements"]
+    assert [each["rho"] for each in shared] == [500_000_000, 250_000_000, 250_000_000]
+    asked = lines(capsys, place / "ann", "ask", "shop", place / "weighted.json", "--rho", "0.0004")
+    return [each["cost"] for each in asked]
 
 
 @pytest.mark.full
