@@ -67,6 +67,15 @@ def test_sums_are_explained_as_sql_too() -> None:
         "SELECT origin, SUM(month) FROM t GROUP BY origin",
         "SELECT SUM(LEAST(GREATEST(month, 2), 9)) FROM t",
     ]
+    told = [row for row in expected.to_dicts() if "SUM" in str(row["statement"])]
+    assert [row["unit"] for row in told] == ["month", "month"]
+    counts = client.explain("r", client.sql("r", "SELECT COUNT(*) FROM t WHERE month = 1"))
+    assert counts["unit"] == ["records"]
+    # Of months from 1 to 12 a record weighs up to 11, and with the count that is needed, 12.
+    dry = client.dry_run("r", client.sql("r", "; ".join(texts)).statements)
+    assert told[0]["expected_error"] == pytest.approx(12 * dry.expected_error * 5_000)
+    assert told[0]["half_width"] == pytest.approx(12 * dry.max_half_width * 5_000 + 11)
+    assert float(str(told[0]["binning"])) < 1e-3  # months are exact but for the rounding of weights
     for each in sums:
         (again,) = client.sql("r", str(each))
         assert again.statements
