@@ -1,6 +1,6 @@
 """A day of grants on the flights through a real server: what it costs by the journal, and how quick answers are.
 
-    PYTHONPATH=tests python benchmarks/grants_served.py [--analysts 20] [--long 100000]
+    python benchmarks/grants_served.py [--analysts 20] [--long 100000]
 
 Analysts ask at once, each one question after the other, and chosen by the answers so far. What they were told that
 they paid is compared with the journal, and what that comes to with `dp_accounting`. Beside the time on the clock is
@@ -23,19 +23,20 @@ from pathlib import Path
 import numpy as np
 from dp_accounting import ZCDpEvent
 from dp_accounting.rdp import RdpAccountant
-from harness.crash.dying_server import Persisting, dying_server, kept_alive
 
 from equipoise import Client
 from equipoise.accounting import RHO_UNIT, Cost, ZcdpEvent, events_from_json
 from equipoise.clients.operator import Operator
 from equipoise.model.accounts import Budget
 from equipoise.queries.predicates import attribute
-from equipoise.queries.statements import Marginal
+from equipoise.queries.statements import Marginal, Statement
 from equipoise.verification.conversion import epsilon_of
+from equipoise_lab.demo.process import free_address, serving
 from equipoise_lab.demo.table import SCHEMA, unpack_table
+from equipoise_server.admin.new_state import create_state
 
 HUNDRED = Marginal(("month", "dep_delay"))  # 96 cells
-GIVEN, CAP, DELTA = Budget(1.0, 1e-6), Budget(10.0, 1e-6), 1e-6
+GIVEN, CAP, DELTA = Budget(0.9, 1e-6), Budget(10.0, 1e-6), 1e-6
 TIMES = 200
 
 
@@ -59,34 +60,43 @@ def course(client: Client, grant: str) -> Iterator[int]:
 
 def served(analysts: int, long: int, place: Path) -> None:
     """Print the figures of a day of so many analysts."""
-    with dying_server(place, "sqlite") as server, kept_alive(server):
-        unpack_table(server.state / "data" / "flights.csv")
-        operator = Persisting(server, lambda: Operator.from_profile(server.state / "profiles" / "operator"))
-        operator.ask(lambda it: it.register_dataset("flights", "flights.csv", SCHEMA, CAP, CAP, "register"))
+    state = place / "state"
+    create_state(state, listen=free_address(), release_grid_seconds=1)
+    unpack_table(state / "data" / "flights.csv")
+    with serving(state, place / "log"), Operator.from_profile(state / "profiles" / "operator") as operator:
+        operator.register_dataset("flights", "flights.csv", SCHEMA, CAP, CAP)
         names = [f"analyst-{number}" for number in range(analysts)]
         for name in names:
-            operator.ask(lambda it, name=name: it.add_analyst(name, place / name))  # type: ignore[misc]
-        grants = {
-            name: operator.ask(lambda it, name=name: it.give_grant("flights", name, GIVEN)).round.id  # type: ignore[misc]
-            for name in names
-        }
+            operator.add_analyst(name, place / name)
+        grants = {name: operator.give_grant("flights", name, GIVEN).round.id for name in names}
+        waited: list[float] = []
 
         def day(name: str) -> int:
+            paid, begin = 0, time.perf_counter()
             with Client.from_profile(place / name) as client:
-                return sum(course(client, grants[name]))
+                for cost in course(client, grants[name]):
+                    paid += cost
+                    now = time.perf_counter()
+                    waited.append(now - begin)
+                    begin = now
+            return paid
 
-        begin = time.perf_counter()
+        begin, computed = time.perf_counter(), processor_seconds()
         with ThreadPoolExecutor(analysts) as pool:
             paid = dict(zip(names, pool.map(day, names), strict=True))
-        print(f"{analysts} analysts at once, adaptively: {time.perf_counter() - begin:.1f} s", flush=True)
+        took, computed = time.perf_counter() - begin, processor_seconds() - computed
+        print(f"{analysts} analysts at once, adaptively: {len(waited)} answers in {took:.1f} s, ", end="")
+        print(f"of which the server computes {computed:.1f}")
+        print(
+            f"an answer took {statistics.median(waited):.2f} s in the median, at most {max(waited):.1f}", flush=True
+        )
         with Client.from_profile(place / names[0]) as client:
             paid[names[0]] += quickness(client, grants[names[0]])
             if long:
                 length(client, grants[names[0]], long)
         for name in names:
-            operator.ask(lambda it, name=name: it.end_grant(grants[name]))  # type: ignore[misc]
-        history = operator.ask(lambda it: list(it.account_history("data/flights")))
-        operator.close()
+            operator.end_grant(grants[name])
+        history = list(operator.account_history("data/flights"))
     told = {entry.round_id: rho_of(entry.events) for entry in history if entry.action == "reduce"}
     assert {told[grants[name]] - Fraction(paid[name], RHO_UNIT) for name in names} == {0}, "the journal differs"
     total = sum(paid.values())
@@ -118,18 +128,27 @@ def quickness(client: Client, grant: str) -> int:
 
 
 def length(client: Client, grant: str, long: int) -> None:
-    """Print what the server computes for each of many answers in one grant: of the first tenth, and of the last."""
+    """Print what the server computes for each of many answers in one grant: of the first tenth, and of the last.
+
+    No two questions are alike, and each is paid.
+    """
     tenth, marks = long // 10, [(time.perf_counter(), processor_seconds())]
-    questions = (HUNDRED for _ in range(tenth * 10))
-    for number, _ in enumerate(client.ask(grant, questions, rho=1e-6, window=32), start=1):
+    for number, _ in enumerate(client.ask(grant, different(tenth * 10), rho=1e-9, window=32), start=1):
         if number % tenth == 0:
             marks.append((time.perf_counter(), processor_seconds()))
     clock, computed = (np.diff([mark[of] for mark in marks]) / tenth * 1e3 for of in (0, 1))
-    print(
-        f"{long} answers in one grant: {clock[0]:.1f} ms each in the first tenth, {clock[-1]:.1f} in the last; ",
-        end="",
-    )
-    print(f"computed {computed[0]:.1f} ms and {computed[-1]:.1f} ms", flush=True)
+    print(f"{long} answers in one grant, by tenths: ", end="")
+    print(", ".join(f"{each:.1f}" for each in clock), "ms each; ", end="")
+    print("computed", ", ".join(f"{each:.1f}" for each in computed), "ms each", flush=True)
+
+
+def different(count: int) -> Iterator[Statement]:
+    """Yields so many conditions: sets of carriers, in one month."""
+    carriers, months = SCHEMA.attribute("carrier").categories, SCHEMA.attribute("month").categories
+    for number in range(count):
+        month, chosen = number % len(months), number // len(months) + 1
+        among = [name for place, name in enumerate(carriers) if chosen >> place & 1]
+        yield (attribute("carrier").isin(among)) & (attribute("month") == months[month])
 
 
 def processor_seconds() -> float:

@@ -1,4 +1,7 @@
-"""The tables that `benchmarks/sql_examples.py` asks: all flights of 2013, and made ones of orders and visits."""
+"""The tables that `benchmarks/sql_examples.py` asks: all flights of 2013, and made ones.
+
+Those of the tutorials have their columns, as far as a schema can have them, and rows of our own.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from equipoise_lab.demo.table import SCHEMA as DEMO
 from equipoise_lab.demo.table import unpack_table
 
 ROWS = 400_000  # of each made table
+MEMBERS_ROWS = 50_000  # of those of members and of the census
 PHRASES = ("weather", "train times", "recipes", "news", "maps", "football")
 
 
@@ -63,11 +67,46 @@ HITS = Schema(
         dated("EventDate", [date(2013, 7, 1) + timedelta(days=each) for each in range(32)]),
     )
 )
-SCHEMAS = {"flights": FLIGHTS, "lineitem": LINEITEM, "hits": HITS}
+EDUCATION = (
+    "up-to-high-school",
+    "high-school-diploma",
+    "bachelors-associate",
+    "masters-degree",
+    "doctorate-professional",
+)
+MEMBERS = Schema(
+    (
+        Attribute("age", tuple(map(str, range(121)))),
+        Attribute("gender", ("female", "male", "nonbinary", "unspecified")),
+        Attribute("education_level", EDUCATION),
+        binned("books_borrowed", (*range(0, 201, 5), 500, 5_000)),
+        Attribute("city", ("Durham", "Raleigh", "Chapel Hill", "Cary", "others"), unknown="others"),
+    )
+)
+TITLES = tuple(f"book {number}" for number in range(1, 41))
+CHECKOUTS = Schema((Attribute("title", TITLES), Attribute("month", tuple(map(str, range(1, 13))))))
+PUMS = Schema(
+    (
+        Attribute("age", tuple(map(str, range(101)))),
+        Attribute("sex", ("0", "1")),
+        Attribute("educ", tuple(map(str, range(1, 17)))),
+        Attribute("race", tuple(map(str, range(1, 7)))),
+        binned("income", (*range(0, 200_001, 1_000), 500_000)),
+        Attribute("married", ("0", "1")),
+    )
+)
+SCHEMAS = {
+    "flights": FLIGHTS,
+    "lineitem": LINEITEM,
+    "hits": HITS,
+    "members": MEMBERS,
+    "checkouts": CHECKOUTS,
+    "pums": PUMS,
+}
 
 
 def connected(directory: Path) -> duckdb.DuckDBPyConnection:
-    """DuckDB with all three tables.
+    """DuckDB with all tables.
 
     Args:
         directory: where the flights are unpacked.
@@ -110,4 +149,37 @@ def connected(directory: Path) -> duckdb.DuckDBPyConnection:
           DATE '2013-07-01' + floor(31 * random())::INTEGER AS EventDate
         FROM range({ROWS})"""
     )
+    _make_tables_of_tutorials(connection)
     return connection
+
+
+def _make_tables_of_tutorials(connection: duckdb.DuckDBPyConnection) -> None:
+    cities, levels = (
+        ", ".join(f"'{each}'" for each in some) for some in (MEMBERS.attribute("city").categories, EDUCATION)
+    )
+    connection.execute(
+        f"""CREATE TABLE members AS
+        SELECT age, gender, city, [{levels}][CASE WHEN age < 17 THEN 1 WHEN age < 20 THEN least(2, level)
+            WHEN age < 25 THEN least(3, level) ELSE level END] AS education_level,
+          least(4999, floor(exp(7 * random() * random())))::INTEGER AS books_borrowed
+        FROM (
+          SELECT 6 + floor(90 * random() * sqrt(random()))::INTEGER AS age,
+            ['female', 'female', 'male', 'male', 'nonbinary', 'unspecified'][1 + floor(6 * random())::INTEGER]
+              AS gender,
+            [{cities}][1 + floor(5 * random() * random())::INTEGER] AS city,
+            1 + floor(5 * random())::INTEGER AS level
+          FROM range({MEMBERS_ROWS}))"""
+    )
+    connection.execute(
+        f"""CREATE TABLE checkouts AS
+        SELECT 'book ' || (1 + floor(40 * random() * random())::INTEGER) AS title,
+          1 + floor(12 * random())::INTEGER AS month
+        FROM range({ROWS})"""
+    )
+    connection.execute(
+        f"""CREATE TABLE pums AS
+        SELECT 18 + floor(76 * random() * sqrt(random()))::INTEGER AS age, (random() < 0.5)::INTEGER AS sex,
+          1 + floor(16 * random())::INTEGER AS educ, 1 + floor(6 * random() * random())::INTEGER AS race,
+          least(499999, floor(2000 * exp(5 * random())))::INTEGER AS income, (random() < 0.55)::INTEGER AS married
+        FROM range({MEMBERS_ROWS})"""
+    )

@@ -25,9 +25,10 @@ EXAMPLES = Path(__file__).parent / "sql_examples.sql"
 BEGINNING = """# SQL that people ask, and what becomes of it
 
 Written by `benchmarks/sql_examples.py`, from `benchmarks/sql_examples.sql`. The questions are those of TPC-H (1 and
-6), of ClickBench, and of the kind that tutorials of Tumult Analytics, OpenDP and SmartNoise begin with, in our
-words and for one table each: all flights out of New York City in 2013, and made tables of orders and of visits with
-400,000 rows.
+6), of ClickBench, of the six tutorials of Tumult Analytics, and of the introductions of SmartNoise SQL (OpenDP),
+in our words and for one table each: all flights out of New York City in 2013, made tables of orders, visits and
+borrowed books with 400,000 rows, and of members and of a census with 50,000, which have the columns of those
+tutorials.
 
 Each question is asked alone, with epsilon 1 and delta 1e-9, and is answered with independent Gaussian noise. A
 round answers many at once; its mechanism shares the budget better. **Error** is the mean distance from the exact

@@ -52,7 +52,7 @@ SELECT SUM(ResolutionWidth) AS zero, SUM(ResolutionWidth) + COUNT(*) AS one FROM
 SELECT EventDate, COUNT(*) AS n FROM hits
 WHERE RegionID = 2 AND IsRefresh = 0 AND EventDate >= '2013-07-01' AND EventDate < '2013-08-01' GROUP BY EventDate;
 
--- # As tutorials begin
+-- # More of that kind, of the flights
 -- How many
 SELECT COUNT(*) AS n FROM flights;
 -- How many, with a filter
@@ -86,3 +86,62 @@ SELECT COUNT(*) AS n FROM flights JOIN planes USING (tailnum);
 SELECT AVG(n) AS mean FROM (SELECT carrier, COUNT(*) AS n FROM flights GROUP BY carrier);
 -- Single rows
 SELECT carrier, dep_delay FROM flights;
+
+-- # Tumult Analytics, the questions of its tutorials
+-- Tutorial 1: how many members
+SELECT COUNT(*) AS n FROM members;
+-- Tutorial 2: how many of them are minors
+SELECT COUNT(*) AS n FROM members WHERE age < 18;
+-- Tutorial 3: their mean age, between bounds
+SELECT AVG(LEAST(GREATEST(age, 0), 120)) AS mean_age FROM members;
+-- Tutorial 3: how many books they borrowed, at most 200 each
+SELECT SUM(LEAST(GREATEST(books_borrowed, 0), 200)) AS books FROM members;
+-- Tutorial 4: the eldest by age; every age that the schema lists has a row, whoever is there
+SELECT age, COUNT(*) AS n FROM members WHERE age >= 80 GROUP BY age;
+-- Tutorial 4: the mean age by education
+SELECT education_level, AVG(LEAST(GREATEST(age, 0), 120)) AS mean_age
+FROM members GROUP BY education_level ORDER BY mean_age;
+-- Tutorial 4: the youngest by age, also of an age that nobody has
+SELECT age, COUNT(*) AS n FROM members WHERE age BETWEEN 5 AND 17 GROUP BY age;
+-- Tutorial 4: the young by age and education
+SELECT age, education_level, COUNT(*) AS n FROM members
+WHERE age BETWEEN 13 AND 21 GROUP BY age, education_level ORDER BY age, education_level;
+-- Tutorial 4: the same, only of pairs that are possible
+SELECT age, education_level, COUNT(*) AS n FROM members
+WHERE education_level = 'up-to-high-school' AND age BETWEEN 13 AND 21
+   OR education_level = 'high-school-diploma' AND age BETWEEN 17 AND 21
+   OR education_level = 'bachelors-associate' AND age BETWEEN 19 AND 21
+GROUP BY age, education_level HAVING COUNT(*) > 25;
+-- Tutorial 5: by tens of years and gender, computed of each record
+SELECT age - age % 10 AS decade, gender, COUNT(*) AS n FROM members GROUP BY age - age % 10, gender;
+-- Tutorial 5: the same by CASE
+SELECT CASE WHEN age < 10 THEN 0 WHEN age < 20 THEN 10 WHEN age < 30 THEN 20 WHEN age < 40 THEN 30 WHEN age < 50 THEN 40
+            WHEN age < 60 THEN 50 WHEN age < 70 THEN 60 WHEN age < 80 THEN 70 WHEN age < 90 THEN 80 ELSE 90 END AS decade,
+       gender, COUNT(*) AS n FROM members GROUP BY decade, gender;
+-- Tutorial 5: by genre, of which a record lists several
+SELECT genre, COUNT(*) AS n FROM members, UNNEST(string_split(favorite_genres, ';')) AS g(genre) GROUP BY genre;
+-- Tutorial 5: by city, joined from a public table
+SELECT city, COUNT(*) AS n FROM members JOIN zip_codes USING (zip_code) GROUP BY city;
+-- Tutorial 5: the same, where the custodian has registered the city as a column
+SELECT city, COUNT(*) AS n FROM members WHERE city IN ('Durham', 'Raleigh', 'Chapel Hill', 'Cary')
+GROUP BY city HAVING n > 0 ORDER BY n DESC;
+-- Tutorial 6: the five books that were borrowed most; whose rows they are, the custodian says by `--person`
+SELECT title, COUNT(*) AS n FROM checkouts GROUP BY title ORDER BY n DESC LIMIT 5;
+-- Tutorial 6: how many different members borrowed a book
+SELECT title, COUNT(DISTINCT member_id) AS n FROM checkouts GROUP BY title;
+
+-- # SmartNoise SQL (OpenDP), the questions of its introductions
+-- Counts by marriage
+SELECT married, COUNT(*) AS n FROM pums GROUP BY married;
+-- Mean income and counts by marriage
+SELECT married, AVG(LEAST(GREATEST(income, 0), 200000)) AS income, COUNT(*) AS n FROM pums GROUP BY married;
+-- Mean age by sex
+SELECT sex, AVG(age) AS age FROM pums GROUP BY sex;
+-- The same with a schema's name before the table's
+SELECT sex, AVG(age) AS age FROM pums.pums GROUP BY sex;
+-- A mean in thousands
+SELECT AVG(LEAST(GREATEST(income, 0), 200000)) / 1000 AS income_k FROM pums;
+-- A quotient of two means, by marriage
+SELECT AVG(LEAST(GREATEST(income, 0), 200000)) / AVG(age) AS quotient FROM pums GROUP BY married;
+-- Groups by what nobody may list
+SELECT last_name, COUNT(*) AS n FROM pums GROUP BY last_name;

@@ -1,20 +1,24 @@
 """Seconds of one SQL file of many statements, each put together in a way of its own, through a real server.
 
-    python benchmarks/sql_file.py [--statements 100000] [--mechanism pooled] [--translate-only] [--rows 1000000]
+    python benchmarks/sql_file.py [--statements 100000] [--mechanism gaussian] [--translate-only] [--rows 1000000]
 
-No two statements are alike when names and literals are left out. The file is translated, submitted to a round on
-loopback, answered, and read into one Polars frame a statement. `--rows` times only how so many answers
-become a table of Arrow and one of Polars.
+No two statements are alike when names and literals are left out. The file is translated, submitted to a round of a
+server that is started here, with its limits as they are, answered, and read into one Polars frame a statement.
+Of each step it prints the seconds that passed, this process's processor seconds, and the most memory that it and
+the server's processes held until then. `--rows` times only how so many answers become a table of Arrow and one of
+Polars.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import os
 import random
 import re
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -52,16 +56,18 @@ SCHEMA = Schema(
     )
 )
 Result = TypeVar("Result")
+PEAKS: dict[str, int] = {}  # in KiB, by kind of process
 
 
 def main() -> None:
     """Prints what each step took."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--statements", type=int, default=100_000)
-    parser.add_argument("--mechanism", default="pooled")
+    parser.add_argument("--mechanism", default="gaussian")
     parser.add_argument("--translate-only", action="store_true")
     parser.add_argument("--rows", type=int, default=0)
     options = parser.parse_args()
+    threading.Thread(target=watch_memory, daemon=True).start()
     if options.rows:
         to_frames(options.rows)
         return
@@ -132,8 +138,29 @@ def timed(what: str, work: Callable[[], Result]) -> Result:
     start, spent = time.perf_counter(), time.process_time()
     result = work()
     took, spent = time.perf_counter() - start, time.process_time() - spent
-    print(f"  {what}: {took:.1f} s, {spent:.1f} processor seconds", flush=True)
+    peaks = ", ".join(f"{name} {peak / 2**20:.2f}" for name, peak in sorted(PEAKS.items()))
+    print(f"  {what}: {took:.1f} s, {spent:.1f} processor seconds; so far at most GiB: {peaks}", flush=True)
     return result
+
+
+def watch_memory() -> None:
+    """Keeps the most KiB that this process, and each kind of process below it, has held."""
+    while True:
+        below = {os.getpid()}
+        for pid in sorted(int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit()):
+            with contextlib.suppress(OSError):  # it may have ended
+                status = Path(f"/proc/{pid}/status").read_text()
+                found = dict(re.findall(r"^(PPid|VmHWM):\s+(\d+)", status, re.MULTILINE))
+                if pid in below or int(found["PPid"]) in below:
+                    below.add(pid)
+                    name = "client" if pid == os.getpid() else "server" if "serve" in words_of(pid) else "workers"
+                    PEAKS[name] = max(PEAKS.get(name, 0), int(found.get("VmHWM", 0)))
+        time.sleep(0.5)
+
+
+def words_of(pid: int) -> list[str]:
+    """The words of a process's command line."""
+    return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
 
 
 def table() -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from equipoise.model.accounts import Budget
     from equipoise.model.results import AnswerMethod
     from equipoise.model.rounds import RoundState, SessionTerms, Share, Terms
+    from equipoise.queries.grant_price import GrantPrice
     from equipoise.queries.predicates import AllOf, Among, AnyOf, Interval, Not, Predicate, attribute
     from equipoise.queries.schema import Attribute, Schema
     from equipoise.queries.statements import (
@@ -61,6 +62,7 @@ else:
             "Variance",
             "median",
         ),
+        "equipoise.queries.grant_price": ("GrantPrice",),
         "equipoise.queries.statements_file": ("statements_from_json", "statements_to_json"),
         "equipoise.queries.workload_compiler": ("CompiledWorkload", "compile_workload"),
         "equipoise.questions.aggregates": ("count", "mean", "quantile", "share", "total"),
@@ -95,6 +97,7 @@ __all__ = [
     "CompiledWorkload",
     "CountDistinct",
     "EquipoiseError",
+    "GrantPrice",
     "Interval",
     "Marginal",
     "Not",

@@ -9,9 +9,9 @@ import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ SHOWN_ROWS = 20  # as text
 
 Numbers: TypeAlias = NDArray[np.float64] | NDArray[np.int64]
 Values: TypeAlias = Sequence[object] | Numbers
+Kind: TypeAlias = Literal["text", "integer", "number", "range"]
+"""What a list of values holds; a range is a text that stands for a bin, in the order of the bins."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +39,8 @@ class Frame:
     pandas, Polars, DuckDB and pyarrow take it as it is, by the Arrow PyCapsule interface, where pyarrow is
     installed: `polars.DataFrame(frame)`.
 
+    `kinds`: what columns that are no arrays hold, also where no row has a value; texts where nothing is said.
+
     >>> import numpy as np
     >>> frame = Frame({"origin": ["JFK", None], "late": np.array([12.5, np.nan])})
     >>> frame.to_dicts()
@@ -44,6 +48,7 @@ class Frame:
     """
 
     columns: Mapping[str, Values]
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -79,11 +84,16 @@ class Frame:
     def to_arrow(self) -> pyarrow.Table:
         """Returns an Arrow table; what is missing is null. Needs the extra `arrow`."""
         arrow = _installed("pyarrow", "equipoise[arrow]")
-        columns = {
-            name: arrow.array(values, from_pandas=True) if isinstance(values, np.ndarray) else arrow.array(values)
-            for name, values in self.columns.items()
-        }
-        return arrow.table(columns)
+        types = {"integer": arrow.int64(), "number": arrow.float64()}
+
+        def column(name: str, values: Values) -> Any:
+            if isinstance(values, np.ndarray):
+                return arrow.array(values, from_pandas=True)
+            kind = types.get(self.kinds.get(name, ""))
+            unknown = kind is None and all(each is None for each in values)
+            return arrow.array(values, arrow.string() if unknown else kind)
+
+        return arrow.table({name: column(name, values) for name, values in self.columns.items()})
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The Arrow PyCapsule interface: a stream of the whole table."""
@@ -140,11 +150,14 @@ class Frame:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
 
     def plot(self, number: str = "", axes: Any = None) -> Any:
-        """Draws the rows' numbers as bars, with their intervals where they have one. Needs the extra `plots`.
+        """Draws the rows' numbers with their intervals, where they have one. Needs the extra `plots`.
+
+        Rows by one column of numbers, or of bins, that grow from row to row are a line, and what is missing is a
+        point beside it; all others are bars.
 
         Args:
             number: the column to draw; the first one with an interval if it is empty.
-            axes: matplotlib's, to draw on; None for new ones.
+            axes: matplotlib's, to draw on; None for new ones, with room for all labels.
 
         Returns:
             The axes.
@@ -157,19 +170,39 @@ class Frame:
         if not isinstance(values, np.ndarray):
             raise InvalidArgument("number", f"{drawn!r} is no column of numbers")
         if axes is None:
-            axes = _installed("matplotlib.pyplot", "equipoise[plots]").subplots()[1]
-        texts = [name for name, each in self.columns.items() if not isinstance(each, np.ndarray)]
-        keys = [name for name in texts if not name.endswith("_method")]
-        labels = [" / ".join(map(shown, row)) for row in zip(*(self[name] for name in keys), strict=True)]
-        places = np.arange(len(self))
-        axes.bar(places, np.nan_to_num(values), color="#8fb3d9")
+            axes = _installed("matplotlib.pyplot", "equipoise[plots]").subplots(layout="constrained")[1]
+        keys = self._keys()
+        line = len(keys) == 1 and self._grows(keys[0])
+        known = np.array([each is not None for each in self[keys[0]]]) if line else np.ones(len(self), bool)
+        numbers = line and known.all() and self.kinds[keys[0]] != "range"
+        places = np.array(self[keys[0]], np.float64) if numbers else np.arange(len(self), dtype=np.float64)
+        if line:
+            axes.plot(places[known], values[known], color="#5b86b4", marker="o", markersize=4)
+            axes.plot(places[~known], values[~known], color="#5b86b4", marker="o", markersize=4, linestyle="")
+        else:
+            axes.bar(places, np.nan_to_num(values), color="#8fb3d9")
         if f"{drawn}_low" in self.columns:
             lows, highs = np.asarray(self[f"{drawn}_low"]), np.asarray(self[f"{drawn}_high"])
             # An unbiased value may lie outside of its interval, which stays within what is possible.
             axes.vlines(places, lows, highs, color="#20364d", linewidth=1.5)
-        axes.set_xticks(places, labels or [""] * len(self), rotation=90 if len(self) > 6 else 0)
+        if not numbers:
+            labels = [" / ".join(map(shown, row)) for row in zip(*(self[name] for name in keys), strict=True)]
+            axes.set_xticks(places, labels or [""] * len(self), rotation=90 if len(self) > 6 else 0)
+        axes.set_xlabel(" / ".join(keys))
         axes.set_ylabel(drawn)
         return axes
+
+    def _keys(self) -> list[str]:
+        """The columns that say what a row stands for."""
+        lists = [name for name, each in self.columns.items() if not isinstance(each, np.ndarray)]
+        return [name for name in lists if not name.endswith("_method")]
+
+    def _grows(self, name: str) -> bool:
+        """Whether the values of a column are numbers or bins that grow from row to row."""
+        values, kind = [each for each in self[name] if each is not None], self.kinds.get(name, "text")
+        if kind == "text" or len(values) < 2:
+            return False
+        return kind == "range" or bool((np.diff(np.array(values, np.float64)) > 0).all())
 
 
 def check_suffix(path: Path) -> None:

@@ -11,7 +11,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,8 +32,12 @@ FLAGS = (
 )
 SERIOUS = ("serious", "critical")
 MAX_TABS = 120
+SHOWS_THAT_IT_SCROLLS = """[...document.querySelectorAll(".scroll")].every(
+    each => each.scrollWidth <= each.clientWidth || getComputedStyle(each).boxShadow !== "none")"""
 PICTURES = os.environ.get("CONSOLE_PICTURES", "")
-LIGHT_AND_DARK, WIDTHS = ("light", "dark"), (1280, 390)
+Looks = Sequence[tuple[str, int]]  # colour schemes, and widths in pixels
+LOOKS: Looks = tuple((scheme, width) for scheme in ("light", "dark") for width in (1280, 390))
+TWO_LOOKS: Looks = (LOOKS[0], LOOKS[-1])  # each scheme and each width once
 
 
 def browser_is_here() -> bool:
@@ -68,9 +72,10 @@ def console_of(profile: Path) -> Iterator[str]:
 
 
 class Person:
-    """Somebody who uses a console in a browser, and sees whether a page is as it must be."""
+    """Somebody who uses a console in a browser, and sees whether a page is as it must be, in some looks."""
 
-    def __init__(self, browser: Any, address: str) -> None:
+    def __init__(self, browser: Any, address: str, looks: Looks = LOOKS) -> None:
+        self.looks = looks
         self.context = browser.new_context()
         self.page = self.context.new_page()
         self.troubles: list[str] = []
@@ -109,19 +114,19 @@ class Person:
         raise AssertionError(f"{name} is not reached by the keyboard")
 
     def check(self) -> None:
-        """The page has no serious fault of accessibility and fits its window, light and dark, wide and narrow."""
+        """The page has no serious fault of accessibility and fits its window, in each look."""
         from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415 - only where it is installed
 
-        for scheme in LIGHT_AND_DARK:
+        for scheme, width in self.looks:
             self.page.emulate_media(color_scheme=scheme)
-            for width in WIDTHS:
-                self.page.set_viewport_size({"width": width, "height": 900})
-                found = Axe().run(self.page).response["violations"]
-                assert [each["id"] for each in found if each["impact"] in SERIOUS] == [], (self.page.url, found)
-                assert self.page.evaluate("document.documentElement.scrollWidth") <= width, self.page.url
-                if PICTURES:
-                    self.picture(f"{scheme}-{width}")
-        self.page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+            self.page.set_viewport_size({"width": width, "height": 900})
+            found = Axe().run(self.page).response["violations"]
+            assert [each["id"] for each in found if each["impact"] in SERIOUS] == [], (self.page.url, found)
+            assert self.page.evaluate("document.documentElement.scrollWidth") <= width, self.page.url
+            assert self.page.evaluate(SHOWS_THAT_IT_SCROLLS), self.page.url
+            if PICTURES:
+                self.picture(f"{scheme}-{width}")
+        self.page.set_viewport_size({"width": LOOKS[0][1], "height": 900})
         assert self.troubles == []
 
     def picture(self, kind: str) -> None:

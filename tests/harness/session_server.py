@@ -134,10 +134,13 @@ def asked_of(
     ask: Handler, statements: Any = STATEMENTS, keep: Path | None = None, **how: Any
 ) -> list[StatementAnswer]:
     """All answers that the client gives."""
-    keepsakes = None
-    if keep is not None:
-        (keep / SETTINGS).write_bytes(settings_text("127.0.0.1:1", "ann"))
-        (keep / LOG_KEYS).write_text(KEY.verifier.to_text() + "\n")
-        keepsakes = ReceiptStore(keep)
+    keepsakes = None if keep is None else profile_of(keep)
     with connected(handlers(ask)) as connection:
         return list(Client(connection, keepsakes).ask(SESSION, statements, **how))
+
+
+def profile_of(directory: Path) -> ReceiptStore:
+    """The analyst's profile in this directory."""
+    (directory / SETTINGS).write_bytes(settings_text("127.0.0.1:1", "ann"))
+    (directory / LOG_KEYS).write_text(KEY.verifier.to_text() + "\n")
+    return ReceiptStore(directory)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from harness.client_command import lines
-from harness.shop_commands import Run, register
+from harness.shop_commands import Run, operator_of, register
 
 from equipoise import Client, attribute
 from equipoise.accounting import RHO_UNIT, in_rho
@@ -45,7 +45,7 @@ def test_a_grant_by_the_commands_alone(
     assert spent == [each["cost"] for each in dry["statements"]]
     again = lines(capsys, place / "ann", "ask", grant_id, place / "statements.json", "--error", "40")
     assert [each["answers"] for each in again] == [each["answers"] for each in first]
-    assert [each["cost"] for each in again] == [0, 0, 0]
+    assert [each["cost"] for each in again] == [0, 0, 0] == priced_in_files(place, run, capsys)
     assert run("ann", "budget")["grants"][0]["grant"]["spent"] == sum(spent)
     assert "rho, in zCDP, or epsilon" in refused("ann", "ask", "shop", place / "statements.json")
     assert "is asked of it" in refused("ann", "ask", "shop", place / "statements.json", "--rho", "1")
@@ -77,6 +77,22 @@ def test_a_grant_by_the_commands_alone(
     checks = run("ann", "verify", place / "grant.bundle", "--key", keys)
     assert any(f"rho {in_rho(total_spent)} was paid" in str(each) for each in checks["checks"])
     assert "there is no such round" in refused("operator", "operator", "grant", "end", "00" * 16)
+
+
+def priced_in_files(place: Path, run: Run, capsys: pytest.CaptureFixture[str]) -> list[int]:
+    """Dry runs of files with prices, and what is paid for one with weights."""
+    document = json.loads((place / "statements.json").read_text())
+    plain, own = document["statements"], ({"error": 20}, {"rho": 0.002}, {"epsilon": 0.05})
+    document["statements"] = [each | price for each, price in zip(plain, own, strict=True)]
+    (place / "priced.json").write_text(json.dumps(document))
+    dry = run("ann", "ask", "shop", place / "priced.json", "--dry-run")["statements"]
+    assert [each["rho"] for each in dry] == [2_500_000_000, 2_000_000_000, 1_250_000_000]
+    document["statements"] = [each | {"weight": 1 + ("marginal" in each)} for each in plain]
+    (place / "weighted.json").write_text(json.dumps(document))
+    shared = run("ann", "ask", "shop", place / "weighted.json", "--rho", "0.001", "--dry-run")["statements"]
+    assert [each["rho"] for each in shared] == [500_000_000, 250_000_000, 250_000_000]
+    asked = lines(capsys, place / "ann", "ask", "shop", place / "weighted.json", "--rho", "0.0004")
+    return [each["cost"] for each in asked]
 
 
 @pytest.mark.full
@@ -126,6 +142,26 @@ def test_an_analyst_sees_its_own_world_and_asks_for_a_grant(
             main([*said, "--profile", str(place / "ann")])
     shown = capsys.readouterr().out
     assert all(each in shown for each in ("Nothing is measured", '{"marginal": ["colour", "size"]}', "yearly"))
+
+
+def test_a_grant_is_planned_before_it_is_given(
+    place: Path, run: Run, refused: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    register(run, place)
+    planning = ("operator", "operator", "grant", "plan", "shop")
+    planned = run(*planning, "ann", *BUDGET)
+    assert "nobody" in refused(*planning, "nobody", *BUDGET)
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main([*planning[1:], "ann", *BUDGET, "--profile", operator_of(place)])
+    assert "could be given now" in capsys.readouterr().out
+    assert run("operator", "operator", "grant", "list")["grants"] == []
+    given = run("operator", *GRANT, "ann", *BUDGET)
+    assert planned["total"] == given["plan"]["data_cost"]["rho"]
+    (one,) = [each for each in planned["shared"] if each["statements"] == 100]
+    with Client.from_profile(place / "ann") as client:
+        (answer,) = client.ask("shop", [attribute("colour") == "red"], rho=one["rho"] / RHO_UNIT)
+    assert (answer.standard_error or 0) * 400 == pytest.approx(one["condition_error"], rel=1e-3)
 
 
 @pytest.mark.full

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.console_browser import Person, browser_is_here, chromium, console_of
+from harness.console_browser import LOOKS, TWO_LOOKS, Looks, Person, browser_is_here, chromium, console_of
 from harness.shop_commands import Run
 
 from equipoise.profile.enrolment import REQUEST, Bundle, begin, install
@@ -34,22 +34,24 @@ def browser() -> Iterator[Any]:
         yield started
 
 
-@pytest.mark.nightly
-def test_a_whole_life(browser: Any, place: Path, run: Run) -> None:
+@pytest.mark.parametrize(
+    "looks", [pytest.param(TWO_LOOKS, id="two"), pytest.param(LOOKS, id="all", marks=pytest.mark.nightly)]
+)
+def test_a_whole_life(browser: Any, place: Path, run: Run, looks: Looks) -> None:
     profiles = place / "state" / "profiles"
     quoted = [[json.dumps(label).replace('\\"', '""') for label in labels] for labels in (COLOURS, SIZES)]
     rows = [f"{quoted[0][row % 3 % 2]},{quoted[1][row * row % 5 % 3]}" for row in range(4000)]
     (place / "state" / "data" / "hostile.csv").write_text("\n".join(["colour,size", *rows]) + "\n")
     (place / "hostile.json").write_text(json.dumps(SCHEMA))
     with console_of(profiles / "operator") as address:
-        operator = Person(browser, address)
+        operator = Person(browser, address, looks)
         register(operator, place)
         for name in ("ann", "bob"):
             admit(operator, place, name)
         round_id = plan_and_open(operator)
         for name in ("ann", "bob"):
             with console_of(place / name) as own:
-                ask_by_keyboard(Person(browser, own), round_id)
+                ask_by_keyboard(Person(browser, own, looks), round_id)
         for step in ("Seal", "Run", "Release"):
             operator.go(f"/rounds/{round_id}")
             operator.check()
@@ -64,9 +66,9 @@ def test_a_whole_life(browser: Any, place: Path, run: Run) -> None:
             operator.check()
     run("ann", "wait", round_id)
     with console_of(place / "ann") as own:
-        read_and_verify(Person(browser, own), round_id, run, place)
+        read_and_verify(Person(browser, own, looks), round_id, run, place)
     with console_of(profiles / "auditor") as own:
-        audit(Person(browser, own), round_id)
+        audit(Person(browser, own, looks), round_id)
 
 
 def test_a_stolen_address_and_another_site_are_refused(browser: Any, place: Path) -> None:
@@ -117,6 +119,7 @@ def plan_and_open(operator: Person) -> str:
     operator.go("/rounds/new")
     operator.page.fill("#shares", "ann=4/20\nbob=4/20")
     operator.page.fill("#data_epsilon", "2")
+    operator.page.fill("#data_delta", "1e-6")
     operator.click("Compare the mechanisms")
     assert operator.page.get_by_role("img", name="Expected error and promise").is_visible()
     operator.check()

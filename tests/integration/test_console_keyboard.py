@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.console_browser import Person, browser_is_here, chromium, console_of
+from harness.console_browser import TWO_LOOKS, Person, browser_is_here, chromium, console_of
 from harness.shop_commands import Run, register
 
 pytestmark = [
-    pytest.mark.nightly,
+    pytest.mark.full,
     pytest.mark.skipif(not browser_is_here(), reason="needs Chromium and the group `browser`"),
 ]
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
@@ -26,7 +26,7 @@ def browser() -> Iterator[Any]:
 def test_a_grant_is_asked_for_given_and_spent(browser: Any, place: Path, run: Run) -> None:
     register(run, place)
     with console_of(place / "ann") as own, console_of(place / "state" / "profiles" / "operator") as address:
-        ann, operator = Person(browser, own), Person(browser, address)
+        ann, operator = Person(browser, own, TWO_LOOKS), Person(browser, address, TWO_LOOKS)
         follow(ann, "Grants", "Ask for a grant")
         typed(ann, {"Dataset": "shop", "Wished data epsilon": "0.5", "Why, in one sentence": HOSTILE})
         press(ann, "Send the request", "waiting")
@@ -35,6 +35,7 @@ def test_a_grant_is_asked_for_given_and_spent(browser: Any, place: Path, run: Ru
         follow(operator, "Requests", "What waits for you")
         follow(operator, "ann", "Or why not")
         follow(operator, "Grant this request", "New grant")
+        typed(operator, {"Delta, well below": "1e-6"})
         press(operator, "Give the grant", "Abort this grant")
         operator.go("/requests/ann/1")
         operator.page.get_by_text("The grant that was given").wait_for()
@@ -52,6 +53,7 @@ def test_a_grant_is_asked_for_given_and_spent(browser: Any, place: Path, run: Ru
         follow(ann, "shop", "Where you can ask now")
 
 
+@pytest.mark.nightly
 def test_rounds_are_scheduled_and_stopped(browser: Any, place: Path, run: Run) -> None:
     register(run, place)
     with console_of(place / "state" / "profiles" / "operator") as address:
@@ -62,6 +64,7 @@ def test_rounds_are_scheduled_and_stopped(browser: Any, place: Path, run: Run) -
             "The first is opened at": "2099-01-31T06:00",
             "How long each is open": "3d",
             "Shares, one a line": "ann=3/10",
+            "Delta, well below": "1e-6",
             "Epsilon, of a year": "11",
             "Delta, of a year": "1e-4",
         }

@@ -127,7 +127,6 @@ def test_a_person_logs_in_and_gets_what_its_role_may(server: ServerProcess, tmp_
         log_in(profile, kept_login(profile), way)
 
 
-@pytest.mark.nightly
 async def test_streams_end_with_the_certificate_and_go_on_after_another_login(
     server: ServerProcess, tmp_path: Path
 ) -> None:

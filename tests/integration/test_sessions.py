@@ -121,11 +121,26 @@ def test_a_session_takes_no_workloads_and_a_round_no_statements(on_sqlite: Bench
     workload = workload_to_bytes([COLOUR == "red"])
     for call in (
         lambda: bench.rounds.submissions.submit("ann", session_id, "1", workload, SALT),
-        lambda: bench.rounds.submissions.dry_run("ann", session_id, workload),
         lambda: bench.rounds.submissions.withdraw("ann", session_id, "2"),
     ):
         with pytest.raises(WrongState, match="session"):
             call()
+
+
+def test_what_would_be_asked_in_a_session_can_be_tried(on_sqlite: Bench) -> None:
+    bench = on_sqlite
+    opened = bench.sessions.open(ONLINE, "open")
+    session_id, plan, before = opened.id, opened.plan, bench.charged()
+    tried = bench.rounds.submissions.dry_run(
+        "ann", session_id, workload_to_bytes([COLOUR == "red", Marginal(("size",))])
+    )
+    assert (tried.expected_error, tried.max_half_width) == (plan.expected_error, plan.max_half_width)
+    assert (tried.statements, tried.queries) == (2, 1 + 4)
+    assert bench.charged() == before
+    with pytest.raises(BudgetExhausted):
+        bench.rounds.submissions.dry_run("ann", session_id, workload_to_bytes([COLOUR == "red"] * 1_000))
+    with pytest.raises(NotFound):
+        bench.rounds.submissions.dry_run("cyd", session_id, workload_to_bytes([COLOUR == "red"]))
 
 
 def test_what_cannot_be_asked_leaves_no_trace(on_sqlite: Bench) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import secrets
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
+
+import numpy as np
 
 from equipoise.clients.asked_questions import AskingClient
 from equipoise.clients.connection import Connection
@@ -142,8 +145,8 @@ class Client(AskingClient):
         """Checks a workload against a round and returns its predicted error. Costs nothing and leaves no trace.
 
         Args:
-            round_id: the round.
-            statements: the workload that would be submitted.
+            round_id: the round; or a session that is no grant.
+            statements: the workload that would be submitted, or what would be asked.
 
         Raises:
             InvalidArgument: a statement is malformed; `field` names it.
@@ -160,25 +163,38 @@ class Client(AskingClient):
         response = self._connection.upload(self._service.DryRunWorkload, requests)
         return dry_run_from_message(response)
 
-    def explain(self, round_id: str, questions: Questions) -> Frame:
+    def explain(
+        self, round_id: str, questions: Questions, *, rho: float | None = None, error: float | None = None
+    ) -> Frame:
         """Returns the error that each statement of questions is expected to have. Costs nothing, leaves no trace.
 
-        The numbers are the round's, from public facts: what is expected on average, and the most that an interval
-        can reach to either side. A synopsis or a narrower interval may do better.
+        The numbers are the round's or session's, from public facts: what is expected on average, and the most that
+        an interval can reach to either side. A synopsis or a narrower interval may do better. Those of a grant are
+        each statement's own, after all that was asked of it.
 
         Args:
-            round_id: the round.
-            questions: those that would be submitted.
+            round_id: the round or session, or a grant, also by the name of its dataset.
+            questions: those that would be submitted or asked.
+            rho: of a grant: as for `ask`.
+            error: of a grant: as for `ask`.
 
         Returns:
             A row for each statement, as `Questions.expected` has it.
 
         Raises:
             BudgetExhausted: the statements are more than the caller's share.
+            InvalidArgument: it is a grant, and neither `rho` nor `error` is given.
         """
-        dry, shown = self.dry_run(round_id, questions.statements), self.round(round_id)
+        shown, statements = self.session(round_id), questions.statements
         records = self.dataset(shown.terms.dataset, shown.dataset_version).records
-        return questions.expected(dry.expected_error, dry.max_half_width, records)
+        if shown.grant is None:
+            dry = self.dry_run(shown.id, statements)
+            return questions.expected(dry.expected_error, dry.max_half_width, records)
+        costs = self.grant_costs(shown.id, statements, rho=rho, error=error).statements
+        # The mean error of noise of a Gaussian law, by its standard error.
+        errors = np.array([each.standard_error for each in costs]) * math.sqrt(2 / math.pi)
+        reaches = np.array([np.nan if each.half_width is None else each.half_width for each in costs])
+        return questions.expected(errors / records, reaches / records, records)
 
     @contextlib.contextmanager
     def _judging(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from equipoise.errors import InvalidArgument
+from equipoise.model.datasets import Dataset
+from equipoise.queries.grant_price import AskedTable, GrantPrice, one_of, paid, shared_units
 from equipoise.queries.statements import Statement
 from equipoise.questions.questions import Questions
 from equipoise.records.record import questions_commitment
@@ -15,6 +18,48 @@ from equipoise.wire.statements import statement_to_bytes
 def free(_: Statement) -> int:
     """Return what a statement may cost where nothing is paid."""
     return 0
+
+
+def costs_of(
+    dataset: Dataset,
+    price: GrantPrice | None,
+    weights: Sequence[float] | None,
+    prices: Sequence[GrantPrice | None] = (),
+) -> Callable[[Statement], int]:
+    """Returns what each statement of a grant may cost; to be called once for each, in their order.
+
+    Args:
+        dataset: the grant's.
+        price: of each statement; of all together where there are weights. None: each of `prices` is one.
+        weights: by which the statements share it; None: they do not.
+        prices: of single statements, one for each; None among them: `price`. Empty: there are none.
+
+    Raises:
+        InvalidArgument: a weight is wrong, or they share what is no rho, or there are prices beside them.
+    """
+    table = AskedTable(dataset.schema, dataset.records, dataset.persons.records)
+    if weights is not None and prices:
+        raise InvalidArgument("weights", "must not be given where single statements have prices")
+    if prices:
+        return partial(_next_price, iter(prices), price, table)
+    if weights is None:
+        return partial(paid, one_of(price), table)
+    units = iter(shared_units(one_of(price).rho, weights))
+
+    def next_one(_: Statement) -> int:
+        for each in units:
+            return each
+        raise InvalidArgument("weights", "must be as many as there are statements")
+
+    return next_one
+
+
+def _next_price(
+    prices: Iterator[GrantPrice | None], price: GrantPrice | None, table: AskedTable, statement: Statement
+) -> int:
+    for each in prices:
+        return one_of(each or price).units(statement, table)
+    raise InvalidArgument("prices", "must be as many as there are statements")
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import threading
 import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 from equipoise.errors import (
     AlreadyExists,
+    EquipoiseError,
     VerificationFailed,
 )
 from equipoise.model.results import ResultColumns
@@ -46,8 +49,11 @@ class ReceiptChain:
         self.received = self._signed if after is None else after
         self._digest = kept.chain if kept is not None and kept.sequence == self.received else None
         self._analyst = "" if kept is None else kept.analyst
-        self._newest: bytes | None = None  # the last receipt, where it is not kept yet
-        self._kept_time = 0.0
+        self._newest: bytes | None = None  # the last receipt
+        self._kept: bytes | None = None  # the one of these that was kept last
+        self._kept_time = -math.inf
+        self._keeping = threading.Lock()
+        self._later: threading.Timer | None = None
 
     @property
     def known(self) -> bool:
@@ -134,10 +140,33 @@ class ReceiptChain:
         return self._digest
 
     def keep(self) -> None:
-        """Keeps the newest receipt, if it is not kept yet."""
-        if self._keepsakes is not None and self._newest is not None:
-            self._keepsakes.keep_session_receipt(self._shown.id, self._newest)
-            self._newest, self._kept_time = None, time.monotonic()
+        """Keeps the newest receipt, if it is not kept yet. Raises as `ReceiptStore.keep_session_receipt` does."""
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+        self._keep()
+
+    def keep_soon(self) -> None:
+        """Has the newest receipt kept within a second, also where nothing more is asked. Does not wait for a disk.
+
+        A program that ends before then waits for it. What cannot be kept then is said by the next `keep`.
+        """
+        kept = self._keepsakes is None or self._newest is self._kept
+        if kept or (self._later is not None and self._later.is_alive()):
+            return
+        self._later = threading.Timer(KEEP_SECONDS, self._keep_late)
+        self._later.start()
+
+    def _keep_late(self) -> None:
+        with suppress(EquipoiseError):
+            self._keep()
+
+    def _keep(self) -> None:
+        with self._keeping:
+            newest = self._newest
+            if self._keepsakes is not None and newest is not None and newest is not self._kept:
+                self._keepsakes.keep_session_receipt(self._shown.id, newest)
+                self._kept, self._kept_time = newest, time.monotonic()
 
     def _keeping_refused(self, envelope: bytes) -> AbstractContextManager[None]:
         store = self._keepsakes

@@ -92,8 +92,12 @@ class SessionStream:
         return self._conversation.open
 
     def close(self) -> None:
-        """Ends the stream. Statements that were sent are still answered; who sends one again gets its answer."""
+        """Ends the stream. Statements that were sent are still answered; who sends one again gets its answer.
+
+        The newest receipt is kept. Raises `InvalidArgument` naming the file where it cannot be.
+        """
         self._conversation.close()
+        self._chain.keep()
 
     def answers(self, asking: Asking, keep: bool = False) -> Iterator[StatementAnswer]:
         """Yields the answers, in order; takes the statements one by one, as the window allows.
@@ -113,9 +117,10 @@ class SessionStream:
             if not keep:
                 self._conversation.finish()
         finally:
-            if not stays:
+            if stays:
+                self._chain.keep_soon()
+            else:
                 self.close()
-            self._chain.keep()
 
     def _answers(self, asking: Asking, statements: Iterator[Statement]) -> Iterator[StatementAnswer]:
         again = self._stored is not None  # other programs may have asked since then

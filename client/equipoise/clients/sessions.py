@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 
-from equipoise.clients.asking import Asking, free
+from equipoise.clients.asking import Asking, costs_of, free
 from equipoise.clients.connection import Connection
 from equipoise.clients.kept_stream import KeptStream
 from equipoise.clients.own_world import OwnWorldClient
@@ -18,7 +17,7 @@ from equipoise.model.rounds import Round, RoundState
 from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore
 from equipoise.queries.grant_account import Wanted
 from equipoise.queries.grant_costs import GrantCosts, account_after, grant_costs
-from equipoise.queries.grant_price import AskedTable, GrantPrice, paid, shared_units
+from equipoise.queries.grant_price import GrantPrice, price_of
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
 from equipoise.questions.questions import Questions
@@ -47,9 +46,11 @@ class SessionsClient(OwnWorldClient):
         self._asked: dict[str, tuple[Round, Dataset]] = {}  # by the ids of sessions in which the client has asked
 
     def close(self) -> None:
-        """Ends the connection and every call on it."""
-        self._kept.keep(None)
-        super().close()
+        """Ends the connection and every call on it, and keeps the newest receipt."""
+        try:
+            self._kept.keep(None)
+        finally:
+            super().close()
 
     def sessions(self, after: str = "", page: int = 0) -> Iterator[Round]:
         """Yields the online sessions in which the caller has a share, newest first.
@@ -111,6 +112,7 @@ class SessionsClient(OwnWorldClient):
         epsilon: float | None = None,
         relative: float | None = None,
         weights: Sequence[float] | None = None,
+        prices: Sequence[GrantPrice | None] = (),
     ) -> Iterator[StatementAnswer]:
         """Asks statements in a session or of a grant and yields the answers in the same order, as they come.
 
@@ -139,6 +141,7 @@ class SessionsClient(OwnWorldClient):
             relative: or the wanted error of a typical cell, as a part of it (`GrantPrice`). All None in sessions
                 that are no grants.
             weights: one for each statement; then `rho` is what all may cost together, and they share it by these.
+            prices: or one for each statement, None among them where it is what the others say.
 
         Raises:
             InvalidArgument: a statement is malformed; `field` names it. Or what it may cost is missing, or is given
@@ -151,12 +154,13 @@ class SessionsClient(OwnWorldClient):
             OutOfRange: `after` is beyond what was answered.
             VerificationFailed: a receipt is not for what was asked and answered.
         """
+        price = price_of(rho=rho, error=error, epsilon=epsilon, relative=relative)
         holder = self._holder()
         shown, dataset = self._opened(session_id)
         costs: Callable[[Statement], int] = free
         if shown.grant is not None:
-            costs, after = _costs(dataset, GrantPrice(rho, error, epsilon, relative), weights), None
-        elif (rho, error, epsilon, relative, weights) != (None,) * 5:
+            costs, after = costs_of(dataset, price, weights, prices), None
+        elif prices or weights is not None or price is not None:
             raise InvalidArgument("rho", "must not be given, and no error: it is no grant, and nothing is paid")
         questions = statements if isinstance(statements, Questions) else None
         given = statements.statements if isinstance(statements, Questions) else statements
@@ -185,6 +189,7 @@ class SessionsClient(OwnWorldClient):
         epsilon: float | None = None,
         relative: float | None = None,
         weights: Sequence[float] | None = None,
+        prices: Sequence[GrantPrice | None] = (),
     ) -> GrantCosts:
         """Returns what statements would cost of a grant as it stands, and the cheapest way. Nothing is asked.
 
@@ -198,6 +203,7 @@ class SessionsClient(OwnWorldClient):
             epsilon: as for `ask`.
             relative: as for `ask`.
             weights: as for `ask`.
+            prices: as for `ask`.
 
         Raises:
             InvalidArgument: it is a session that is no grant, or a statement is malformed or a statistic.
@@ -208,7 +214,8 @@ class SessionsClient(OwnWorldClient):
         if shown.grant is None:
             raise InvalidArgument("session_id", "is no grant, in which nothing is paid")
         dataset = self.dataset(shown.terms.dataset, shown.dataset_version)
-        costs = _costs(dataset, GrantPrice(rho, error, epsilon, relative), weights)
+        price = price_of(rho=rho, error=error, epsilon=epsilon, relative=relative)
+        costs = costs_of(dataset, price, weights, prices)
         schema, records, beta = dataset.schema, dataset.persons.records, shown.terms.beta
         standing = StandingNoise.read(shown.grant.standing, schema.sizes, records)
         wanted = [_wanted(each, costs(each), schema, standing) for each in statements]
@@ -229,20 +236,6 @@ class SessionsClient(OwnWorldClient):
     def _holder(self) -> ReceiptHolder | None:
         """Whom receipts are for, read before anything is sent; None where the caller keeps receipts itself."""
         return None if self._keepsakes is None else self._keepsakes.holder()
-
-
-def _costs(dataset: Dataset, price: GrantPrice, weights: Sequence[float] | None) -> Callable[[Statement], int]:
-    """Return what each statement may cost, called once for each in their order."""
-    if weights is None:
-        return partial(paid, price, AskedTable(dataset.schema, dataset.records, dataset.persons.records))
-    units = iter(shared_units(price.rho, weights))
-
-    def next_one(_: Statement) -> int:
-        for each in units:
-            return each
-        raise InvalidArgument("weights", "must be as many as there are statements")
-
-    return next_one
 
 
 def _wanted(statement: Statement, rho: int, schema: Schema, standing: StandingNoise | None) -> Wanted:

@@ -15,12 +15,13 @@ from equipoise.accounting import in_rho
 from equipoise.clients.analyst import Client
 from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.commands.columns import OWN_SESSIONS
-from equipoise.commands.files import read_statements
+from equipoise.commands.files import read_priced
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId, percentage, weights_of
 from equipoise.commands.printing import err, fraction, print_json, print_line, print_list, print_table
 from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
 from equipoise.queries.grant_costs import SHOWN as SHOWN_ERRORS
 from equipoise.queries.grant_costs import shown_errors
+from equipoise.queries.grant_price import GrantPrice
 from equipoise.queries.statements import Statement, StatisticKind, kind_of
 from equipoise.queries.statements_file import statement_from_json
 from equipoise.wire.printable import printable
@@ -106,7 +107,9 @@ def ask(
     """Ask statements of a grant or in a session, one after the other; each answer is printed as it arrives.
 
     Of a grant, --rho, --epsilon, --error or --relative says how precisely each statement is wanted. The same
-    question again, for no more than was paid for it, has the same answer and costs nothing.
+    question again, for no more than was paid for it, has the same answer and costs nothing. In a file a statement
+    can say so for itself, as in {"marginal": ["carrier"], "error": 200}: rho, epsilon, error, relative (0.05 for
+    5%), or a weight by which all share --rho.
 
     What is typed, or piped in, is one statement a line, as in a statements file:
 
@@ -119,9 +122,12 @@ def ask(
 
     The newest receipt is kept in the profile. With --json each answer is an object on a line of its own.
     """
-    price = Price(rho=rho, error=error, epsilon=epsilon, relative=relative, weights=weights_of(weights))
-    if dry_run:
-        show_costs(profile, session_id, read_statements(statements), price, as_json)
+    price = Price(rho=rho, error=error, epsilon=epsilon, relative=relative, weights=weights_of(weights), prices=())
+    asked = None if statements == TYPED and not dry_run else read_priced(statements)
+    if asked is not None:
+        price |= {"prices": asked.prices, "weights": asked.weights or price["weights"]}
+    if dry_run and asked is not None:
+        show_costs(profile, session_id, asked.statements, price, as_json)
         return
     if not as_json:
         print_line(f"{'number':>8} {'value':>9} {'low':>9} {'high':>9} {'error':>9}  {'method':<12}  cell")
@@ -132,8 +138,8 @@ def ask(
             accept_unprotected=accept_unprotected,
             **price,
         )
-        if statements != TYPED:
-            show_answers(answers_to(read_statements(statements), after=after or 0, window=WINDOW), as_json)
+        if asked is not None:
+            show_answers(answers_to(asked.statements, after=after or 0, window=WINDOW), as_json)
             return
         typed = _Typed()
         while not typed.ended:
@@ -183,6 +189,7 @@ class Price(TypedDict):
     epsilon: float | None
     relative: float | None
     weights: list[float] | None
+    prices: Sequence[GrantPrice | None]
 
 
 class _Typed:

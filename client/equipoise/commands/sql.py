@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from equipoise.clients.analyst import Client
@@ -61,7 +62,10 @@ def sql(
         if to is not None and (explained or submitted):
             raise InvalidArgument("--out", "is for answers, and there is none yet; leave it out")
         if explained:
-            _explain(client, round_id, questions, as_json, dry=state.terms.session is None)
+            unpriced = state.grant is not None and rho is None and error is None
+            asked = bool(questions.statements) and not unpriced
+            expected = client.explain(round_id, questions, rho=rho, error=error) if asked else None
+            _explain(questions, expected, as_json)
         elif submitted:
             receipt = client.submit(round_id, questions)
             keep_sql(profile, round_id, questions.kept)
@@ -81,17 +85,20 @@ def sql(
             _show(frames, questions, to, as_json)
 
 
-def _explain(client: Client, round_id: str, questions: Questions, as_json: bool, *, dry: bool) -> None:
-    """What the questions would come to; of a round also how far off each statement's answers can be."""
-    expected = client.explain(round_id, questions) if dry and questions.statements else None
+def _explain(questions: Questions, expected: Frame | None, as_json: bool) -> None:
+    """What the questions would come to, and how far off each statement's answers can be, if that is known."""
     if as_json:
         rows = [] if expected is None else expected.to_dicts()
         print_json({"understood": questions.understood, "statements": len(questions.statements), "expected": rows})
         return
     print_line(f"{counted(len(questions.statements), 'statement')} would be asked.")
     if expected is not None:
-        print_line("Errors are in records: the mean, and the most that an interval reaches to either side.")
+        print_line("Expected: the mean error, and the most that an interval reaches to either side, in the unit.")
+        if np.asarray(expected["binning"]).any():
+            print_line("The interval of a sum is wider by `binning` for each record that is added up.")
         _print_rows([[*map(shown, row)] for row in expected.rows()], expected.names)
+    elif questions.statements:
+        print_line("Errors follow from the price of each statement of a grant: give --rho or --error.")
 
 
 def _show(frames: tuple[Frame, ...], questions: Questions, to: Path | None, as_json: bool) -> None:

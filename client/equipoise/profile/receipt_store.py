@@ -16,6 +16,7 @@ import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -221,6 +222,7 @@ def read_receipt(envelope: bytes) -> ReceiptPayload:
     return ReceiptPayload.from_bytes(_unverified(envelope))
 
 
+@lru_cache(maxsize=8)  # as for the payload: each who checks a receipt reads it
 def _unverified(envelope: bytes) -> bytes:
     fields = parse_canonical_json(envelope, "a receipt")
     try:

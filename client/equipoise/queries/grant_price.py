@@ -96,6 +96,25 @@ class GrantPrice:
         return Fraction(self.relative) * Fraction(cells * table.records, every) / Fraction(OFTEN)
 
 
+def price_of(**given: float | None) -> GrantPrice | None:
+    """Return the price that is given by its name; None where none is.
+
+    Args:
+        given: by the names of `GrantPrice`, None where it is not given.
+
+    Raises:
+        InvalidArgument: several are given, or it is not above 0 and finite.
+    """
+    return GrantPrice(**given) if any(number is not None for number in given.values()) else None
+
+
+def one_of(price: GrantPrice | None) -> GrantPrice:
+    """Return the price. Raises `InvalidArgument` that says which there are where there is none."""
+    if price is None:
+        raise InvalidArgument("rho", ONE_OF)
+    return price
+
+
 def shared_units(rho: float | None, weights: Sequence[float]) -> list[int]:
     """Return what each of several statements may cost of a rho that they share, in units of 10^-12: at least 1.
 

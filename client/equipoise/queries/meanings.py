@@ -57,6 +57,8 @@ class Told:
         Returns:
             The sets; the different rows of their numbers; and for every count the number of its row.
         """
+        if self.whole:  # each count is one cell
+            return ((),), [(1,)], np.zeros(self.mask.size, dtype=np.intp)
         sets = tuple(subsets(self.rest))
         first = len(self.axes)
         sums = []

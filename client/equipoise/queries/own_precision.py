@@ -19,8 +19,9 @@ count adds to that of the fit.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from equipoise.queries.marginal_tables import Axes
@@ -81,10 +82,10 @@ class OwnPrecision:
         """Return the inverse of the precision by tables, of each row of `told.squares`; None where none tells."""
         sets, rows, _ = told.squares
         sums = [Fraction(0)] * len(sets)
-        unknown: list[list[Fraction]] = []
+        unknown: list[tuple[Fraction, ...]] = []
         for part in subsets(told.table):
             known = self.part(part)
-            shares = list(_shares(told, part, sets))
+            shares = _shares(told.sizes, told.axes, told.rest, part)
             if not known:
                 unknown.append(shares)
                 continue
@@ -130,8 +131,9 @@ def cells_outside(told: Told, part: Axes) -> int:
     return math.prod(told.sizes[axis] for axis in told.table if axis not in part)
 
 
-def _shares(told: Told, part: Axes, sets: tuple[Axes, ...]) -> Iterator[Fraction]:
-    """Yield what the squares of each of `Told.squares`' sets have in `|w_R|^2` of one part R, as coefficients.
+@lru_cache(maxsize=1024)  # by far most statements are about a few tables
+def _shares(sizes: tuple[int, ...], axes: Axes, rest: Axes, part: Axes) -> tuple[Fraction, ...]:
+    """Return what the squares of each of `Told.squares`' sets have in `|w_R|^2` of one part R, as coefficients.
 
     With `w_S` summed down to a set S, `|w_R|^2` is the sum over the subsets S of R of
     `(-1)^|R - S| |w_S|^2 / n(T without S)`.
@@ -139,21 +141,20 @@ def _shares(told: Told, part: Axes, sets: tuple[Axes, ...]) -> Iterator[Fraction
     `1 - 1 / n` is what it and the axis left out add up to.
     """
     common = Fraction(1)
-    for axis in told.table:
+    for axis in (*axes, *rest):
         if axis not in part:
-            common /= told.sizes[axis]
-        elif axis in told.axes:
-            common *= 1 - Fraction(1, told.sizes[axis])
-    for kept in sets:
-        if not set(kept) <= set(part):
-            yield Fraction(0)
-            continue
-        share = common
-        for axis in told.rest:
+            common /= sizes[axis]
+        elif axis in axes:
+            common *= 1 - Fraction(1, sizes[axis])
+    shares = []
+    for kept in subsets(rest):
+        share = common if set(kept) <= set(part) else Fraction(0)
+        for axis in rest:
             if axis in part and axis not in kept:
-                share *= Fraction(-1, told.sizes[axis])
-        yield share
+                share *= Fraction(-1, sizes[axis])
+        shares.append(share)
+    return tuple(shares)
 
 
-def _weighted(row: tuple[int, ...], shares: list[Fraction]) -> Fraction:
+def _weighted(row: tuple[int, ...], shares: Sequence[Fraction]) -> Fraction:
     return sum((square * share for square, share in zip(row, shares, strict=True)), Fraction(0))

@@ -47,7 +47,16 @@ _INFINITE = {"low": -math.inf, "high": math.inf}
 
 def statements_from_json(text: str) -> tuple[Statement, ...]:
     """Reads a statements file. Raises `InvalidArgument` naming, for example, `statements[3].all[1].among`."""
-    document = _check_keys(parse_json(text, "statements"), {"version", "statements"}, "statements file")
+    return statements_of(parse_json(text, "statements"))
+
+
+def statements_of(document: object) -> tuple[Statement, ...]:
+    """Returns the statements of a file that was parsed. Raises as `statements_from_json` does.
+
+    Args:
+        document: what its JSON stands for.
+    """
+    document = _check_keys(document, {"version", "statements"}, "statements file")
     version = document["version"]
     if isinstance(version, bool) or version != VERSION:
         raise InvalidArgument("version", f"must be {VERSION}")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
-from equipoise.frames import Frame
+from equipoise.frames import Frame, Kind
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
 from equipoise.questions.conditions import RecordSet
@@ -25,7 +25,7 @@ from equipoise.questions.expressions import (
     method_label,
 )
 from equipoise.questions.filters import AllHold, Compared, Filter, filter_measures, filtered
-from equipoise.questions.group_values import values_of_key
+from equipoise.questions.group_values import kind_of_key, values_of_key
 from equipoise.questions.measures import Counted, Counting, Key, Measure
 
 
@@ -139,10 +139,13 @@ class Question:
         counted = self._counting.read(answers, starts, records)
         rows = self._rows(counted)
         columns: dict[str, Sequence[object] | NDArray[np.float64]] = {}
+        kinds: dict[str, Kind] = {}
         for output in self.outputs:
             if isinstance(output.expression, GroupValue):
                 values = self._key_values(output.expression.key)
                 columns[output.name] = [values[row] for row in rows]
+                kind = kind_of_key(self.keys[output.expression.key], self.schema)
+                kinds[output.name] = "text" if kind == "range" and self.order else kind
                 continue
             found = self._flat(computed(output.expression, counted))
             scale = records if fractions and isinstance(output.expression, Count) else 1
@@ -150,7 +153,7 @@ class Question:
             columns[f"{output.name}_low"] = found.lows[rows] / scale
             columns[f"{output.name}_high"] = found.highs[rows] / scale
             columns[f"{output.name}_method"] = [method_label(each) for each in found.methods[rows].tolist()]
-        return Frame(columns)
+        return Frame(columns, kinds)
 
     @cached_property
     def _counting(self) -> Counting:
@@ -195,7 +198,7 @@ class Question:
         if key.attribute and self.schema.attribute(key.attribute).edges:
             ranks = {each: rank for rank, each in enumerate(dict.fromkeys(known))}  # bins, not their names
         else:
-            numbers = all(isinstance(each, float) for each in known)
+            numbers = not any(isinstance(each, str) for each in known)
             ranks = {each: rank for rank, each in enumerate(sorted(set(known), key=float if numbers else str))}
         return np.array([np.nan if each is None else ranks[each] for each in values], dtype=np.float64)
 

@@ -8,16 +8,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from equipoise.errors import InvalidArgument
 from equipoise.frames import Frame
-from equipoise.queries.statements import Statement
+from equipoise.queries.statements import Statement, Sum
 from equipoise.questions.bulk import all_of_which_stays
 from equipoise.questions.canonical import sql_of, statement_sql
 from equipoise.questions.measures import Counted
 from equipoise.questions.question import Question
 from equipoise.results import Results
 
+Numbers = NDArray[np.float64]
 UNDERSTOOD = "-- understood as: "  # before each question, in comments of SQL
 
 
@@ -67,17 +69,21 @@ class Questions:
         sql = self.text or ";\n".join(self.understood)
         return f"{self.as_comments}\n{sql}"
 
-    def expected(self, error: float, half_width: float, records: int) -> Frame:
+    def expected(self, error: Numbers | float, half_width: Numbers | float, records: int) -> Frame:
         """Returns what each statement is expected to err by: a row each, with the questions that need it.
 
         Args:
-            error: the mean error that is expected of an answer, as a fraction of the records.
-            half_width: how far the interval of an answer can reach to either side, alike.
+            error: the mean error that is expected of an answer, as a fraction of the records; one for each of
+                `statements`, or the same for all.
+            half_width: how far the interval of an answer can reach to either side, alike; NaN where nobody knows.
             records: the number of records in the table.
 
         Returns:
-            Columns `questions`, their numbers from 1; `statement`, in SQL; `answers`, how many it has; and
-            `expected_error` and `half_width`, in records.
+            Columns `questions`, their numbers from 1; `statement`, in SQL; `answers`, how many it has; `unit`, the
+            attribute that is added up, or records; `expected_error` and `half_width`, in this unit; and `binning`,
+            by how much a record's value may differ from what its bin stands for, which widens the interval of a sum
+            for each record that is added up. A sum whose values do not begin at 0 is told with a count: the numbers
+            hold at most what both err by.
         """
         users: dict[Statement, list[str]] = {}
         sizes: dict[Statement, int] = {}
@@ -85,13 +91,20 @@ class Questions:
             for statement, size in question.sizes:
                 users.setdefault(statement, []).append(str(number))
                 sizes[statement] = size
+        schema = self.items[0].schema
+        values = [each.values(schema) if isinstance(each, Sum) else None for each in users]
+        spans = np.array([1.0 if each is None else float(each.span) for each in values])
+        scales = spans + [0.0 if each is None else abs(float(each.low)) for each in values]
+        whole = np.array([0.0 if each is None else float(each.span) for each in values])  # a sum is rounded down
         return Frame(
             {
                 "questions": [", ".join(dict.fromkeys(each)) for each in users.values()],
                 "statement": [statement_sql(each, self.items[0]) for each in users],
                 "answers": np.array([*sizes.values()], dtype=np.int64),
-                "expected_error": np.full(len(users), min(1.0, error) * records),
-                "half_width": np.full(len(users), min(1.0, half_width) * records),
+                "unit": [each.attribute if isinstance(each, Sum) else "records" for each in users],
+                "expected_error": scales * (np.minimum(1.0, error) * records),
+                "half_width": scales * (np.minimum(1.0, half_width) * records) + whole,
+                "binning": np.array([0.0 if each is None else float(each.error) for each in values]),
             }
         )
 

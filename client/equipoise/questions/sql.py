@@ -102,8 +102,8 @@ class _Select:
         grouped = frozenset(key.attribute for key in keys if key.attribute)
         numbers = Numbers(self.parts, records, grouped, {})
         outputs = tuple(self._outputs(selected, keys, numbers))
-        self._check_names(outputs, selected)
         if "HAVING" in others or "ORDER" in others:
+            self._check_names(outputs, selected)
             numbers = Numbers(
                 self.parts, records, grouped, {each.name.lower(): each.expression for each in outputs}
             )
@@ -174,7 +174,7 @@ class _Select:
         return next((place for place, key in enumerate(keys) if key == meant), None)
 
     def _check_names(self, outputs: tuple[Output, ...], selected: list[Named]) -> None:
-        """Names that AS gives must not be those of attributes, as HAVING and ORDER BY could mean either."""
+        """Beside HAVING or ORDER BY, which could mean either, AS must not give the name of an attribute."""
         for output, (tree, alias) in zip(outputs, selected, strict=True):
             if alias.lower() in self.parts.lowered and alias.lower() != (tree.column(tree.root) or "").lower():
                 tree.refuse(tree.root, f"{alias!r} is the name of an attribute; give {output.name!r} another one")

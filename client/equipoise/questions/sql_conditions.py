@@ -52,19 +52,23 @@ class ConditionReader:
 
     def records(self, node: exp.Expression) -> RecordSet:
         """Returns the records for which a condition is true. Raises `InvalidArgument` with its place."""
-        condition = self.read(node)
-        return self.records_of(condition, node)
+        return self.records_of(self.read(node), node)
 
     def records_of(self, condition: Condition, node: exp.Expression) -> RecordSet:
         """Returns the records for which what was read of `node` is true. Raises `InvalidArgument`."""
         try:
             return self.sets.of(condition)
         except InvalidArgument as error:
-            self.tree.refuse(node, f"{error.field}: {error.problem}")
+            about = [each for each in node.find_all(exp.Column) if self.attribute(each).name == error.field]
+            self.tree.refuse(about or node, f"{error.field}: {error.problem}")
 
     def attribute(self, node: exp.Expression) -> Attribute:
         """Returns the attribute that a column names. Raises `InvalidArgument`."""
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+            if isinstance(node, exp.Binary | exp.Neg):
+                self.tree.refuse(
+                    node, "nothing is computed of single records; ask for a column of it, or write CASE"
+                )
             self.tree.unknown(node, "this place, which takes an attribute")
         self.tree.take(node, "this", "table")
         table = node.args.get("table")
@@ -140,9 +144,7 @@ class ConditionReader:
         if not isinstance(left, exp.Column) and isinstance(right, exp.Column):
             left, right, operator = right, left, _TURNED[operator]
         if isinstance(right, exp.Column):
-            self.tree.refuse(
-                right, "two columns cannot be compared; ask the custodian for a column of their difference"
-            )
+            self.tree.refuse(right, "two columns cannot be compared; ask for a column of their difference")
         attribute = self.attribute(left)
         if isinstance(right, exp.Null):
             return Always(None)
@@ -159,10 +161,9 @@ class ConditionReader:
         if node.args.get("query") is not None:
             self.tree.refuse(node, "a subquery cannot be answered; list the values")
         self.tree.take(node, "this", "expressions", "negate")
-        parts = [self.equals(node.this, each) for each in node.expressions]
-        if not parts:
+        if not node.expressions:
             self.tree.refuse(node, "IN lists no values")
-        return self._turned(node, Either(tuple(parts)))
+        return self._turned(node, Either(tuple(self.equals(node.this, each) for each in node.expressions)))
 
     def _like(self, node: exp.Expression) -> Condition:
         self.tree.take(node, "this", "expression", "negate")

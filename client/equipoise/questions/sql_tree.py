@@ -16,7 +16,8 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from equipoise.errors import InvalidArgument
-from equipoise.questions.sql_codes import NAMES, NUMBER, RESERVED, TEXT
+from equipoise.questions.sql_codes import NAMES, NUMBER, RESERVED, TEXT, TOKEN
+from equipoise.questions.sql_instead import CLASSES, INSTEAD, SIGNS
 from equipoise.questions.sql_repairs import Repair, repair_of
 from equipoise.questions.sql_text import FIRST_NUMBER, MARK, SqlStatement
 
@@ -30,42 +31,6 @@ KEYWORDS = frozenset(word for keywords in DIALECT.tokenizer_class.KEYWORDS for w
     "WITHIN",
 }
 """Words that the parser may understand as something else than names."""
-INSTEAD: dict[str, str] = {
-    "joins": "a question is about one table; ask the custodian to register a view that joins them",
-    "laterals": "a question is about one table; ask the custodian to register a view",
-    "with_": "WITH cannot be answered; put the conditions into one SELECT",
-    "windows": "windows order single records, which are never shown; GROUP BY an attribute instead",
-    "qualify": "windows order single records, which are never shown; GROUP BY an attribute instead",
-    "distinct": "DISTINCT is not needed: GROUP BY gives each combination once",
-    "offset": "OFFSET cannot be answered; leave it out: all rows of an answer cost the same",
-    "sample": "a sample of the records cannot be asked; leave it out",
-    "into": "an answer cannot be written to a table; use --out",
-    "locks": "nothing can be locked",
-    "db": "the name of a dataset has one part",
-    "catalog": "the name of a dataset has one part",
-}
-_CLASSES: dict[str, str] = {
-    "Window": INSTEAD["windows"],
-    "Subquery": "a subquery cannot be answered; write its condition into WHERE",
-    "Select": "a subquery cannot be answered; write its condition into WHERE",
-    "Union": "UNION cannot be answered; part the questions by `;`",
-    "Distinct": "DISTINCT counts are CountDistinct statements, which sessions of low_sensitivity answer",
-    "Star": "single records are never shown; count them: SELECT COUNT(*)",
-    "Literal": "a text is none",
-    "ILike": "ILIKE cannot be answered; list the labels with IN",
-    "NullSafeEQ": "IS NOT DISTINCT FROM cannot be answered; write = or IS NULL",
-    "NullSafeNEQ": "IS DISTINCT FROM cannot be answered; write <> or IS NOT NULL",
-    "Min": "the least value is one person's; GROUP BY the attribute, and see which of its bins count any",
-    "Max": "the largest value is one person's; GROUP BY the attribute, and see which of its bins count any",
-    "Variance": "the variance of a sample cannot be answered; VAR_POP is that of the records",
-    "Stddev": "the deviation of a sample cannot be answered; STDDEV_POP is that of the records",
-    "StddevSamp": "the deviation of a sample cannot be answered; STDDEV_POP is that of the records",
-    "PercentileDisc": "a quantile that is some record's value is never shown; QUANTILE_CONT lies between records",
-    "Quantile": "a quantile that is some record's value is never shown; QUANTILE_CONT lies between records",
-    "Anonymous": "this function is not known here; docs/sql.md lists those that are",
-}
-
-
 _BEGINNINGS = ("SELECT ", "FROM ", "WITH ", "( ")
 
 
@@ -95,7 +60,9 @@ class SqlTree:
         """Raises `InvalidArgument` where the node has an argument that is not understood."""
         for name, value in node.args.items():
             if name not in understood and value not in (None, False) and value != []:
-                self.refuse(_first(value) or node, INSTEAD.get(name, f"{_called(name)} cannot be answered here"))
+                words = self._written(_called(name))
+                at = _first(value) or node
+                self.refuse(at, INSTEAD.get(name, f"{words or 'this'} cannot be answered here"), words)
 
     def literal(self, node: exp.Expression) -> str | None:
         """Returns what a literal of this statement says; None where the node is none."""
@@ -134,14 +101,38 @@ class SqlTree:
             return None
         return self.name(node.this)
 
-    def refuse(self, node: Any, problem: str) -> NoReturn:
-        """Raises `InvalidArgument` that names where the node stands."""
-        self.statement.refuse(_offset(node), problem)
+    def refuse(self, node: Any, problem: str, words: str = "") -> NoReturn:
+        """Raises `InvalidArgument` that names where the node stands, or else the words that it is written with."""
+        offset = None if isinstance(node, exp.SetOperation) else _offset(node)
+        if offset is None and isinstance(node, exp.Expr):
+            offset = self._found(words or (node.key if isinstance(node, exp.SetOperation) else node.sql()))
+        self.statement.refuse(offset or 0, problem)
 
     def unknown(self, node: Any, where: str) -> NoReturn:
         """Raises `InvalidArgument` for a node of a class that cannot stand where it does."""
-        name = type(node).__name__
-        self.refuse(node, _CLASSES.get(name, f"{_called(name)} cannot be answered in {where}"))
+        said = CLASSES.get(type(node).__name__)
+        self.refuse(node, said or f"{self._word(node) or 'this'} cannot be answered in {where}")
+
+    def _word(self, node: Any) -> str:
+        """What a node is called in the statement: its sign, its function's name or its words; empty for neither."""
+        if type(node) in SIGNS:
+            return SIGNS[type(node)]
+        if isinstance(node, exp.Func) and "start" in node.meta:
+            written = TOKEN.findall(self.statement.template, int(node.meta["start"]))
+            if written[0][0].isalpha() and [each for each in written[1:3] if each != " "][:1] == ["("]:
+                return str(written[0].upper())
+        return self._written(_called(type(node).__name__))
+
+    def _written(self, words: str) -> str:
+        """Words, if all of them stand in the statement; else none."""
+        tokens = {token.upper() for token in self.statement.tokens}
+        return words if all(word in tokens for word in words.split()) else ""
+
+    def _found(self, text: str) -> int | None:
+        """Where the first word or sign of a text stands in the template."""
+        first = next((token.upper() for token in TOKEN.findall(text) if token != " "), "")
+        matches = TOKEN.finditer(self.statement.template, len(self.statement.before))
+        return next((match.start() for match in matches if match[0].upper() == first), None)
 
     def _place(self, node: exp.Expression) -> int | None:
         """The place of a literal; None for what the statement does not hold, also if the parser has made it up."""
@@ -206,9 +197,8 @@ def _first(value: Any) -> exp.Expression | None:
     return each if isinstance(each, exp.Expression) else None
 
 
-def _offset(node: Any) -> int:
-    """Where the node stands in the template: where the first of its names and literals does."""
-    if not isinstance(node, exp.Expression):
-        return 0
-    starts = [int(each.meta["start"]) for each in node.walk() if "start" in each.meta]
-    return min(starts, default=0)
+def _offset(node: Any) -> int | None:
+    """Where the first name or literal of a node, or of some, stands in the template; None without any."""
+    nodes = node if isinstance(node, list) else [node]
+    parts = (part for each in nodes if isinstance(each, exp.Expr) for part in each.walk())
+    return min((int(part.meta["start"]) for part in parts if "start" in part.meta), default=None)

@@ -15,6 +15,7 @@ an answer given while the session was open cannot differ from what is released a
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 
 from equipoise.errors import VerificationFailed
 from equipoise.model.results import Answers
@@ -81,11 +82,16 @@ class SessionReceiptPayload:
     @classmethod
     def from_bytes(cls, payload: bytes) -> SessionReceiptPayload:
         """Returns the inverse of `to_bytes`. Raises `VerificationFailed` for bytes that it does not write."""
-        return SESSION_RECEIPT.from_bytes(payload, "a session's receipt")
+        return _session_receipt(payload)
 
 
 RECEIPT: Codec[ReceiptPayload] = codec_of(ReceiptPayload, {"version": VERSION})
 SESSION_RECEIPT: Codec[SessionReceiptPayload] = codec_of(SessionReceiptPayload, {"version": VERSION})
+
+
+@lru_cache(maxsize=8)  # a receipt that arrives is read by each who checks it
+def _session_receipt(payload: bytes) -> SessionReceiptPayload:
+    return SESSION_RECEIPT.from_bytes(payload, "a session's receipt")
 
 
 def chain_start(deployment: str, session: str, analyst: str, salt: bytes) -> bytes:

@@ -183,7 +183,7 @@ class AnalystServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DryRunWorkload(self, request_iterator, context):
-        """Checks a workload and predicts its error without leaving a trace.
+        """Checks a workload, or what a session would be asked, and predicts its error without leaving a trace.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -53,7 +53,7 @@ class AnalystServiceStub:
     SubmitWorkload: _grpc.StreamUnaryMultiCallable[_analyst_pb2.SubmitWorkloadRequest, _analyst_pb2.SubmitWorkloadResponse]
     """Submits, or until sealing replaces, the caller's workload. A header first, then the bytes of a Workload in pieces."""
     DryRunWorkload: _grpc.StreamUnaryMultiCallable[_analyst_pb2.DryRunWorkloadRequest, _analyst_pb2.DryRunWorkloadResponse]
-    """Checks a workload and predicts its error without leaving a trace."""
+    """Checks a workload, or what a session would be asked, and predicts its error without leaving a trace."""
     WithdrawWorkload: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.WithdrawWorkloadRequest, _analyst_pb2.WithdrawWorkloadResponse]
     """Withdraws the caller's workload before sealing."""
     StreamResults: _grpc.UnaryStreamMultiCallable[_analyst_pb2.StreamResultsRequest, _analyst_pb2.StreamResultsResponse]
@@ -98,7 +98,7 @@ class AnalystServiceAsyncStub(AnalystServiceStub):
     SubmitWorkload: _aio.StreamUnaryMultiCallable[_analyst_pb2.SubmitWorkloadRequest, _analyst_pb2.SubmitWorkloadResponse]  # type: ignore[assignment]
     """Submits, or until sealing replaces, the caller's workload. A header first, then the bytes of a Workload in pieces."""
     DryRunWorkload: _aio.StreamUnaryMultiCallable[_analyst_pb2.DryRunWorkloadRequest, _analyst_pb2.DryRunWorkloadResponse]  # type: ignore[assignment]
-    """Checks a workload and predicts its error without leaving a trace."""
+    """Checks a workload, or what a session would be asked, and predicts its error without leaving a trace."""
     WithdrawWorkload: _aio.UnaryUnaryMultiCallable[_analyst_pb2.WithdrawWorkloadRequest, _analyst_pb2.WithdrawWorkloadResponse]  # type: ignore[assignment]
     """Withdraws the caller's workload before sealing."""
     StreamResults: _aio.UnaryStreamMultiCallable[_analyst_pb2.StreamResultsRequest, _analyst_pb2.StreamResultsResponse]  # type: ignore[assignment]
@@ -188,7 +188,7 @@ class AnalystServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_analyst_pb2.DryRunWorkloadRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_analyst_pb2.DryRunWorkloadResponse, _abc.Awaitable[_analyst_pb2.DryRunWorkloadResponse]]:
-        """Checks a workload and predicts its error without leaving a trace."""
+        """Checks a workload, or what a session would be asked, and predicts its error without leaving a trace."""
 
     @_abc_1.abstractmethod
     def WithdrawWorkload(

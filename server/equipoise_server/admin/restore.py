@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
+import fcntl
+import os
 import shutil
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -45,12 +48,14 @@ def restore(state: Path, source: Path, *, older: bool = False) -> Restored:
     and that the guard knows of nothing that it lacks.
 
     Args:
-        state: The state directory. One that does not exist is made of the backup's configuration and keys.
+        state: The state directory. One that does not exist is made of the backup's configuration and keys; what a
+            restoration that was killed has left of it is removed first.
         source: The backup.
         older: Whether a store is put in place that the guard refuses, or where there is no guard to ask.
 
     Raises:
-        InvalidArgument: The backup is damaged or of another deployment, or a server uses the store.
+        InvalidArgument: The backup is damaged or of another deployment, a server uses the store, or another
+            restoration is at work.
         DataLoss: The guard refuses the store and `older` is False, or the store is damaged. Nothing is replaced or
             made.
         Unavailable: The copy cannot be loaded.
@@ -59,16 +64,37 @@ def restore(state: Path, source: Path, *, older: bool = False) -> Restored:
     if state.exists():
         return _exchanged(state, source, backup, older)
     # Under another name until all of it is there: a server would begin a new store with the keys of this one.
-    making = state.with_name(f".{state.name}-restoring-{secrets.token_hex(4)}")
-    try:
-        _unpack(source / STATE, making)
-        done = _exchanged(making, source, backup, older)
-        making.rename(state)
-    except BaseException:
-        shutil.rmtree(making, ignore_errors=True)
-        raise
-    sync_directory(state.parent)
+    making = state.with_name(f".{state.name}-restoring")
+    state.parent.mkdir(parents=True, exist_ok=True)
+    with _alone_in(state.parent):
+        # Of a restoration that was killed: it holds keys, and nothing that the backup does not.
+        if making.exists():
+            shutil.rmtree(making)
+        try:
+            _unpack(source / STATE, making)
+            done = _exchanged(making, source, backup, older)
+            making.rename(state)
+        except BaseException:
+            shutil.rmtree(making, ignore_errors=True)
+            raise
+        sync_directory(state.parent)
     return replace(done, made=True)
+
+
+@contextmanager
+def _alone_in(directory: Path) -> Iterator[None]:
+    """Let no other restoration make a state directory in a directory. Raises `InvalidArgument` if one does."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InvalidArgument(
+                str(directory), "another restore makes a state directory in it; let it end"
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _exchanged(state: Path, source: Path, backup: Backup, older: bool) -> Restored:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,17 +15,19 @@ from typing import Any
 from sqlalchemy import Connection
 
 from equipoise.errors import InvalidArgument, NotFound, Unavailable, WrongState
-from equipoise.model.rounds import MechanismPlan, RoundState
+from equipoise.model.rounds import GRANT, MechanismPlan, RoundState
 from equipoise.model.share_limits import check_allowance
 from equipoise.model.submissions import DryRun, Receipt
 from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise.queries.compiled_workload import CompiledWorkload
+from equipoise.queries.schema import Schema
+from equipoise.queries.statements import Statement
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.records.merkle import HASH_BYTES
 from equipoise.records.receipts import RECEIPT_TYPE, ReceiptPayload
 from equipoise.records.record import SALT_BYTES, workload_commitment
 from equipoise.wire.workloads import workload_from_bytes
-from equipoise_server.mechanisms.registry import check_workload
+from equipoise_server.mechanisms.registry import check_workload, session_mechanism
 from equipoise_server.rounds.clock_watch import UNTRUSTED, ClockWatch
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.state_machine import closed
@@ -122,8 +125,8 @@ class Submissions:
         return self.operations.accept(request, work, lambda _, kept: kept.encode())
 
     def dry_run(self, analyst: str, round_id: str, workload: bytes) -> DryRun:
-        """Check a workload as `submit` does, and store nothing. Raises as `submit` does."""
-        compiled, plan = self._checked(analyst, round_id, workload)
+        """Check a workload as `submit` does, or what a session would be asked, and store nothing. Raises alike."""
+        compiled, plan = self._checked(analyst, round_id, workload, trial=True)
         return DryRun(
             compiled.statement_count,
             compiled.query_count,
@@ -134,17 +137,23 @@ class Submissions:
             plan.expected_error,
         )
 
-    def _checked(self, analyst: str, round_id: str, workload: bytes) -> tuple[CompiledWorkload, MechanismPlan]:
+    def _checked(
+        self, analyst: str, round_id: str, workload: bytes, *, trial: bool = False
+    ) -> tuple[CompiledWorkload, MechanismPlan]:
         """Return the compiled workload and the round's plan. Raises as `submit` does if the round refuses it."""
         with self.operations.store.read() as connection:
             record = read_own_round(connection, round_id, analyst)
-            self._check_open(connection, record)
+            self._check_open(connection, record, trial=trial)
             schema = dataset_of(connection, record).schema
         (share,) = record.terms.shares
         # Compiling is slow and needs no connection, so nobody waits for it.
-        compiled = compile_workload(workload_from_bytes(workload, share.statements), schema)
+        statements = workload_from_bytes(workload, share.statements)
+        compiled = compile_workload(statements, schema)
         check_allowance(compiled, share)
-        check_workload(record.plan, compiled)
+        if record.terms.session is None:
+            check_workload(record.plan, compiled)
+        else:
+            _check_asked(record.plan, statements, schema)
         return compiled, record.plan
 
     def _signed(
@@ -172,14 +181,25 @@ class Submissions:
         )
         return self.signer.receipt(connection, RECEIPT_TYPE, payload.to_bytes())
 
-    def _check_open(self, connection: Connection, record: RoundRecord) -> None:
-        if record.terms.session is not None:
+    def _check_open(self, connection: Connection, record: RoundRecord, *, trial: bool = False) -> None:
+        asking = trial and record.plan.mechanism != GRANT  # what a grant tells follows from each statement's price
+        if record.terms.session is not None and not asking:
             raise WrongState("the round is a session, which takes statements one at a time, not workloads")
         if self.watch.problem(connection) is not None:
             raise Unavailable(UNTRUSTED)
         # A workload after the closing time is late, even if the server has not sealed the round yet.
         if record.state is not RoundState.OPEN or closed(record.terms.close_time, self.operations.clock()):
             raise WrongState(CLOSED)
+
+
+def _check_asked(plan: MechanismPlan, statements: Sequence[Statement], schema: Schema) -> None:
+    """Raise `InvalidArgument`, naming the statement, for one that a session cannot answer."""
+    mechanism = session_mechanism(plan.mechanism)
+    for place, statement in enumerate(statements):
+        try:
+            mechanism.check_statement(plan, compile_workload((statement,), schema))
+        except InvalidArgument as error:
+            raise InvalidArgument(f"statements[{place}]", error.problem) from None
 
 
 def _replace(connection: Connection, analyst: str, workload: bytes, receipt: Receipt) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import tarfile
 import threading
@@ -20,7 +21,7 @@ from equipoise_server.admin.backups import MANIFEST, STATE, STORE, back_up, read
 from equipoise_server.admin.ledger_repair import verify, write_off_state
 from equipoise_server.admin.log_keys import add_log_key
 from equipoise_server.admin.new_state import create_state
-from equipoise_server.admin.restore import restore
+from equipoise_server.admin.restore import _alone_in, restore
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.config_file import load_config
 from equipoise_server.storage.store import hold, open_store
@@ -225,6 +226,20 @@ def test_nothing_is_restored_under_a_server(state: Path, tmp_path: Path) -> None
     # A copy that was laid beside the store is gone, and the next attempt finds nothing in its way.
     assert not list(state.glob("*-restoring*"))
     restore(state, tmp_path / "backup")
+
+
+def test_what_a_killed_restoration_left_is_removed_by_the_next(state: Path, tmp_path: Path) -> None:
+    back_up(state, tmp_path / "backup", clock)
+    shutil.rmtree(state)
+    left = tmp_path / ".state-restoring" / "keys"
+    left.mkdir(parents=True)
+    (left / "storage.key").write_text("secret")
+    with _alone_in(tmp_path), pytest.raises(InvalidArgument, match="another restore"):
+        restore(state, tmp_path / "backup", older=True)
+    assert left.exists()
+    restore(state, tmp_path / "backup", older=True)
+    assert sorted(each.name for each in tmp_path.iterdir() if "state" in each.name) == ["state"]
+    assert (state / "keys" / "storage.key").read_bytes() != b"secret"
 
 
 def test_a_backup_that_cannot_be_written_names_its_place(state: Path, tmp_path: Path) -> None:

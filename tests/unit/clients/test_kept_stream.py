@@ -5,18 +5,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 from harness.fake_server import connected, refuse
-from harness.session_server import SESSION, STATEMENTS, Handler, Store, handlers
-from harness.waiting import PATIENCE
+from harness.session_server import SESSION, STATEMENTS, Handler, Store, handlers, profile_of
+from harness.waiting import PATIENCE, until
 
+from equipoise.clients import receipt_chain
 from equipoise.clients.analyst import Client
 from equipoise.clients.statement_answer import StatementAnswer
-from equipoise.errors import BudgetExhausted, WrongState
+from equipoise.errors import BudgetExhausted, InvalidArgument, WrongState
 from equipoise.model.rounds import Grant
+from equipoise.profile.receipt_store import SESSION_RECEIPTS, ReceiptStore
 from equipoise.queries.statements import Statement
 from equipoise.wire.statements import statement_to_bytes
 
@@ -55,8 +58,8 @@ class Streams:
 
 
 @contextmanager
-def asking(serve: Handler, grant: Grant | None = GRANT) -> Iterator[Client]:
-    with connected(handlers(serve, grant)) as connection, Client(connection) as client:
+def asking(serve: Handler, grant: Grant | None = GRANT, keepsakes: ReceiptStore | None = None) -> Iterator[Client]:
+    with connected(handlers(serve, grant)) as connection, Client(connection, keepsakes) as client:
         yield client
 
 
@@ -81,6 +84,35 @@ def test_the_stream_ends_with_the_client() -> None:
         ask(client, STATEMENTS[0])
         client.close()
         assert streams.ended[0].wait(PATIENCE)
+
+
+def test_the_newest_receipt_of_an_open_stream_is_kept_soon_and_at_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, soon = profile_of(tmp_path), tmp_path / "soon"
+    soon.mkdir()
+    with asking(Streams().serve, keepsakes=kept) as client:
+        monkeypatch.setattr(receipt_chain, "KEEP_SECONDS", 3600.0)
+        (first,), (second,) = ask(client, STATEMENTS[0]), ask(client, STATEMENTS[1])
+        assert kept.session_receipt(SESSION) == first.receipt, "asking waits for no disk"
+        client.close()
+        assert kept.session_receipt(SESSION) == second.receipt
+    with asking(Streams().serve, keepsakes=profile_of(soon)) as client:
+        monkeypatch.setattr(receipt_chain, "KEEP_SECONDS", 0.02)
+        told = [answer for each in STATEMENTS for answer in ask(client, each)]
+        until(lambda: ReceiptStore(soon).session_receipt(SESSION) == told[-1].receipt)
+
+
+def test_a_receipt_that_cannot_be_kept_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = profile_of(tmp_path)
+    monkeypatch.setattr(receipt_chain, "KEEP_SECONDS", 3600.0)
+    with asking(Streams().serve, keepsakes=kept) as client:
+        ask(client, STATEMENTS[0])
+        ask(client, STATEMENTS[1])
+        (tmp_path / SESSION_RECEIPTS / SESSION).unlink()
+        (tmp_path / SESSION_RECEIPTS / SESSION).mkdir()
+        with pytest.raises(InvalidArgument, match=SESSION_RECEIPTS):
+            client.close()
 
 
 def test_a_stream_of_a_session_that_is_no_grant_ends_with_its_statements() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from starlette.testclient import TestClient
@@ -21,7 +22,7 @@ from equipoise.console.jobs import Finding, Job
 from equipoise.console.rendering import Stretch, environment, plain_table, rendered
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.model.identities import Caller, Role
-from equipoise.model.rounds import Round
+from equipoise.model.rounds import Round, RoundState
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202e{{ 7*7 }}\x1b[31m"
 TEMPLATES = Path(app.__file__).parent / "templates"
@@ -59,6 +60,33 @@ def test_a_hostile_table_and_chart_are_text() -> None:
     harmless(parts.table(table, HOSTILE))  # type: ignore[attr-defined]
     harmless(parts.bars(interval_bars([HOSTILE], [0.5], [0.4], [0.6]), HOSTILE))  # type: ignore[attr-defined]
     harmless(parts.facts([(HOSTILE, HOSTILE)]))  # type: ignore[attr-defined]
+
+
+def test_every_page_of_a_role_marks_where_it_stands_in_the_menu() -> None:
+    for path in [each for role in Role for each in (TEMPLATES.parent / role.value).glob("*.py")]:
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "show":
+                assert "section" in {each.arg for each in call.keywords}, (path, call.lineno)
+
+
+def test_a_list_of_choices_is_as_wide_as_its_longest_words() -> None:
+    parts = cast(Any, environment().get_template("parts.html").module)
+    for longest, kind in ((24, "<div><label"), (25, '<div class="double">'), (49, '<div class="row">')):
+        words = "c" * longest
+        for drawn in (parts.names("a", "A", ["b", words], "b"), parts.choice("a", "A", [("b", words)], "")):
+            assert kind in drawn
+
+
+def test_a_round_says_from_when_it_is() -> None:
+    dates = environment().get_template("parts.html").module.dates  # type: ignore[attr-defined]
+    opened, later = datetime(2030, 1, 31, tzinfo=UTC), datetime(2030, 2, 28, tzinfo=UTC)
+    shown = SimpleNamespace(open_time=opened, release_time=None, terms=SimpleNamespace(close_time=later))
+    shown.state = RoundState.OPEN
+    assert "Opened 2030-01-31 00:00:00 UTC; closes by itself 2030-02-28 00:00:00 UTC." in dates(shown)
+    shown.state = RoundState.ABORTED
+    assert "Opened 2030-01-31 00:00:00 UTC." in dates(shown)
+    shown.release_time = later
+    assert "released 2030-02-28 00:00:00 UTC." in dates(shown)
 
 
 def test_numbers_stand_to_the_right_and_neither_ids_nor_times_do_whatever_they_begin_with() -> None:

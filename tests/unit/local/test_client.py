@@ -37,6 +37,14 @@ def test_intervals_hold_together_as_often_as_they_say_and_noise_is_as_large_as_e
     assert expected["statement"][1] == "SELECT COUNT(*) FROM t WHERE month IN (1, 2, 3, 4, 5, 6)"
 
 
+def test_the_truth_is_exact_and_whole_numbers_are_whole() -> None:
+    client = Client.local(TABLE, SCHEMA)
+    (true,) = client.truth(client.sql("r", "SELECT month, COUNT(*) AS n, COUNT(*) * 2 AS m FROM t GROUP BY month"))
+    assert set(true["n_method"]) == set(true["m_method"]) == {"exact"}
+    assert [repr(each) for each in true["month"]] == [str(each) for each in range(1, 13)]
+    assert true.kinds == {"month": "integer"}
+
+
 def test_noise_costs_what_it_says() -> None:
     workload = compile_workload([Marginal(("origin",)), attribute("month") == "1"], SCHEMA)
     deviation = Noise(epsilon=0.5, delta=1e-6).deviation(workload)
@@ -59,6 +67,15 @@ def test_sums_are_explained_as_sql_too() -> None:
         "SELECT origin, SUM(month) FROM t GROUP BY origin",
         "SELECT SUM(LEAST(GREATEST(month, 2), 9)) FROM t",
     ]
+    told = [row for row in expected.to_dicts() if "SUM" in str(row["statement"])]
+    assert [row["unit"] for row in told] == ["month", "month"]
+    counts = client.explain("r", client.sql("r", "SELECT COUNT(*) FROM t WHERE month = 1"))
+    assert counts["unit"] == ["records"]
+    # Of months from 1 to 12 a record weighs up to 11, and with the count that is needed, 12.
+    dry = client.dry_run("r", client.sql("r", "; ".join(texts)).statements)
+    assert told[0]["expected_error"] == pytest.approx(12 * dry.expected_error * 5_000)
+    assert told[0]["half_width"] == pytest.approx(12 * dry.max_half_width * 5_000 + 11)
+    assert float(str(told[0]["binning"])) < 1e-3  # months are exact but for the rounding of weights
     for each in sums:
         (again,) = client.sql("r", str(each))
         assert again.statements

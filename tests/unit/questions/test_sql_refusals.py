@@ -46,15 +46,15 @@ REFUSED = {
     "SELECT COUNT(*) FROM t WHERE origin = 'other'": "NOT IN",
     "SELECT COUNT(*) FROM t WHERE origin LIKE 'J%'": "list the values",
     "SELECT COUNT(*) FROM t WHERE origin = month": "two columns",
-    "SELECT COUNT(*) FROM t WHERE month + 1 = 2": "ADD",
+    "SELECT COUNT(*) FROM t WHERE month + 1 = 2": "write CASE",
     "SELECT COUNT(*) FROM t WHERE origin = 5": "quotes",
     "SELECT COUNT(*) FROM t WHERE month = 3": "no category",
     "SELECT COUNT(*) FROM t WHERE delay BETWEEN 'a' AND 'b'": "without quotes",
     "SELECT COUNT(*) FROM t WHERE town = 'x'": "no attribute",
-    "SELECT COUNT(*) AS month FROM t": "another one",
+    "SELECT COUNT(*) AS month FROM t ORDER BY month": "another one",
     "SELECT COUNT(*) AS a, COUNT(*) AS A FROM t": "same name",
     "DROP TABLE t": "SELECT",
-    "SELECT COUNT(origin, month) FROM t": "EXPRESSIONS",
+    "SELECT COUNT(origin, month) FROM t": "this cannot be answered",
     "SELECT COUNT(*) FROM t GROUP BY ALL": "ALL",
     "CALL z()": "begins with SELECT",
     "SELECT COUNT(*) AS 'n' FROM t": "a name is a word",
@@ -111,9 +111,33 @@ def test_refused_with_the_place_and_with_what_to_do_instead(text: str, said: str
     assert "9000000" not in refusal.value.problem
 
 
+PLACES = {
+    "SELECT origin, COUNT(*), STRING_AGG(origin, 'x') FROM t GROUP BY origin": "origin, 'x'",
+    "SELECT origin, COUNT(*), NULL FROM t GROUP BY origin": "NULL",
+    "SELECT COUNT(*) FROM t ORDER BY ALL": "ALL",
+    "SELECT COUNT(*) FROM t LIMIT 10 PERCENT": "PERCENT",
+    "SELECT COUNT(*) FROM t UNION SELECT 1": "UNION",
+    "SELECT COUNT(*) FROM t WHERE origin = 'JFK' AND delay >= 1.5 AND delay < 15": "delay",
+    "SELECT origin, COUNT(*) FROM t GROUP BY origin HAVING TRUE": "TRUE",
+    "SELECT origin, COUNT(*) FROM t WHERE month > CURRENT_DATE GROUP BY origin": "CURRENT_DATE",
+}
+
+
+@pytest.mark.parametrize(("text", "at"), PLACES.items())
+def test_the_place_is_that_of_what_is_refused(text: str, at: str) -> None:
+    with pytest.raises(InvalidArgument) as refusal:
+        questions_from_sql(text, SCHEMA)
+    assert refusal.value.field == f"sql, line 1, column {text.index(at) + 1}"
+
+
 def test_missing_values_are_in_neither_a_condition_nor_its_negation() -> None:
     (one,) = questions_from_sql("SELECT COUNT(*) FROM t WHERE NOT (origin = 'JFK')", SCHEMA)
     assert one.statements == (attribute("origin").isin(["EWR", "other"]),)
+
+
+def test_a_number_may_have_the_name_of_an_attribute_where_nothing_could_mean_either() -> None:
+    (question,) = questions_from_sql("SELECT origin, AVG(month) AS month FROM t GROUP BY origin", SCHEMA)
+    assert [each.name for each in question.outputs] == ["origin", "month"]
 
 
 def test_comments_and_case_change_nothing() -> None:

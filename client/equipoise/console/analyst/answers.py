@@ -37,6 +37,7 @@ def results(desk: Desk, asked: Asked) -> Response:
     part: Part[object] = Part((), asked.page, asked.page < last, first, last, {"counts": "yes"} if counts else {})
     return desk.show(
         "analyst/results.html",
+        section="My rounds",
         shown=shown,
         answered=answered_table("Results", frame, first, ROWS),
         part=part,
@@ -70,7 +71,7 @@ def tables(desk: Desk, asked: Asked) -> Response:
             raise InvalidArgument("file", "must be the number of a question and csv, json or parquet")
         return frame_file(frames[int(place)], f"answer-{int(place) + 1}-{round_id}.{kind}")
     answered = [answered_table(text, frame) for text, frame in zip(questions.understood, frames, strict=True)]
-    return desk.show("analyst/tables.html", shown=shown, tables=answered, sql=sql)
+    return desk.show("analyst/tables.html", section="My rounds", shown=shown, tables=answered, sql=sql)
 
 
 def synopsis(desk: Desk, asked: Asked) -> Response:
@@ -88,7 +89,11 @@ def synopsis(desk: Desk, asked: Asked) -> Response:
         [each.categories[code] for each, code in zip(schema.attributes, record, strict=True)] for record in records
     ]
     return desk.show(
-        "analyst/synopsis.html", shown=shown, total=first.total, records=plain_table(schema.names, rows)
+        "analyst/synopsis.html",
+        section="My rounds",
+        shown=shown,
+        total=first.total,
+        records=plain_table(schema.names, rows),
     )
 
 

@@ -97,7 +97,8 @@ def answers(desk: Desk, asked: Asked) -> Response:
     found: tuple[AnsweredTable, ...] | None = desk.kept.get(("answers", asked.path["token"]))
     if found is None:
         raise NotFound("these answers are not remembered any more; a session's are read again when it is released")
-    return desk.show("analyst/tables.html", shown=desk.analyst.round(asked.path["round_id"]), tables=found, sql="")
+    shown = desk.analyst.round(asked.path["round_id"])
+    return desk.show("analyst/tables.html", section="My rounds", shown=shown, tables=found, sql="")
 
 
 def _wanted(client: Client, round_id: str, sql: str, statements: str) -> Wanted:

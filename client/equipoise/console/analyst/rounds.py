@@ -69,6 +69,7 @@ def round_page(desk: Desk, shown: Round, more: Mapping[str, object], status: int
     return desk.show(
         "analyst/round.html",
         status,
+        section="My rounds",
         shown=shown,
         own=own,
         kind=kind_of(shown),
@@ -91,6 +92,7 @@ def table(desk: Desk, asked: Asked) -> Response:
     registered = client.dataset(shown.terms.dataset, shown.dataset_version)
     return desk.show(
         "analyst/table.html",
+        section="My rounds",
         shown=shown,
         registered=registered,
         size=size_in_words(registered.schema.universe_size),

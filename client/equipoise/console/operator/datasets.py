@@ -90,7 +90,7 @@ def dataset_page(
 
 def blank(desk: Desk, _: Asked) -> Response:
     """The empty form."""
-    return _form(desk, {**dict.fromkeys(FIELDS, ""), "analyst_delta": "1e-6", "data_delta": "1e-6"})
+    return _form(desk, {**dict.fromkeys(FIELDS, ""), "analyst_delta": "1e-6"})
 
 
 def register(desk: Desk, asked: Asked) -> Response:

@@ -30,7 +30,7 @@ BLANK: Mapping[str, str] = {
     "analyst": "",
     "request": "",
     "data_epsilon": "1",
-    "data_delta": "1e-6",
+    "data_delta": "",
     "beta": "0.05",
     "until": "",
     "renew": "",

@@ -37,7 +37,7 @@ BLANK: Mapping[str, str] = {
     "dataset": "",
     "shares": "",
     "data_epsilon": "1",
-    "data_delta": "1e-6",
+    "data_delta": "",
     "analyst_epsilon": "1",
     "analyst_delta": "1e-6",
     "unit": "query",

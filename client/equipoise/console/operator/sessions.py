@@ -18,9 +18,9 @@ from equipoise.queries.strict_json import parse_json
 
 LOOKED_THROUGH = 100  # rounds, for those that are sessions
 MECHANISMS = (
-    ("online_private", "online_private: analysts are protected from one another; answers come each turn"),
-    ("online", "online: answers come at once; analysts are not protected from one another"),
-    ("low_sensitivity", "low_sensitivity: medians, variances and the like, too; answers come each turn"),
+    ("online_private", "online_private: analysts protected, in turns"),
+    ("online", "online: at once, analysts not protected"),
+    ("low_sensitivity", "low_sensitivity: medians, too, in turns"),
 )
 ENDINGS = (
     (Ending.HYPOTHESIS, "answered without an interval"),
@@ -32,7 +32,7 @@ BLANK: Mapping[str, str] = {
     "mechanism": "online_private",
     "unit": "query",
     "data_epsilon": "1",
-    "data_delta": "1e-6",
+    "data_delta": "",
     "analyst_epsilon": "",
     "analyst_delta": "1e-6",
     "length": "",
