@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from harness.client_command import lines
-from harness.shop_commands import Run, register
+from harness.shop_commands import Run, operator_of, register
 
 from equipoise import Client, attribute
 from equipoise.accounting import RHO_UNIT, in_rho
@@ -142,6 +142,26 @@ def test_an_analyst_sees_its_own_world_and_asks_for_a_grant(
             main([*said, "--profile", str(place / "ann")])
     shown = capsys.readouterr().out
     assert all(each in shown for each in ("Nothing is measured", '{"marginal": ["colour", "size"]}', "yearly"))
+
+
+def test_a_grant_is_planned_before_it_is_given(
+    place: Path, run: Run, refused: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    register(run, place)
+    planning = ("operator", "operator", "grant", "plan", "shop")
+    planned = run(*planning, "ann", *BUDGET)
+    assert "nobody" in refused(*planning, "nobody", *BUDGET)
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main([*planning[1:], "ann", *BUDGET, "--profile", operator_of(place)])
+    assert "could be given now" in capsys.readouterr().out
+    assert run("operator", "operator", "grant", "list")["grants"] == []
+    given = run("operator", *GRANT, "ann", *BUDGET)
+    assert planned["total"] == given["plan"]["data_cost"]["rho"]
+    (one,) = [each for each in planned["shared"] if each["statements"] == 100]
+    with Client.from_profile(place / "ann") as client:
+        (answer,) = client.ask("shop", [attribute("colour") == "red"], rho=one["rho"] / RHO_UNIT)
+    assert (answer.standard_error or 0) * 400 == pytest.approx(one["condition_error"], rel=1e-3)
 
 
 @pytest.mark.full

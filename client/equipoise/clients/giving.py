@@ -13,6 +13,7 @@ from equipoise.model.calendar import Period, opening_time
 from equipoise.model.grants import grant_terms
 from equipoise.model.own_world import RequestState
 from equipoise.model.rounds import RoundDetail
+from equipoise.queries.grant_outlook import Outlook, outlooks
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,25 @@ class Renewal:
 
     period: Period
     yearly_budget: Budget
+
+
+@dataclass(frozen=True)
+class GrantPlan:
+    """What a grant would be.
+
+    Attributes:
+        total: what all statements may cost together, in units of 10^-12 of rho.
+        refusal: why the data account has no room for it now; empty where it has.
+        records: the public number of records.
+        person_records: how many of them each person has.
+        shared: what statements would get that share it evenly.
+    """
+
+    total: int
+    refusal: str
+    records: int
+    person_records: int
+    shared: tuple[Outlook, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +72,25 @@ class Offer:
     request: int | None = None
     renewal: Renewal | None = None
     measurement: str | None = None
+
+    def plan(self, operator: Operator) -> GrantPlan:
+        """Returns what the grant would cost and give. Nothing is given, nothing is reserved.
+
+        Args:
+            operator: the client.
+
+        Raises:
+            InvalidArgument: a field is not what it must be, or names an unknown analyst.
+            NotFound: there is no such dataset.
+            BudgetExhausted: the budget allows no statement at all.
+        """
+        planned = operator.plan(
+            grant_terms(
+                self.dataset, self.analyst, self.budget, self.until, self.beta, self.accepted, self.measurement
+            )
+        )
+        records, total = planned.persons.records, planned.plan.data_cost.rho
+        return GrantPlan(total, planned.plan.refusal, planned.records, records, outlooks(total, records, self.beta))
 
     def give(self, operator: Operator, request_id: str | None = None) -> RoundDetail:
         """Gives the grant, tells the analyst whose request it is, and has the server give those that follow.
