@@ -153,7 +153,7 @@ def _sum_error(noise: ResidualNoise, sets: Sequence[Axes]) -> float:
 
     The weights of the attribute's categories grow evenly from 0 to 1.
     """
-    errors = []
+    errors: list[float] = []
     for axes in sets:
         cell = [np.eye(noise.sizes[axis])[noise.sizes[axis] // 2][None] for axis in axes]
         for place, axis in enumerate(axes):
