@@ -146,16 +146,15 @@ def timed(what: str, work: Callable[[], Result]) -> Result:
 def watch_memory() -> None:
     """Keeps the most KiB that this process, and each kind of process below it, has held."""
     while True:
-        below = {os.getpid()}
-        for pid in sorted(int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit()):
+        below = [os.getpid()]
+        for pid in below:
             with contextlib.suppress(OSError):  # it may have ended
-                status = Path(f"/proc/{pid}/status").read_text()
-                found = dict(re.findall(r"^(PPid|VmHWM):\s+(\d+)", status, re.MULTILINE))
-                if pid in below or int(found["PPid"]) in below:
-                    below.add(pid)
-                    name = "client" if pid == os.getpid() else "server" if "serve" in words_of(pid) else "workers"
-                    PEAKS[name] = max(PEAKS.get(name, 0), int(found.get("VmHWM", 0)))
-        time.sleep(0.5)
+                for task in Path(f"/proc/{pid}/task").iterdir():
+                    below += map(int, (task / "children").read_text().split())
+                name = "client" if pid == os.getpid() else "server" if "serve" in words_of(pid) else "workers"
+                peak = re.findall(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+                PEAKS[name] = max(PEAKS.get(name, 0), *map(int, peak), 0)
+        time.sleep(1)
 
 
 def words_of(pid: int) -> list[str]:

@@ -105,8 +105,8 @@ class Place:
         return serving(self.state, self.directory / "server.log")
 
     def profile(self, who: str) -> Path:
-        """Of the operator, or of an analyst."""
-        return self.state / "profiles" / who if who == "operator" else self.directory / who
+        """Of the operator or the auditor, or of an analyst."""
+        return self.state / "profiles" / who if who in ("operator", "auditor") else self.directory / who
 
     def ask(self, who: str, *arguments: object) -> Any:
         """What `equipoise` answers."""

@@ -76,11 +76,15 @@ class ListedRound:
 
 @dataclass(frozen=True)
 class AuditorLog:
-    """What the auditor `name` did: the nonces it gave, in hexadecimal, and how often it read a seed, by round."""
+    """What the auditor `name` did: the nonces it gave, in hexadecimal, and how often it read a seed, by round.
+
+    `losses`: the sizes of the logs whose loss it accepted, by their roots in hexadecimal.
+    """
 
     name: str = ""
     nonces: Mapping[str, str] = field(default_factory=dict)
     reads: Mapping[str, int] = field(default_factory=dict)
+    losses: Mapping[str, int] = field(default_factory=dict)
 
 
 @canonical_object
@@ -97,6 +101,7 @@ OWN: Codec[AuditorLog] = object_codec(
         "auditor": ("name", TEXT),
         "nonces": ("nonces", mapping_of(converted(HASH, bytes.fromhex, bytes.hex))),
         "reads": ("reads", mapping_of(INTEGER)),
+        "losses": ("losses", mapping_of(INTEGER)),
     },
 )
 ITEM: Codec[ItemOpening] = object_codec(

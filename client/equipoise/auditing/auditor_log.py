@@ -4,6 +4,8 @@ could otherwise deny.
     nonces/ROUND    32 bytes in hexadecimal: the auditor's part of a round's randomness
     reads/ROUND     a line for each time that a round's seed was asked for
 
+`equipoise.auditing.accepted_losses` keeps the losses that were accepted.
+
 The newest checkpoint that an audit found in order is kept as `equipoise.profile.receipt_store` keeps an analyst's.
 """
 
@@ -15,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from equipoise.auditing.accepted_losses import accepted_losses
 from equipoise.auditing.archive import AuditorLog
 from equipoise.errors import AlreadyExists, InvalidArgument, NotFound, VerificationFailed, WrongState
 from equipoise.profile.profile import read_file, read_settings
@@ -32,7 +35,7 @@ def own_acts(profile: Path) -> AuditorLog:
     _, name = read_settings(profile)
     nonces = {path.name: _nonce(path).hex() for path in _files(profile / NONCES)}
     reads = {path.name: len(read_file(path).splitlines()) for path in _files(profile / READS)}
-    return AuditorLog(name, nonces, reads)
+    return AuditorLog(name, nonces, reads, accepted_losses(profile))
 
 
 @contextmanager

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
-from equipoise.records.log_items import KeyItem
+from equipoise.records.log_items import KeyItem, RestorationItem
 from equipoise.records.merkle import leaf_hash, root_of
-from equipoise.records.signed_notes import Checkpoint, VerifierKey, open_checkpoint
+from equipoise.records.signed_notes import Checkpoint, VerifierKey, claimed, open_checkpoint
 
 
 def check_signatures(
@@ -89,6 +89,7 @@ def check_continuation(
     seen: Sequence[bytes],
     trusted: Sequence[VerifierKey],
     known: Sequence[VerifierKey],
+    steps: Sequence[Step],
 ) -> None:
     """A3: checks that every checkpoint that was seen before is of this log, at an earlier size or the same.
 
@@ -98,27 +99,71 @@ def check_continuation(
         seen: signed notes of checkpoints seen before.
         trusted: the keys that the auditor trusts.
         known: further keys of the log, by its own records.
+        steps: the log's records.
 
     Raises:
         VerificationFailed: the log is another one, was forked, changed afterwards, or shown in an old state.
     """
     hashes = [leaf_hash(leaf) for leaf in leaves]
     for note in seen:
-        before = open_checkpoint(note, trusted, known)
-        if before.origin != checkpoint.origin:
-            raise VerificationFailed(f"a checkpoint seen before is of another log: {before.origin}")
-        if before.size > checkpoint.size:
-            raise VerificationFailed(
-                f"the checkpoint is of size {checkpoint.size}, but one of size {before.size} was seen before: "
-                "an old one is shown again, or this archive is older than what was seen"
-            )
-        if before.size == checkpoint.size and before.root != checkpoint.root:
-            raise VerificationFailed(f"there are two checkpoints of size {before.size}: the log was forked")
-        if root_of(hashes[: before.size]) != before.root:
-            raise VerificationFailed(
-                f"the first {before.size} leaves are not those of the checkpoint of that size seen before: "
-                "the log was forked, or changed afterwards"
-            )
+        try:
+            _check_contained(open_checkpoint(note, trusted, known), checkpoint, hashes)
+        except VerificationFailed as error:
+            raise VerificationFailed(error.message + _way_on(note, steps, trusted)) from None
+
+
+def _check_contained(before: Checkpoint, checkpoint: Checkpoint, hashes: Sequence[bytes]) -> None:
+    """Check that the log with the leaves of these hashes, and this checkpoint, has gone on from an earlier one."""
+    if before.origin != checkpoint.origin:
+        raise VerificationFailed(f"a checkpoint seen before is of another log: {before.origin}")
+    if before.size > checkpoint.size:
+        raise VerificationFailed(
+            f"the checkpoint is of size {checkpoint.size}, but one of size {before.size} was seen before: "
+            "an old one is shown again, or this archive is older than what was seen"
+        )
+    if before.size == checkpoint.size and before.root != checkpoint.root:
+        raise VerificationFailed(f"there are two checkpoints of size {before.size}: the log was forked")
+    if root_of(hashes[: before.size]) != before.root:
+        raise VerificationFailed(
+            f"the first {before.size} leaves are not those of the checkpoint of that size seen before: "
+            "the log was forked, or changed afterwards"
+        )
+
+
+def told_loss(note: bytes, steps: Sequence[Step], trusted: Sequence[VerifierKey]) -> str:
+    """Returns where the log says that what a checkpoint was of is lost; empty where it says nothing.
+
+    Either a record says that a log of at least its size was lost, with its very root where it is of its size; or
+    every key that signed it was retired, as where nobody knows how much was lost.
+
+    Args:
+        note: the signed note of the checkpoint.
+        steps: the log's records.
+        trusted: the keys that the auditor trusts.
+
+    Raises:
+        VerificationFailed: the note is no checkpoint.
+    """
+    before = claimed(note)
+    for step in steps:
+        if step.kind == "log-restored":
+            lost = step.one(RestorationItem)
+            if (lost.lost_size, lost.lost_root) == (before.size, before.root) or lost.lost_size > before.size:
+                return f"{step} says that a log of size {lost.lost_size} was lost"
+    known, in_force = log_keys(steps, trusted[0].name)
+    signers = [key for key in known if _has_signed(note, key, [*trusted, *known])]
+    if signers and not any(key in in_force for key in signers):
+        return "the log says that every key that signed that checkpoint was retired"
+    return ""
+
+
+def _way_on(note: bytes, steps: Sequence[Step], trusted: Sequence[VerifierKey]) -> str:
+    """What an auditor can do where the custodian admits a loss, said after the difference; empty elsewhere."""
+    told = told_loss(note, steps, trusted)
+    if not told:
+        return ""
+    root = claimed(note).root.hex()
+    return f". But {told}. Find out what was; then accept that loss: equipoise audit accept-loss {root}"
 
 
 def _has_signed(note: bytes, key: VerifierKey, everybody: Sequence[VerifierKey]) -> bool:

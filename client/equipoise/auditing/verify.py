@@ -164,6 +164,9 @@ class _Verification:
                 key = step.one(KeyItem)
                 what = "added" if step.kind == "key-added" else "retired"
                 self.audit.remarks.append(f"{step}: the {key.purpose} key {key.id.hex()} was {what}")
+        for root, size in self.archive.own.losses.items():
+            accepted = f"the auditor has accepted that the log of size {size} with the root {root} is lost"
+            self.audit.remarks.append(accepted)
         removed = sum(each is None for step in self.audit.steps for each in step.record.items)
         if removed:
             self.audit.remarks.append(f"{removed} items of deleted analysts are left as hashes only")
@@ -180,7 +183,8 @@ class _Verification:
         seen = [*self.seen, *([] if self.archive.earlier is None else [self.archive.earlier])]
         if not seen:
             raise _NotMade("no checkpoint was seen before; the next audit can compare with this one")
-        check_continuation(checkpoint, self.archive.leaves, seen, self.trusted, self.audit.known)
+        steps = self.audit.steps or ()
+        check_continuation(checkpoint, self.archive.leaves, seen, self.trusted, self.audit.known, steps)
 
     def _charges(self) -> None:
         self.audit.accounts = check_charges(self.archive.journal)

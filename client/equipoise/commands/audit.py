@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 import json
-import os
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from equipoise.auditing.archive import read_archive, write_archive
-from equipoise.auditing.auditor_log import note_read, offered_nonce, own_acts
+from equipoise.auditing.auditor_log import own_acts
 from equipoise.auditing.download import download, read_log
 from equipoise.auditing.identity_list import AuthorityChange, IdentityChange, NamedCertificate, registry_changes
 from equipoise.auditing.ledger_export import exported
-from equipoise.auditing.opened_seeds import open_recorded, recorded_seed
 from equipoise.auditing.replay_checks import read_replay_report
 from equipoise.auditing.report import as_json as audit_to_json
 from equipoise.auditing.report import as_markdown
 from equipoise.auditing.verify import Audit, Outcome, verify
 from equipoise.clients.auditor import Auditor
+from equipoise.commands.audit_acts import accept, nonce, seed
 from equipoise.commands.audit_options import ArchiveDirectory, Checkpoints, KeyFile, Receipts, Replays, Report
 from equipoise.commands.budgets import AccountName
 from equipoise.commands.columns import ROUNDS
 from equipoise.commands.dataset_columns import JOURNAL
-from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId
+from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile
 from equipoise.commands.printing import Columns, counted, print_json, print_line, print_list
 from equipoise.commands.verification import read_checkpoint
-from equipoise.errors import InvalidArgument, NotFound
-from equipoise.profile.profile import LOG_KEYS, SEED_KEY, read_file, read_log_keys, read_seed_key
+from equipoise.errors import InvalidArgument
+from equipoise.profile.profile import LOG_KEYS, read_file, read_log_keys
 from equipoise.profile.receipt_store import ReceiptStore
-from equipoise.records.record import key_id
 
 audit_app = typer.Typer(
     help="For auditors: download every record, verify it offline, add randomness to rounds.",
@@ -162,60 +159,9 @@ def verify_archive(
         raise typer.Exit(1)
 
 
-@audit_app.command("nonce")
-def nonce(
-    round_id: RoundId, request_id: RequestId = None, profile: Profile = DEFAULT_PROFILE, as_json: AsJson = False
-) -> None:
-    """Add randomness to an open round, so that the custodian cannot have chosen all of it.
-
-    It is drawn once, kept in the profile, and looked for on record by the next audit. A session takes it until its
-    first answer.
-    """
-    with Auditor.from_profile(profile) as auditor, offered_nonce(profile, round_id) as drawn:
-        auditor.set_nonce(round_id, drawn, request_id)
-    if as_json:
-        print_json({"round": round_id, "nonce": drawn})
-    else:
-        print_line(f"round {round_id} has the nonce {drawn.hex()}")
-
-
-@audit_app.command("seed")
-def seed(
-    round_id: RoundId,
-    out: Annotated[
-        Path, typer.Option(help="A new file, mode 0600: the commitment's salt and the seed, in hexadecimal.")
-    ],
-    seed_key: Annotated[
-        Path | None,
-        typer.Option("--seed-key", help="The private key. [default: the profile's]", show_default=False),
-    ] = None,
-    profile: Profile = DEFAULT_PROFILE,
-    as_json: AsJson = False,
-) -> None:
-    """Decrypt a round's seed, with which and the data a round can be replayed. Your access is recorded in the log.
-
-    A seed that is not the one on record is refused, and kept as evidence (refused-seeds in the profile). Whoever
-    holds a seed can remove the noise from the round's answers: destroy it after the replay.
-    """
-    private = read_seed_key(profile / SEED_KEY if seed_key is None else seed_key)
-    if out.exists():
-        # Before anything is asked: each reading is on record for good.
-        raise InvalidArgument(str(out), "cannot be written: it exists already; the seed was not asked for")
-    public, trusted = private.public_key().public_bytes_raw(), read_log_keys(profile / LOG_KEYS)
-    with Auditor.from_profile(profile) as auditor:
-        recorded = recorded_seed(auditor, trusted, round_id)
-        sealed = auditor.sealed_seeds(round_id)
-    note_read(profile, round_id, datetime.now(UTC).isoformat())
-    for each in sealed:
-        if each.key_id == key_id(public):
-            _write_secret(out, open_recorded(private, each.sealed, recorded, profile).hex() + "\n")
-            break
-    else:
-        raise NotFound(f"the seed is not sealed to this key, {key_id(public)}")
-    if as_json:
-        print_json({"round": round_id, "seed": out})
-    else:
-        print_line(f"replay it with: equipoise-server audit replay {round_id} --seed-file {out}")
+audit_app.command("accept-loss")(accept)
+audit_app.command("nonce")(nonce)
+audit_app.command("seed")(seed)
 
 
 def _print_checks(audit: Audit) -> None:
@@ -233,13 +179,5 @@ def _print_checks(audit: Audit) -> None:
 def _write_report(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidArgument(str(path), f"cannot be written: {error.strerror}") from None
-
-
-def _write_secret(path: Path, text: str) -> None:
-    try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(text)
     except OSError as error:
         raise InvalidArgument(str(path), f"cannot be written: {error.strerror}") from None

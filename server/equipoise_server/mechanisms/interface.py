@@ -50,6 +50,7 @@ class PublicParameters:
             plan depends on them; the options have their digest.
         person_records: how many records every person in the table has. Mechanisms plan for one; `persons` plans for
             more.
+        sums: whether statements are expected to be sums: errors are those of sums then, where they differ.
     """
 
     records: int
@@ -64,6 +65,7 @@ class PublicParameters:
     ordered: tuple[int, ...] = ()
     measured: bytes = b""
     person_records: int = 1
+    sums: bool = False
 
     @property
     def protects_analysts(self) -> bool:

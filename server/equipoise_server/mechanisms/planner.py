@@ -162,7 +162,8 @@ def _sums_wanted(setting: PublicParameters) -> tuple[bool, PublicParameters]:
     wanted = setting.options.get(SUMS, False)
     if not isinstance(wanted, bool):
         raise InvalidArgument(f"options.{SUMS}", "must be true or false")
-    return wanted, replace(setting, options={name: each for name, each in setting.options.items() if name != SUMS})
+    others = {name: each for name, each in setting.options.items() if name != SUMS}
+    return wanted, replace(setting, options=others, sums=wanted)
 
 
 def _counting(name: str) -> Candidate:

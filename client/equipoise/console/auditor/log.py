@@ -37,7 +37,8 @@ def compare(desk: Desk, _: Asked) -> Response:
         note, leaves, records = read_log(desk.auditor)
         kept = store.checkpoint()
         try:
-            checkpoint, known = check_signatures(note, keys, open_steps(records, leaves))
+            steps = open_steps(records, leaves)
+            checkpoint, known = check_signatures(note, keys, steps)
             job.findings.append(Finding("A1", "The custodian's keys in force have signed it", "passed"))
             check_root(checkpoint, leaves)
             job.findings.append(Finding("A2", f"Its {checkpoint.size:,} records hash to its root", "passed"))
@@ -45,7 +46,7 @@ def compare(desk: Desk, _: Asked) -> Response:
                 why = "none is kept; the next comparison can use this one"
                 job.findings.append(Finding("A3", "It continues what was seen before", "not checked", why))
             else:
-                check_continuation(checkpoint, leaves, [kept], keys, known)
+                check_continuation(checkpoint, leaves, [kept], keys, known, steps)
                 size = f"of {claimed(kept).size:,} records"
                 job.findings.append(
                     Finding("A3", "It continues the checkpoint that the profile keeps", "passed", size)

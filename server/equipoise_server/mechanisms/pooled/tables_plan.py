@@ -39,6 +39,13 @@ def tables_expected_error(setting: PublicParameters, family: Family, rho: Fracti
         return 0.0
     variance = float(GaussianNoise.within(rho / len(family.largest)).variance * MAX_MOVED)
     measured = [(axes, variance) for axes in family.largest]
+    if setting.sums:  # every answer counts as a sum, which the fit helps no more than a condition
+        return mean_over_queries(
+            setting,
+            lambda share: min(
+                1.0, _sum_error(family, measured, asked_sets(family, share.ways or PAIR)) / setting.records
+            ),
+        )
     cells = {
         ways: _cell_error(setting.records, family, measured, asked_sets(family, ways))
         for ways in {share.ways for share in setting.shares}
@@ -60,6 +67,20 @@ def _dense_error(family: Family, measured: Sequence[tuple[Axes, float]], sets: S
     errors = [
         gaussian_mean(COVERED * (1 - COVERED) * table_cells(family.sizes, axes) * variance)
         for axes, variance in zip(sets, variances, strict=True)
+    ]
+    return math.fsum(errors) / len(errors)
+
+
+def _sum_error(family: Family, measured: Sequence[tuple[Axes, float]], sets: Sequence[Axes]) -> float:
+    """Return the mean error of sums of an attribute's values in a cell of all others of these sets, in records.
+
+    The weights of its categories grow evenly from 0 to 1, so that a third of their number is what they square to.
+    """
+    variances = estimated_variances(family.sizes, sets, measured)
+    errors = [
+        gaussian_mean(variance * family.sizes[axis] / 3)
+        for axes, variance in zip(sets, variances, strict=True)
+        for axis in axes
     ]
     return math.fsum(errors) / len(errors)
 
