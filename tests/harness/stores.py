@@ -100,10 +100,15 @@ class Cluster:
         _administer(self.url("postgres"), command)
 
 
+def sqlite_url(directory: Path) -> str:
+    """The URL of the file in a directory that tests have their store in."""
+    return f"sqlite:///{directory / 'equipoise.db'}"
+
+
 @contextmanager
 def sqlite_file(directory: Path) -> Iterator[str]:
     """The URL of a file in a directory, which is not there yet."""
-    yield f"sqlite:///{directory / 'equipoise.db'}"
+    yield sqlite_url(directory)
 
 
 @contextmanager
