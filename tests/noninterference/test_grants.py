@@ -6,9 +6,11 @@ included, is the same; and so is what is counted on every account while the gran
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from harness.audit_size import AuditSize
 from harness.noninterference.conducts import OTHER, USUAL, asking
 from harness.noninterference.looking import OWN, Watched
@@ -38,10 +40,12 @@ CONDUCTS = {
 }
 
 
-def given(made: World, analyst: str) -> Watched:
+def given(made: World, analyst: str, measured: bool) -> Watched:
     """A grant, as the viewers know it: nothing of it may differ."""
     terms = terms_to_message(grant_terms("shop", analyst, Budget(0.5, 1e-6), None, 0.05))
-    shown = made.operator.OpenSession(operator_pb2.OpenSessionRequest(terms=terms, request_id=fresh())).detail.round
+    detail = made.operator.OpenSession(operator_pb2.OpenSessionRequest(terms=terms, request_id=fresh())).detail
+    shown = detail.round
+    assert (json.loads(detail.plan.parameters)["measurement"] is not None) is measured
     return Watched(f"{analyst}'s grant", shown.id, shown.seed_commitment, perfect=True)
 
 
@@ -50,10 +54,12 @@ def wish(reason: str) -> analyst_pb2.RequestGrantRequest:
     return analyst_pb2.RequestGrantRequest(dataset="shop", reason=reason, request_id=reason)
 
 
-def lived(place: Path, said: Sequence[bytes]) -> tuple[View, list[bytes]]:
+def lived(place: Path, said: Sequence[bytes], measured: bool) -> tuple[View, list[bytes]]:
     """What the viewers see of one world, and the accounts. Where ann asks of her grant, she asks for more, too."""
     with world(place, DAY, []) as made:
-        grants = {name: given(made, name) for name in ("ann", *OWN)}
+        if measured:
+            made.measure()
+        grants = {name: given(made, name, measured) for name in ("ann", *OWN)}
         made.viewers.rounds = list(grants.values())
         for name, statements in OWN.items():
             if said:
@@ -71,13 +77,16 @@ def lived(place: Path, said: Sequence[bytes]) -> tuple[View, list[bytes]]:
         return made.viewers.view, made.accounts()
 
 
-def test_nobody_sees_what_another_asks_of_its_grant(tmp_path: Path, audit_size: AuditSize) -> None:
-    """At the fast size ann asks; at the nightly one in every way."""
-    first = lived(tmp_path / "first", ())
+@pytest.mark.parametrize(
+    "measured", [False, pytest.param(True, marks=pytest.mark.nightly)], ids=["alone", "with a measurement"]
+)
+def test_nobody_sees_what_another_asks_of_its_grant(tmp_path: Path, audit_size: AuditSize, measured: bool) -> None:
+    """At the fast size ann asks; at the nightly one in every way. The measurement is one for all grants."""
+    first = lived(tmp_path / "first", (), measured)
     told = [seen for seen in first[0] if seen.method == "AskQueries"][: len(OWN)]
     assert [len(seen.messages) for seen in told] == [1 + len(OWN[name]) for name in OWN]
     assert {seen.status for seen in told} == {"RESOURCE_EXHAUSTED"}
     for name, said in CONDUCTS.items() if audit_size.worlds > 1 else [("asks", CONDUCTS["asks"])]:
-        other = lived(tmp_path / name.replace(" ", "_"), said)
+        other = lived(tmp_path / name.replace(" ", "_"), said, measured)
         assert difference(first[0], other[0]) is None
         assert first[1] == other[1]

@@ -36,11 +36,15 @@ class Watched:
 
 @dataclass
 class Viewers:
-    """The viewers' connections, and all that they have seen in the order in which they asked."""
+    """The viewers' connections, and all that they have seen in the order in which they asked.
+
+    `measurement`: the id of the standing measurement, which is named to all of them; empty where there is none.
+    """
 
     channels: Mapping[str, grpc.Channel]
     rounds: Sequence[Watched]
     view: View = field(default_factory=list)
+    measurement: str = ""
 
     def submit(self) -> None:
         """Bob and cyd submit, the same again, and something else under the same id."""
@@ -71,7 +75,7 @@ class Viewers:
 
     def keep(self, seen: Seen, each: Watched) -> None:
         """Without what may differ."""
-        names = {}
+        names = {self.measurement.encode(): b"the id of the measurement".ljust(32)} if self.measurement else {}
         for number, known in enumerate(self.rounds):
             names[known.round_id.encode()] = f"the id of round {number}".ljust(32).encode()
             names[known.seed_commitment] = f"the commitment of {number}".ljust(32).encode()

@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -39,9 +38,12 @@ from harness.server_process import (
     running,
     signing_request,
 )
+from harness.standing_rounds import MEASURE
+from harness.waiting import until
 from sqlalchemy import select
 
 from equipoise.v1 import operator_pb2, operator_pb2_grpc, types_pb2
+from equipoise.wire.terms import terms_to_message
 from equipoise.wire.workloads import schema_to_message
 from equipoise_server.admin.state_directory import open_deployment
 from equipoise_server.storage.tables.transparency import records
@@ -127,6 +129,14 @@ class World:
         self._watched(1)
         self.viewers.submit()
 
+    def measure(self) -> None:
+        """The server makes a standing measurement and releases it: later grants are combined with it."""
+        terms = terms_to_message(replace(MEASURE, release_grid_seconds=GRID_SECONDS))
+        request = operator_pb2.OpenRoundRequest(terms=terms, request_id="measure")
+        self.viewers.measurement = self.operator.OpenRound(request).detail.round.id
+        self._released(self.viewers.measurement)
+        self._move(GRID_SECONDS)
+
     def ask(self, conducts: Sequence[Conduct]) -> None:
         """Ann acts, in one way in each round; the others look, go and come back."""
         for each, conduct in zip(self.viewers.rounds, conducts, strict=True):
@@ -191,11 +201,9 @@ class World:
 
     def _released(self, round_id: str) -> None:
         """Where the server releases by itself, too."""
-        end = time.monotonic() + PATIENCE
         request = operator_pb2.GetRoundRequest(round_id=round_id)
-        while self.operator.GetRound(request).detail.round.state != types_pb2.ROUND_STATE_RELEASED:
-            assert time.monotonic() < end, "the round was not released"
-            time.sleep(0.1)
+        released = types_pb2.ROUND_STATE_RELEASED
+        until(lambda: self.operator.GetRound(request).detail.round.state == released, PATIENCE)
 
 
 @contextmanager
