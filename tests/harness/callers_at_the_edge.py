@@ -29,6 +29,7 @@ from harness.server_process import (
     key_to_pem,
     refusal_of,
 )
+from harness.waiting import PATIENCE
 
 
 def crafted(
@@ -86,7 +87,7 @@ async def identity(server: ServerProcess, credentials: Credentials) -> tuple[str
     """The name and the role that a server knows somebody by."""
     async with server.channel(credentials) as channel:
         stub = analyst_pb2_grpc.AnalystServiceStub(channel)
-        response = await stub.GetIdentity(analyst_pb2.GetIdentityRequest(), timeout=10)
+        response = await stub.GetIdentity(analyst_pb2.GetIdentityRequest(), timeout=PATIENCE)
         return response.name, response.role
 
 
@@ -94,7 +95,7 @@ def raw_refusal(channel: grpc.Channel, method: str, requests: Iterable[bytes]) -
     """Calls any method with any bytes: on the wire, every kind of call is a stream each way."""
     call: Any = channel.stream_stream(method)
     try:
-        list(call(iter(requests), timeout=10))
+        list(call(iter(requests), timeout=PATIENCE))
     except grpc.RpcError as error:
         return Refusal.of(error)
     return None

@@ -17,6 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from harness.waiting import PATIENCE
+
 CHROMIUM = Path("/usr/bin/chromium")
 # Nothing that Chromium does by itself may reach out of the machine.
 FLAGS = (
@@ -66,7 +68,7 @@ def console_of(profile: Path) -> Iterator[str]:
             yield str(json.loads(program.stdout.readline())["address"])
         finally:
             program.terminate()
-            program.wait(30)
+            program.wait(PATIENCE)
 
 
 class Person:

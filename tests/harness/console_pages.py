@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 from equipoise.console.access import Access
 from equipoise.console.app import pages_of
 from equipoise.console.desk import Desk
+from harness.waiting import pauses
 
 PORT = 8042
 OWN = {"sec-fetch-site": "same-origin"}
@@ -55,7 +56,8 @@ class Browser:
 
     def finish(self, page: httpx2.Response) -> httpx2.Response:
         """The page of long work once it has ended."""
+        pause = pauses()
         while "data-state" in page.text:
-            time.sleep(0.1)
+            time.sleep(next(pause))
             page = self.client.get(str(page.url))
         return page

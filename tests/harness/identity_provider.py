@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.waiting import PATIENCE
+
 NODE = Path(__file__).parent / "node"
 CLIENT = "equipoise"
 
@@ -40,7 +42,7 @@ def provider(subject: str) -> Iterator[str]:
             yield f"http://127.0.0.1:{int(process.stdout.readline())}"
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(PATIENCE)
 
 
 class Browser:
@@ -53,7 +55,7 @@ class Browser:
     def open(self, page: str, form: dict[str, str] | None = None) -> str:
         """The text of the page at the end of all redirections."""
         data = None if form is None else urllib.parse.urlencode(form).encode()
-        with self._opener.open(page, data, timeout=20) as response:
+        with self._opener.open(page, data, timeout=PATIENCE) as response:
             text: str = response.read().decode()
             return text
 

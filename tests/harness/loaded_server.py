@@ -20,7 +20,8 @@ from equipoise.wire.workloads import schema_to_message, workload_to_bytes
 from equipoise_server.config import Config
 from harness.dangers import LARGE_CAPS_SENT, SMALL_TABLE_SENT
 from harness.rounds_bench import SALT
-from harness.server_process import SCRIPT, Credentials, ServerProcess, eventually, make_state, running
+from harness.server_process import SCRIPT, Credentials, ServerProcess, make_state, running
+from harness.waiting import eventually
 
 SIDE = 128
 SCHEMA = Schema(tuple(Attribute(name, tuple(str(i) for i in range(SIDE))) for name in ("row", "column")))

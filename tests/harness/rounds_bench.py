@@ -39,6 +39,7 @@ from equipoise_server.transparency.sequencing import Sequencer
 from equipoise_server.transparency.signing import Signer
 from harness.admitted import admit
 from harness.dangers import LARGE_CAPS, SMALL_TABLE
+from harness.waiting import PATIENCE, pauses
 
 SCHEMA = Schema((Attribute("colour", ("red", "green")), Attribute("size", ("s", "m", "l", "xl"))))
 RECORDS = 400
@@ -198,15 +199,14 @@ class Bench:
         self.clock.move(60)
         return record
 
-    def wait(self, round_id: str, seconds: float = 300) -> Progress:
+    def wait(self, round_id: str, seconds: float = PATIENCE) -> Progress:
         """Wait for the worker's end, good or bad."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        pause = pauses(seconds)
+        while True:
             progress = self.rounds.views.progress(round_id)
             if progress.complete or progress.phase.startswith("failed"):
                 return progress
-            time.sleep(0.02)
-        raise AssertionError(f"the worker did not end within {seconds} s")
+            time.sleep(next(pause))
 
     def state(self, round_id: str) -> RoundState:
         """Where the round stands."""

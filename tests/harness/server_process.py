@@ -5,10 +5,8 @@ The server is the composition root with a seed source that the test chooses: no 
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,10 +24,9 @@ from equipoise_server.admin.new_state import create_state
 from equipoise_server.clock import Clock, system_clock
 from equipoise_server.config_file import CONFIG_FILE
 from harness.preloaded import Program, start
+from harness.waiting import PATIENCE
 
 SEED = bytes(range(32))
-START_SECONDS = 60
-STOP_SECONDS = 30
 # For tests that ask faster than any person does.
 HURRIED = tuple(f"{kind}_per_second = 1000000" for kind in ("reads", "streams", "uploads", "changes"))
 
@@ -137,7 +134,7 @@ def running(state: Path, seed: bytes = SEED, script: str = SCRIPT) -> Iterator[S
         finally:
             process.terminate()
             try:
-                process.wait(STOP_SECONDS)
+                process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise
@@ -187,15 +184,6 @@ async def refusal_of(call: Any) -> Refusal:
     except aio.AioRpcError as error:
         return Refusal.of(error)
     raise AssertionError("the call was not refused")
-
-
-async def eventually(condition: Any, seconds: float = 30) -> None:
-    """Waits until an async condition holds."""
-    end = time.monotonic() + seconds
-    while not await condition():
-        # As fast as one goes on a fast machine would be more often than a server allows.
-        await asyncio.sleep(0.02)
-        assert time.monotonic() < end, "the condition did not come true"
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from sqlalchemy import select
@@ -15,8 +15,8 @@ from equipoise_server.sessions.answer_store import StoredAnswer
 from equipoise_server.sessions.attachments import Attachment
 from equipoise_server.storage.tables.session import asked as asked_table
 from harness.rounds_bench import COLOUR, SALT, SIZE, TERMS, Bench
+from harness.waiting import PATIENCE, pauses
 
-PATIENCE = 60.0
 ONLINE = replace(
     TERMS,
     mechanism="online",
@@ -80,11 +80,10 @@ def ask_by_turns(bench: Bench, sessions: Mapping[str, Mapping[str, list[Statemen
         for analyst, statements in asked.items():
             stream = attached(bench, analyst, session_id)
             waiting += [stream.ask(i, statement_to_bytes(each)) for i, each in enumerate(statements, start=1)]
-    end = time.monotonic() + PATIENCE
+    pause = pauses()
     while not all(each.done() for each in waiting):
-        assert time.monotonic() < end
         bench.clock.move(10)
-        time.sleep(0.05)
+        time.sleep(next(pause))
 
 
 def release(bench: Bench, session_ids: Iterable[str]) -> None:
@@ -105,11 +104,3 @@ def answered(bench: Bench) -> list[tuple[str, int, bytes]]:
         columns = (asked_table.c.analyst, asked_table.c.sequence, asked_table.c.chunk)
         query = select(*columns).order_by(asked_table.c.slot)
         return [tuple(row) for row in connection.execute(query)]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for what another thread does."""
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)

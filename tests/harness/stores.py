@@ -29,9 +29,8 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
 from equipoise_server.storage.tables import metadata
+from harness.waiting import PATIENCE, pauses
 
-START_SECONDS = 60
-STOP_SECONDS = 60
 ROOM = 2**30  # bytes
 IN_CI = "with CI=true everything about stores must be tested on PostgreSQL, too"
 MISSING = "PostgreSQL was not found, so everything about stores was tested on SQLite only."
@@ -149,7 +148,7 @@ def cluster(*settings: str) -> Iterator[Cluster]:
         finally:
             assert keeper.stdin is not None
             keeper.stdin.close()
-            keeper.wait(STOP_SECONDS)
+            keeper.wait(PATIENCE)
     assert not directory.exists()
 
 
@@ -161,7 +160,7 @@ def _in_memory() -> Path | None:
 
 def _wait(started: Cluster, keeper: subprocess.Popen[bytes]) -> None:
     engine = create_engine(started.url("postgres"), poolclass=NullPool)
-    end = time.monotonic() + START_SECONDS
+    pause = pauses()
     while True:
         try:
             with engine.connect():
@@ -169,8 +168,7 @@ def _wait(started: Cluster, keeper: subprocess.Popen[bytes]) -> None:
         except OperationalError:
             log = (started.directory / "log").read_text()
             assert keeper.poll() is None, log
-            assert time.monotonic() < end, log
-            time.sleep(0.05)
+            time.sleep(next(pause))
 
 
 def allow_changes(connection: Connection, table: str) -> None:

@@ -19,6 +19,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from harness.rounds_bench import SALT
 from harness.server_process import Credentials, Refusal, ServerProcess, make_state, running, signing_request
 from harness.server_rounds import COLOUR, SIZE, registration, terms
+from harness.waiting import PATIENCE
 
 from equipoise import errors
 from equipoise.clients.analyst import Client
@@ -163,7 +164,7 @@ def refusal(channel: grpc.Channel, method: str, round_id: str) -> Refusal:
         request = request_class(name="shop" if round_id else "none")
     call: Any = channel.stream_stream(method)
     try:
-        list(call(iter([request.SerializeToString()]), timeout=60))
+        list(call(iter([request.SerializeToString()]), timeout=PATIENCE))
     except grpc.RpcError as error:
         return Refusal.of(error)
     raise AssertionError(f"{method} was not refused")
@@ -198,7 +199,7 @@ def test_the_log_says_who_did_what_and_not_what_was_asked(place: Place) -> None:
 
 def test_metrics_name_nobody(place: Place) -> None:
     port = next(line["metrics_port"] for line in place.log() if line["event"] == "watched")
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
         text = answer.read().decode()
     assert 'equipoise_calls_total{method="AddAnalyst",status="OK"}' in text
     assert 'equipoise_rounds{state="open"} 1.0' in text
@@ -228,7 +229,7 @@ def test_health_is_told_apart_and_the_main_address_tells_nothing_of_itself(place
     ):
         call: Any = place.channel("operator").stream_stream(method)
         with pytest.raises(grpc.RpcError) as refused:
-            list(call(iter([b""]), timeout=60))
+            list(call(iter([b""]), timeout=PATIENCE))
         assert Refusal.of(refused.value).status == "UNIMPLEMENTED"
 
 

@@ -153,7 +153,7 @@ def metrics(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         with server.blocking_channel(server.operator()) as channel:
             operator_pb2_grpc.OperatorServiceStub(channel).RegisterDataset(registration())
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with direct.open(f"http://{address}/metrics", timeout=10) as response:
+        with direct.open(f"http://{address}/metrics", timeout=60) as response:
             yield response.read().decode()
 
 

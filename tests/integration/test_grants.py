@@ -10,8 +10,9 @@ import pytest
 from harness.audited_rounds import audited, problems
 from harness.released_rounds import SESSION_CHECKS, Released, state_directory
 from harness.rounds_bench import COLOUR, SIZE, Bench
-from harness.session_terms import PATIENCE, attached, release
+from harness.session_terms import attached, release
 from harness.stores import allow_changes
+from harness.waiting import PATIENCE
 from sqlalchemy import update
 
 from equipoise.accounting import Cost

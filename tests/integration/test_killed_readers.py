@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from harness.answers import flat_chunks
 from harness.dangers import ANY_BUDGET
 from harness.rounds_bench import SCHEMA, TERMS, Bench
 from harness.stores import Cluster, change_directly
+from harness.waiting import PATIENCE, until
 from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.pool import NullPool
 
@@ -26,7 +26,6 @@ from equipoise.model.rounds import RoundState
 from equipoise.wire.results import chunk_from_bytes
 from equipoise_server.datasets.database import table
 
-WAIT_SECONDS = 300
 LOCK = 19
 # Whoever reads the view waits as long as somebody else holds the lock.
 WAITS = (
@@ -35,13 +34,6 @@ WAITS = (
 )
 
 LOCKED = text(f"SELECT pg_advisory_lock({LOCK})")
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    limit = time.monotonic() + WAIT_SECONDS
-    while not holds():
-        assert time.monotonic() < limit
-        time.sleep(0.02)
 
 
 def waiting(connection: Connection) -> int:
@@ -112,18 +104,18 @@ def test_a_reading_of_a_database_that_ends_early_is_repeated(
         # asked for: the look waits for the first holder, the next holder for the look, and the worker for that one.
         first.execute(LOCKED)
         started = beside.submit(on_sqlite.rounds.lifecycle.run, round_id, "run")
-        wait_until(lambda: waiting(first) == 1)
+        until(lambda: waiting(first) == 1)
         held = beside.submit(holder.execute, LOCKED)
-        wait_until(lambda: waiting(first) == 2)
+        until(lambda: waiting(first) == 2)
         first.execute(text(f"SELECT pg_advisory_unlock({LOCK})"))
         held.result()
         started.result()
-        wait_until(lambda: waiting(holder) == 1)
+        until(lambda: waiting(holder) == 1)
         # What operators are told while a database is read, which does not say how far it is.
-        wait_until(lambda: on_sqlite.rounds.views.progress(round_id).phase == "load")
+        until(lambda: on_sqlite.rounds.views.progress(round_id).phase == "load")
         before = on_sqlite.charged()
         end(on_sqlite, round_id, database)
-        progress = on_sqlite.wait(round_id, WAIT_SECONDS)
+        progress = on_sqlite.wait(round_id, PATIENCE)
         assert not progress.complete
         assert progress.phase.startswith(problem)
         assert on_sqlite.state(round_id) is RoundState.RUNNING
@@ -158,10 +150,10 @@ def test_a_worker_that_is_killed_while_it_reads_a_file_is_replaced(on_sqlite: Be
     on_sqlite.rounds.lifecycle.run(round_id, "run")
     worker = on_sqlite.rounds.runner.process_id(round_id)
     assert worker is not None
-    wait_until(lambda: is_reading(worker, large))
+    until(lambda: is_reading(worker, large))
     before = on_sqlite.charged()
     os.kill(worker, signal.SIGKILL)
-    assert not on_sqlite.wait(round_id, WAIT_SECONDS).complete
+    assert not on_sqlite.wait(round_id, PATIENCE).complete
     assert on_sqlite.charged() == before
     assert flat_chunks(answers_again(on_sqlite, round_id)) == flat_chunks(chunks(on_sqlite, undisturbed))
     assert committed(on_sqlite.charged()) == committed(before)

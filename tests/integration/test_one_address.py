@@ -14,6 +14,7 @@ from harness.rounds_bench import COLOUR, write_table
 from harness.server_process import EACH_ITS_SEED, HURRIED, make_state, running
 from harness.server_rounds import SCHEMA
 from harness.stores import Cluster
+from harness.waiting import PATIENCE
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
@@ -62,7 +63,7 @@ def test_nothing_is_lost_or_charged_twice_when_a_server_behind_the_address_is_ki
             def statements() -> Iterator[Statement]:
                 yield ASKED[0]
                 first.process.kill()
-                first.process.wait(30)
+                first.process.wait(PATIENCE)
                 yield from ASKED[1:]
 
             told = list(ann.ask(grant_id, statements(), after=None, rho=RHO))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from harness.rounds_bench import COLOUR, TERMS, Bench
-from harness.session_terms import PATIENCE, attached
+from harness.session_terms import attached
+from harness.waiting import PATIENCE
 
 from equipoise.errors import InvalidArgument, NotFound
 from equipoise.model.accounts import Budget

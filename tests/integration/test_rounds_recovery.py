@@ -7,8 +7,8 @@ import signal
 
 import pytest
 from harness.rounds_bench import Bench
-from harness.session_terms import until
 from harness.stores import accept_inserts, allow_changes, refuse_inserts
+from harness.waiting import until
 from sqlalchemy import text
 from structlog.testing import capture_logs
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from threading import Event
@@ -10,6 +9,7 @@ from threading import Event
 import pytest
 from harness.dangers import LARGE_CAPS
 from harness.rounds_bench import ANN, BOB, CAP, SALT, SCHEMA, TERMS, Bench
+from harness.waiting import PATIENCE, until
 from sqlalchemy import text
 
 from equipoise.errors import AlreadyExists, BudgetExhausted, InvalidArgument, NotFound, WrongState
@@ -104,19 +104,16 @@ def test_a_table_that_is_looked_at_for_long_keeps_no_other_round_waiting(
     def look(tables: Datasets, dataset: DatasetRecord) -> None:
         if not looked.is_set():
             looked.set()
-            assert may_end.wait(60)
+            assert may_end.wait(PATIENCE)
         looks(tables, dataset)
 
     def wait_for(*wanted: RoundState) -> None:
-        end = time.monotonic() + 60
-        while {bench.state(each) for each in (slow, other)} != set(wanted):
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        until(lambda: {bench.state(each) for each in (slow, other)} == set(wanted))
 
     monkeypatch.setattr(Datasets, "check_unchanged", look)
     monkeypatch.setattr(bench.rounds.schedule.slow_steps, "_patience", 0.0)
     bench.rounds.schedule.keep()
-    assert looked.wait(60)
+    assert looked.wait(PATIENCE)
     wait_for(RoundState.SEALED, RoundState.RUNNING)
     bench.rounds.schedule.keep()  # which does not look again
     may_end.set()

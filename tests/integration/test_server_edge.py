@@ -29,6 +29,7 @@ from harness.server_process import (
     running,
     signing_request,
 )
+from harness.waiting import PATIENCE
 
 from equipoise.model.identities import Role
 from equipoise.queries.schema import Attribute, Schema
@@ -142,17 +143,17 @@ async def test_a_call_that_ends_without_a_message_is_answered(server: ServerProc
 
 
 def test_calls_that_bring_no_message_count_against_their_caller_and_end(tmp_path: Path) -> None:
-    state = make_state(tmp_path / "state", ["calls_per_caller = 3", "stall_seconds = 2"])
+    state = make_state(tmp_path / "state", ["calls_per_caller = 3", "stall_seconds = 5"])
     method = "/equipoise.v1.AuditorService/ListAuditRounds"
     silence = threading.Event()
 
     def nothing() -> Iterator[bytes]:
-        silence.wait(60)
+        silence.wait(PATIENCE)
         yield from ()
 
     with running(state) as server, server.blocking_channel(server.auditor()) as channel:
         call: Any = channel.stream_stream(method)
-        calls = [call(nothing(), timeout=60) for _ in range(20)]
+        calls = [call(nothing(), timeout=PATIENCE) for _ in range(20)]
         refusals = [raised(each) for each in calls]
         silence.set()
         assert Counter(each.reason for each in refusals) == {"RATE": 17, "UNAVAILABLE": 3}
@@ -203,7 +204,7 @@ def test_calls_beyond_the_role_and_of_unknown_methods_are_limited_as_others_are(
     with running(state) as server, server.blocking_channel(server.auditor()) as channel:
         blocking: Any = channel
         stub: Any = operator_pb2_grpc.OperatorServiceStub(blocking)
-        calls = [stub.SealRound.future(operator_pb2.SealRoundRequest(), timeout=60) for _ in range(100)]
+        calls = [stub.SealRound.future(operator_pb2.SealRoundRequest(), timeout=PATIENCE) for _ in range(100)]
         assert all(call.exception() is not None for call in calls)
         assert {Refusal.of(call).reason for call in calls} == {"ROLE", "RATE"}
         unknown = [raw_refusal(channel, f"/equipoise.v1.AuditorService/Unknown{each}", [b""]) for each in range(20)]

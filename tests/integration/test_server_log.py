@@ -17,6 +17,7 @@ import pytest
 from harness.dangers import LARGE_CAPS, SMALL_TABLE
 from harness.rounds_bench import SALT
 from harness.server_process import SEED, Credentials, ServerProcess, make_state, running
+from harness.waiting import PATIENCE
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.connection import Connection
@@ -51,7 +52,7 @@ def test_the_log_tells_nothing_of_questions_data_or_keys(tmp_path: Path) -> None
     with running(state) as server:
         _use(server, tmp_path)
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(60) == 0
+        assert server.process.wait(PATIENCE) == 0
         assert server.process.stdout is not None
         assert server.process.stdout.read() == ""
         written = server.log()

@@ -10,7 +10,7 @@ from harness.abuse.place import SCHEMA, admitted, connection, session_terms
 from harness.abuse.talk import RED, Talk, asked, attach
 from harness.dangers import LARGE_CAPS
 from harness.server_process import HURRIED, Refusal, ServerProcess, make_state, running, wait_for_exit
-from harness.session_terms import until
+from harness.waiting import PATIENCE, until
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
@@ -22,7 +22,6 @@ from equipoise.model.rounds import SessionTerms
 from equipoise.queries.predicates import attribute
 
 REVOKED = Refusal("UNAUTHENTICATED", "IDENTITY", "the certificate is not, or no longer, in force")
-STOP_SECONDS = 60
 
 
 @pytest.fixture
@@ -62,7 +61,7 @@ def test_streams_end_for_the_reason_that_there_is(server: ServerProcess) -> None
             server.process.terminate()
             end = others.end()
             assert (end.status, "the server is stopping" in end.message) == ("UNAVAILABLE", True)
-            assert wait_for_exit(server, STOP_SECONDS) == 0
+            assert wait_for_exit(server, PATIENCE) == 0
     assert "Traceback" not in server.log()
     assert '"unexpected"' not in server.log()
 

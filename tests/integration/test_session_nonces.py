@@ -11,7 +11,6 @@ from harness.session_terms import (
     ASKED,
     BY_TURNS,
     ONLINE,
-    PATIENCE,
     answered,
     ask,
     ask_all,
@@ -19,6 +18,7 @@ from harness.session_terms import (
     attached,
     release,
 )
+from harness.waiting import PATIENCE
 
 from equipoise.errors import AlreadyExists, Unavailable, WrongState
 from equipoise.model.rounds import SessionTerms

@@ -10,7 +10,8 @@ from datetime import timedelta
 import pytest
 from harness.answers import flat_chunks
 from harness.rounds_bench import COLOUR, SIZE, Bench
-from harness.session_terms import ASKED, BY_TURNS, ONLINE, PATIENCE, answered, attached, until
+from harness.session_terms import ASKED, BY_TURNS, ONLINE, answered, attached
+from harness.waiting import PATIENCE, until
 
 from equipoise.errors import AlreadyExists, InvalidArgument, WrongState
 from equipoise.model.rounds import RoundState, SessionTerms

@@ -11,8 +11,9 @@ from datetime import timedelta
 import pytest
 from harness.answers import flat_chunks
 from harness.rounds_bench import COLOUR, SALT, SIZE, TERMS, Bench, HandClock
-from harness.session_terms import ASKED, BY_TURNS, ONLINE, PATIENCE, answered, ask, ask_all, attached
+from harness.session_terms import ASKED, BY_TURNS, ONLINE, answered, ask, ask_all, attached
 from harness.stores import allow_changes, back_up, restore, statements
+from harness.waiting import PATIENCE
 from sqlalchemy import select, text
 
 from equipoise.accounting import Cost

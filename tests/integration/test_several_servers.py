@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from grpc import aio
 from harness.rounds_bench import write_table
-from harness.server_process import SEED, Credentials, ServerProcess, eventually, make_state, running
+from harness.server_process import SEED, Credentials, ServerProcess, make_state, running
 from harness.server_rounds import SCHEMA, WORKLOADS, chunks, registration, terms, uploaded
 from harness.stores import Cluster
+from harness.waiting import eventually
 
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc, operator_pb2, types_pb2

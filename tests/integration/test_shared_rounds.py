@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from harness.rounds_bench import COLOUR, DEPLOYMENT, KEY, SALT, SEED, Bench, log_of
-from harness.session_terms import BY_TURNS, ONLINE, PATIENCE, answered, ask, attached, until
+from harness.session_terms import BY_TURNS, ONLINE, answered, ask, attached
 from harness.stores import Cluster, change_directly
+from harness.waiting import PATIENCE, until
 from sqlalchemy import select
 
 from equipoise.errors import NotFound, Unavailable, WrongState
@@ -65,10 +65,7 @@ def pair(tmp_path: Path, postgresql: Cluster) -> Iterator[Pair]:
 
 
 def wait(rounds: RoundServices, round_id: str) -> None:
-    end = time.monotonic() + 120
-    while not rounds.views.progress(round_id).complete:
-        assert time.monotonic() < end, rounds.views.progress(round_id)
-        time.sleep(0.05)
+    until(lambda: rounds.views.progress(round_id).complete)
 
 
 def streams(rounds: RoundServices, round_id: str) -> dict[str, list[bytes]]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from harness.answers import flat
 from harness.rounds_bench import COLOUR, RECORDS, SCHEMA, Bench
-from harness.session_terms import BY_TURNS, PATIENCE, answered, attached, until
+from harness.session_terms import BY_TURNS, answered, attached
+from harness.waiting import PATIENCE, until
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.results import Answers

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from harness.rounds_bench import ANN, SALT, TERMS, Bench, HandClock
-from harness.session_terms import ASKED, BY_TURNS, ONLINE, PATIENCE, answered, ask, attached, until
+from harness.session_terms import ASKED, BY_TURNS, ONLINE, answered, ask, attached
+from harness.waiting import PATIENCE, until
 from sqlalchemy import func, select
 
 from equipoise.errors import Unavailable

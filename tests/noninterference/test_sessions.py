@@ -7,8 +7,7 @@ values, ways of answering and intervals, which the mechanism accounts for.
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -29,6 +28,7 @@ from harness.noninterference.worlds import (
     set_clock,
     world,
 )
+from harness.waiting import until
 from sqlalchemy import func, select
 
 from equipoise.queries.statements import Statement
@@ -121,7 +121,7 @@ def lived(place: Path, ann: Ann, *, to_the_end: bool) -> tuple[View, list[bytes]
             for name, statements in OWN.items()
         ]
         file, asked_for = made.server.state / ACCEPTED, sum(map(len, OWN.values()))
-        eventually(lambda: file.exists() and sum(name in OWN for name in file.read_text().split()) == asked_for)
+        until(lambda: file.exists() and sum(name in OWN for name in file.read_text().split()) == asked_for)
         for turn in range(1, TURNS):
             set_clock(made.server.state, made.begin + timedelta(seconds=turn * TURN_SECONDS))
             wait_until_stored(made, sum(min(turn, len(statements)) for statements in OWN.values()))
@@ -147,16 +147,9 @@ def wait_until_stored(made: World, answers: int) -> None:
             return int(connection.execute(query).scalar_one()) == answers
 
     try:
-        eventually(all_are)
+        until(all_are)
     finally:
         store.close()
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < end, "the condition did not come true"
-        time.sleep(0.1)
 
 
 def test_nobody_sees_whether_another_asks_in_a_session_by_turns(tmp_path: Path, audit_size: AuditSize) -> None:

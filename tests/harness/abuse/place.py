@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from harness.server_process import (
     signing_request,
     wait_for_exit,
 )
+from harness.waiting import PATIENCE, until
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.connection import Connection
@@ -47,9 +47,6 @@ SETTINGS = (
     "handshake_seconds = 60",  # a busy machine is no attack
     *HURRIED,
 )
-STOP_SECONDS = 60
-PATIENCE_SECONDS = 300
-CALL_SECONDS = 60
 
 ANALYST = "/equipoise.v1.AnalystService"
 OPERATOR = "/equipoise.v1.OperatorService"
@@ -105,7 +102,7 @@ def place(directory: Path) -> Iterator[Place]:
         yield found
         found.check_health()
         server.process.terminate()
-        assert wait_for_exit(server, STOP_SECONDS) == 0
+        assert wait_for_exit(server, PATIENCE) == 0
         assert "Traceback" not in server.log()
 
 
@@ -134,7 +131,7 @@ def played(here: Place) -> str:
         analyst.submit(released, ASKED)
         operator.seal(released)
         operator.run(released)
-        eventually(lambda: operator.round(released).progress.complete)
+        until(lambda: operator.round(released).progress.complete)
         operator.release(released)
         analyst.wait(released)
     return released
@@ -204,7 +201,7 @@ def attempt(channel: grpc.Channel, method: str, requests: Iterable[bytes], **opt
     """Calls any method with any bytes: on the wire, every kind of call is a stream each way."""
     call: Any = channel.stream_stream(method)
     try:
-        return list(call(iter(requests), timeout=CALL_SECONDS, **options))
+        return list(call(iter(requests), timeout=PATIENCE, **options))
     except grpc.RpcError as error:
         return Refusal.of(error)
 
@@ -221,11 +218,3 @@ def refusal(channel: grpc.Channel, method: str, requests: Iterable[bytes], **opt
     answered = attempt(channel, method, requests, **options)
     assert isinstance(answered, Refusal), answered
     return answered
-
-
-def eventually(condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
-    """Waits until a condition holds."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "the condition did not come true"
-        time.sleep(0.05)

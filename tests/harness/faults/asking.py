@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.dangers import LARGE_CAPS, SMALL_TABLE
+from harness.waiting import pauses
 
 from equipoise.clients.analyst import Client
 from equipoise.clients.operator import Operator
@@ -102,12 +103,11 @@ def requests(state: Path, profiles: Path) -> Requests:
 
 def _wait(operator: Operator, round_id: str) -> None:
     """Until the round is computed; where the disk failed meanwhile, it is run again."""
-    end = time.monotonic() + RUN_SECONDS
+    pause = pauses(RUN_SECONDS)
     while not (progress := operator.round(round_id).progress).complete:
-        assert time.monotonic() < end
         if progress.phase.startswith("failed"):
             operator.run(round_id)
-        time.sleep(0.05)
+        time.sleep(next(pause))
 
 
 @dataclass(frozen=True)

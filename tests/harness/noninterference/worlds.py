@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -40,6 +39,7 @@ from harness.server_process import (
     signing_request,
 )
 from harness.standing_rounds import MEASURE
+from harness.waiting import until
 from sqlalchemy import select
 
 from equipoise.v1 import operator_pb2, operator_pb2_grpc, types_pb2
@@ -201,11 +201,9 @@ class World:
 
     def _released(self, round_id: str) -> None:
         """Where the server releases by itself, too."""
-        end = time.monotonic() + PATIENCE
         request = operator_pb2.GetRoundRequest(round_id=round_id)
-        while self.operator.GetRound(request).detail.round.state != types_pb2.ROUND_STATE_RELEASED:
-            assert time.monotonic() < end, "the round was not released"
-            time.sleep(0.1)
+        released = types_pb2.ROUND_STATE_RELEASED
+        until(lambda: self.operator.GetRound(request).detail.round.state == released, PATIENCE)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +17,7 @@ from harness.preloaded import start
 from harness.rounds_bench import Bench, HandClock
 from harness.server_process import make_state
 from harness.stores import back_up, restore
+from harness.waiting import until
 from sqlalchemy import select
 
 from equipoise.clients.analyst import Client
@@ -136,10 +136,7 @@ def play(server: DyingServer, profiles: Path) -> Played:
     auditor.ask(lambda it: it.set_nonce(first, SEED, "nonce"))
     operator.ask(lambda it: it.seal(first, "seal"))
     operator.ask(lambda it: it.run(first, "run"))
-    end = time.monotonic() + SECONDS
-    while not operator.ask(lambda it: it.round(first)).progress.complete:
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    until(lambda: operator.ask(lambda it: it.round(first)).progress.complete, SECONDS)
     operator.ask(lambda it: it.release(first, "release"))
     assert ann.ask(lambda it: it.wait(first)).state is RoundState.RELEASED
     second = operator.ask(lambda it: it.open(TERMS, "open again")).round.id

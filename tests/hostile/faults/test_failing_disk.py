@@ -25,6 +25,7 @@ from harness.faults.asking import (
 )
 from harness.faults.disk import ALL, NAMES, WRITES, Disk, nothing, traced_disk
 from harness.server_process import command, running
+from harness.waiting import pauses
 from sqlalchemy import select
 
 from equipoise.clients.analyst import Client
@@ -185,7 +186,7 @@ def sealed(operator: Operator, profiles: Path) -> str:
 def wait_for_the_log(state: Path) -> None:
     """Until the log has all that is due, and is signed: what the server does for that is no part of a run."""
     newest = select(checkpoints.c.note).order_by(checkpoints.c.size.desc()).limit(1)
-    end = time.monotonic() + RUN_SECONDS
+    pause = pauses(RUN_SECONDS)
     with read_only(open_deployment(state, system_clock()).config.store_url(state)) as store:
         while True:
             with store.read() as connection:
@@ -193,16 +194,14 @@ def wait_for_the_log(state: Path) -> None:
                 waiting = select(records.c.position).where(due, records.c.log_index.is_(None))
                 if connection.execute(waiting).first() is None and connection.execute(newest).scalar() is not None:
                     return
-            assert time.monotonic() < end
-            time.sleep(0.05)
+            time.sleep(next(pause))
 
 
 def run_ended(operator: Operator, round_id: str) -> Progress:
     """How a run ended, well or badly."""
-    end = time.monotonic() + RUN_SECONDS
+    pause = pauses(RUN_SECONDS)
     while True:
         progress = operator.round(round_id).progress
         if progress.complete or progress.phase.startswith("failed"):
             return progress
-        assert time.monotonic() < end
-        time.sleep(0.05)
+        time.sleep(next(pause))

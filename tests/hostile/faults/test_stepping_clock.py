@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +12,7 @@ from harness.dangers import LARGE_CAPS
 from harness.faults.asking import ASKED, CAP, SCHEMA, TERMS, make_deployment
 from harness.faults.clock import settable_clock
 from harness.server_process import ServerProcess, command, running
+from harness.waiting import until
 from sqlalchemy import func, select
 
 from equipoise.clients.analyst import Client
@@ -26,7 +25,6 @@ from equipoise_server.storage.tables.round import result_chunks, rounds
 from equipoise_server.storage.tables.transparency import sealed_seeds
 
 YEAR = timedelta(days=365)
-PATIENCE = 60.0
 
 
 @pytest.fixture(autouse=True)
@@ -45,13 +43,6 @@ def set_up(state: Path) -> None:
         text, found = re.subn(rf"(?m)^{name} = .*$", f"{name} = {value}", text)
         assert found == 1
     path.write_text(text)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def told(server: ServerProcess, event: str, times: int) -> None:

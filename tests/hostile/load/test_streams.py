@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from grpc import aio
 from harness.loaded_server import CALLS_AT_ONCE, Monitor, narrow_channel, opened, released, serving, uploaded
-from harness.server_process import HURRIED, Credentials, Refusal, ServerProcess, eventually, refusal_of
+from harness.server_process import HURRIED, Credentials, Refusal, ServerProcess, refusal_of
+from harness.waiting import PATIENCE, eventually
 
 from equipoise.v1 import analyst_pb2, analyst_pb2_grpc, operator_pb2_grpc
 from equipoise.wire.results import chunk_from_bytes
@@ -105,7 +106,7 @@ async def percentile(stub: analyst_pb2_grpc.AnalystServiceAsyncStub, round_id: s
     taken = []
     for _ in range(CALLS):
         begin = time.monotonic()
-        await stub.GetAnalystRound(analyst_pb2.GetAnalystRoundRequest(round_id=round_id), timeout=60)
+        await stub.GetAnalystRound(analyst_pb2.GetAnalystRoundRequest(round_id=round_id), timeout=PATIENCE)
         taken.append(time.monotonic() - begin)
     return sorted(taken)[round(0.99 * CALLS) - 1]
 

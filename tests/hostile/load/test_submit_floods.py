@@ -11,6 +11,7 @@ import pytest
 from grpc import aio
 from harness.loaded_server import TABLE, opened, serving, uploaded
 from harness.server_process import Credentials, Refusal
+from harness.waiting import PATIENCE
 
 from equipoise.accounting import charge_at, charge_of, events_from_json
 from equipoise.queries.statements import Marginal
@@ -56,7 +57,7 @@ async def test_submit_floods_are_refused_and_nothing_is_charged(tmp_path: Path) 
             def submit(number: int) -> Any:
                 statements = (TABLE, TOO_MANY, UNKNOWN)[number % 3]
                 requests = uploaded(round_id if number % 4 else "no such round", f"e{number}", statements)
-                return eve.SubmitWorkload.future(requests, timeout=60)
+                return eve.SubmitWorkload.future(requests, timeout=PATIENCE)
 
             def outcome(call: Any) -> str:
                 return "OK" if call.exception() is None else Refusal.of(call).reason

@@ -10,6 +10,7 @@ import grpc
 import pytest
 from harness.fake_server import connected, refuse
 from harness.rounds_bench import SCHEMA
+from harness.waiting import PATIENCE
 
 from equipoise.clients.operator import Operator
 from equipoise.errors import InvalidArgument
@@ -26,7 +27,7 @@ def test_what_is_told_arrives_before_the_answer() -> None:
 
     def register(request: Any, context: Any) -> Any:
         asked.append(request.request_id)
-        assert told.wait(30)
+        assert told.wait(PATIENCE)
         refuse(context, InvalidArgument("table", "is odd"))
 
     def watch(request: Any, _: Any) -> Iterator[Any]:
@@ -52,7 +53,7 @@ def test_a_watch_that_fails_or_does_not_end_changes_nothing(ends: str) -> None:
             context.abort(grpc.StatusCode.UNIMPLEMENTED, "no such method")
         gone = threading.Event()
         context.add_callback(gone.set)
-        gone.wait(30)
+        gone.wait(PATIENCE)
         yield from ()
 
     def update(*_: Any) -> Any:

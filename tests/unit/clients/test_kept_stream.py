@@ -12,7 +12,7 @@ import grpc
 import pytest
 from harness.fake_server import connected, refuse
 from harness.session_server import SESSION, STATEMENTS, Handler, Store, handlers, profile_of
-from harness.session_terms import until
+from harness.waiting import PATIENCE, until
 
 from equipoise.clients import receipt_chain
 from equipoise.clients.analyst import Client
@@ -83,7 +83,7 @@ def test_the_stream_ends_with_the_client() -> None:
         client = Client(connection)
         ask(client, STATEMENTS[0])
         client.close()
-        assert streams.ended[0].wait(60)
+        assert streams.ended[0].wait(PATIENCE)
 
 
 def test_the_newest_receipt_of_an_open_stream_is_kept_soon_and_at_its_end(
@@ -120,7 +120,7 @@ def test_a_stream_of_a_session_that_is_no_grant_ends_with_its_statements() -> No
     with asking(streams.serve, None) as client:
         for statement in STATEMENTS[:2]:
             list(client.ask(SESSION, [statement], after=None))
-            assert streams.ended[-1].wait(60)
+            assert streams.ended[-1].wait(PATIENCE)
     assert len(streams.ended) == 2
 
 
@@ -130,7 +130,7 @@ def test_a_caller_that_takes_no_more_answers_ends_the_stream() -> None:
         asked = client.ask(SESSION, STATEMENTS, rho=PRICE / 1e12)
         next(asked)
         asked.close()  # type: ignore[attr-defined]
-        assert streams.ended[0].wait(60)
+        assert streams.ended[0].wait(PATIENCE)
         assert [each.sequence for each in ask(client, STATEMENTS[1])] == [len(streams.store.answers)]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 import pytest
 from grpc import aio
+from harness.waiting import PATIENCE
 
 from equipoise_server.config import Config
 from equipoise_server.config_file import make_config
@@ -19,7 +20,6 @@ from equipoise_server.rpc.configured import call_rates, options
 
 CONFIG = make_config(deployment="here", connections=2, metadata_limit_bytes=4096, message_limit_bytes=2**16)
 METHOD = "/x.Y/Z"
-PATIENCE = 30
 
 
 async def echo(request: bytes, _: Any) -> bytes:

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from harness.waiting import PATIENCE
 
 from equipoise.errors import InvalidArgument, Unavailable
 from equipoise_server.rpc import health
@@ -14,7 +15,6 @@ from equipoise_server.rpc.health import health_served
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
-PATIENCE = 30
 
 
 async def test_the_services_follow_the_store_and_everything_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

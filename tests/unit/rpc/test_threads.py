@@ -10,11 +10,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from harness.waiting import PATIENCE
 
 from equipoise.errors import InternalError, InvalidArgument
 from equipoise_server.rpc.threads import SharedThreads
-
-PATIENCE = 30
 
 
 @asynccontextmanager

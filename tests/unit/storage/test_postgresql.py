@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from harness.stores import Cluster, change_directly, cluster
+from harness.waiting import PATIENCE
 from sqlalchemy import Connection, func, select, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError
@@ -40,7 +41,7 @@ def count_and_add(store: Store, meeting: threading.Barrier | None = None) -> Non
     with store.write() as connection:
         seen = connection.execute(select(func.count()).select_from(identities)).scalar_one()
         if meeting is not None:
-            meeting.wait(30)
+            meeting.wait(PATIENCE)
         connection.execute(identities.insert().values(name=f"{seen:03}", role="analyst", created=0))
 
 

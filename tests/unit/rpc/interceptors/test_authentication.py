@@ -14,6 +14,7 @@ from typing import ParamSpec, TypeVar, cast
 
 import pytest
 from cryptography import x509
+from harness.waiting import PATIENCE
 
 from equipoise.errors import NotAuthenticated, TooFast
 from equipoise.model.identities import Caller, Role
@@ -39,7 +40,6 @@ from equipoise_server.storage.tables.identity import certificates, identities
 P = ParamSpec("P")
 T = TypeVar("T")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-PATIENCE = 30
 AUTHORITY = Authority.create("here", NOW)
 
 

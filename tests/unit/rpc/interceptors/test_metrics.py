@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from harness.waiting import PATIENCE
 from prometheus_client import generate_latest
 
 from equipoise.accounting import Cost
@@ -107,7 +108,7 @@ async def test_they_are_offered_over_http_until_the_server_stops(store: Store) -
     await counted(metrics, GET)
 
     def fetched(port: int) -> str:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
             return str(answer.read().decode())
 
     async with metrics.served("127.0.0.1:0") as port:

@@ -15,6 +15,7 @@ import grpc
 import pytest
 from cryptography import x509
 from grpc import aio
+from harness.waiting import PATIENCE
 
 from equipoise.errors import NotAuthenticated, Unavailable
 from equipoise.model.identities import Role
@@ -32,7 +33,6 @@ from equipoise_server.storage.store import open_store
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 AUTHORITY = Authority.create("here", NOW)
 RECHECK_SECONDS = 0.02
-PATIENCE = 60
 
 
 def fresh() -> Request:

@@ -9,13 +9,12 @@ from contextlib import AsyncExitStack
 from typing import Protocol
 
 import pytest
+from harness.waiting import PATIENCE
 
 from equipoise.errors import InvalidArgument, TooFast, TooLarge
 from equipoise.v1 import analyst_pb2
 from equipoise_server.rpc.services.uploads import Uploads
 from equipoise_server.rpc.threads import SharedThreads
-
-PATIENCE = 30
 
 
 def piece(content: bytes) -> analyst_pb2.SubmitWorkloadRequest:
