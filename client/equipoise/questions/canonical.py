@@ -31,7 +31,7 @@ from equipoise.questions.sql_codes import RESERVED
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 _OTHERS = {"AVG", "COUNT", "COUNT_IF", "CURRENT_DATE", "DATE", "FIRST", "INTERVAL", "LAST", "NULLS", "OFFSET"}
-_OTHERS |= {"PARTITION", "ROUND", "SAMPLE", "SET", "SUM", "TIME", "TIMESTAMP", "UNNEST", "VALUES"}
+_OTHERS |= {"OVER", "PARTITION", "ROUND", "SAMPLE", "SET", "SUM", "TIME", "TIMESTAMP", "UNNEST", "VALUES"}
 _QUOTED = RESERVED | _OTHERS  # words that a name is not read as, unless it is quoted
 
 

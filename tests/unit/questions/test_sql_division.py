@@ -115,3 +115,18 @@ def test_words_that_sql_needs_may_name_attributes() -> None:
     (question,) = questions_from_sql(text, schema)
     assert question.statements == (Marginal(("first", "month"), Among("month", ("2",))),)
     assert [each.name for each in question.outputs] == ["first", "within"]
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("month = +1", "month = 1"),
+        ("month BETWEEN +1 AND +2", "month BETWEEN 1 AND 2"),
+        ("month NOT BETWEEN 1 AND 2 IS NOT TRUE", "(NOT (month BETWEEN 1 AND 2)) IS NOT TRUE"),
+        ("month <> 1", "month != 1"),
+    ],
+)
+def test_what_is_sql_in_another_way_is_no_repair(text: str, same: str) -> None:
+    schema = Schema((Attribute("month", ("1", "2", "3")),))
+    one, other = (questions_from_sql(f"SELECT COUNT(*) FROM t WHERE {each}", schema)[0] for each in (text, same))
+    assert one.statements == other.statements
