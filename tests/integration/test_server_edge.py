@@ -173,7 +173,7 @@ def test_connections_without_a_certificate_keep_nobody_out_for_longer_than_a_han
                 method = "/equipoise.v1.AuditorService/ListAuditRounds"
                 while (refused := raw_refusal(channel, method, [b""])) is not None:
                     assert refused.status == "UNAVAILABLE"
-                    assert time.monotonic() - begin < 15
+                    assert time.monotonic() - begin < 60, "gRPC itself waits for two minutes"
                     time.sleep(0.1)
             # Each of them was closed by the server, which has told nobody anything.
             for each in silent:
