@@ -43,6 +43,7 @@ WITH_STANDARD_ERROR = (
     AnswerMethod.FITTED,
     AnswerMethod.MEASURED,
 )
+_HAS_ERROR = np.isin(np.arange(256), WITH_STANDARD_ERROR)  # by the number of a method
 
 
 Integers: TypeAlias = NDArray[np.int64]
@@ -96,7 +97,7 @@ class Answers:
     @property
     def measured(self) -> NDArray[np.bool_]:
         """Which answers have a standard error, bool[k]."""
-        return np.isin(self.methods, WITH_STANDARD_ERROR)
+        return np.asarray(_HAS_ERROR[self.methods])
 
     def misses(self, truths: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Returns which intervals the truths, float64[k] as fractions, lie outside of: bool[k]."""

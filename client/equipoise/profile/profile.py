@@ -27,6 +27,7 @@ import stat
 import tomllib
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 
 import grpc
@@ -128,6 +129,7 @@ def read_log_keys(file: Path) -> tuple[VerifierKey, ...]:
     return parse_log_keys(read_file(file), str(file))
 
 
+@lru_cache(maxsize=8)  # asking of a grant reads the file again each time, which is rarely another one
 def parse_log_keys(content: bytes, place: str) -> tuple[VerifierKey, ...]:
     """Returns the keys of such lines, of which there must be one at least.
 

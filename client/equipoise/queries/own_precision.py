@@ -89,8 +89,7 @@ class OwnPrecision:
             if not known:
                 unknown.append(shares)
                 continue
-            scale = 1 / (known * cells_outside(told, part))
-            sums = [total + share * scale for total, share in zip(sums, shares, strict=True)]
+            sums = [total + share / known for total, share in zip(sums, shares, strict=True)]
         if any(_weighted(row, shares) for shares in unknown for row in rows):
             return None
         return [_weighted(row, sums) for row in rows]
@@ -133,7 +132,7 @@ def cells_outside(told: Told, part: Axes) -> int:
 
 @lru_cache(maxsize=1024)  # by far most statements are about a few tables
 def _shares(sizes: tuple[int, ...], axes: Axes, rest: Axes, part: Axes) -> tuple[Fraction, ...]:
-    """Return what the squares of each of `Told.squares`' sets have in `|w_R|^2` of one part R, as coefficients.
+    """Return what the squares of each of `Told.squares`' sets have in `|w_R|^2 / n(T without R)` of one part R.
 
     With `w_S` summed down to a set S, `|w_R|^2` is the sum over the subsets S of R of
     `(-1)^|R - S| |w_S|^2 / n(T without S)`.
@@ -143,7 +142,7 @@ def _shares(sizes: tuple[int, ...], axes: Axes, rest: Axes, part: Axes) -> tuple
     common = Fraction(1)
     for axis in (*axes, *rest):
         if axis not in part:
-            common /= sizes[axis]
+            common /= sizes[axis] ** 2  # once of the parts, and once of the cells outside
         elif axis in axes:
             common *= 1 - Fraction(1, sizes[axis])
     shares = []
