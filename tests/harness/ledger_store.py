@@ -17,15 +17,16 @@ from equipoise.accounting import (
 )
 from equipoise_server.ledger import accounts, charges
 from equipoise_server.ledger.caps import Cap, Composition
-from equipoise_server.storage.store import Store, open_store
+from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables.round import dataset_versions, datasets, rounds
+from harness.stores import open_empty
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 def ledger_store(url: str, round_ids: list[str]) -> Store:
     """A fresh store in which a ledger can be kept for the dataset `t` and these rounds."""
-    store = open_store(url)
+    store = open_empty(url)
     dataset = {"name": "t", "account": "t", "analyst_epsilon": 1, "analyst_delta": 1e-6, "analyst_order": 9}
     version = {"dataset": "t", "version": 1, "source": "t.csv", "schema": "{}", "records": 10, "create_time": 0}
     version |= {"person": "", "person_mode": "rows", "person_records": 1}

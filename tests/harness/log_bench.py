@@ -12,12 +12,13 @@ from equipoise.records.merkle import leaf_hash
 from equipoise.records.record import Audience, Kind, Record
 from equipoise.records.signed_notes import Checkpoint, open_checkpoint
 from equipoise_server.ledger.rollback_guard import Guard
-from equipoise_server.storage.store import Store, open_store
+from equipoise_server.storage.store import Store
 from equipoise_server.transparency import keys, log
 from equipoise_server.transparency.record_writer import record
 from equipoise_server.transparency.sequencing import Sequencer
 from equipoise_server.transparency.signing import Signer
 from harness.record_items import forge_item
+from harness.stores import open_empty
 
 ORIGIN = "equipoise/test"
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
@@ -49,7 +50,7 @@ class LogBench:
 
     def open(self) -> None:
         """Open the store, which may be another one by now."""
-        self.store = open_store(self.url)
+        self.store = open_empty(self.url)
 
     def start(self) -> None:
         """Begin the log with a key, which is not sequenced yet, as a deployment that is made new."""

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from harness.client_command import answered, refusal
-from harness.rounds_bench import Bench
+from harness.rounds_bench import Bench, new_bench
 from harness.server_process import make_state, running
 from harness.shop_commands import SCHEMA, STATEMENTS, Run
+from harness.stores import sqlite_url
 
 from equipoise.profile.profile import Profile
 
@@ -19,7 +20,7 @@ from equipoise.profile.profile import Profile
 @pytest.fixture
 def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
     """A bench on an empty store of either kind."""
-    bench = Bench(tmp_path, store_url)
+    bench = new_bench(tmp_path, store_url)
     yield bench
     bench.stop()
 
@@ -27,7 +28,7 @@ def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
 @pytest.fixture
 def on_sqlite(tmp_path: Path) -> Iterator[Bench]:
     """A bench for what does not depend on the store, where a worker starts in a second or two."""
-    bench = Bench(tmp_path, f"sqlite:///{tmp_path / 'equipoise.db'}")
+    bench = new_bench(tmp_path, sqlite_url(tmp_path))
     yield bench
     bench.stop()
 

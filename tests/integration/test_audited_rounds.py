@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from harness.audited_rounds import audited, problems
 from harness.dangers import LARGE_CAPS
-from harness.rounds_bench import TERMS, Bench
+from harness.rounds_bench import TERMS, Bench, new_bench
+from harness.stores import sqlite_url
 
 from equipoise.model.accounts import Budget
 from equipoise_server.rounds.analyst_deletion import delete_analyst
@@ -21,7 +22,7 @@ NOISE = replace(TERMS, mechanism="gaussian", options={})
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path, f"sqlite:///{tmp_path / 'equipoise.db'}", distinct_seeds=True)
+    made = new_bench(tmp_path, sqlite_url(tmp_path), distinct_seeds=True)
     yield made
     made.stop()
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from harness.rounds_bench import TERMS, Bench
+from harness.rounds_bench import TERMS, Bench, new_bench
 
 from equipoise.errors import BudgetExhausted, InvalidArgument, NotFound
 from equipoise.model.accounts import Budget
@@ -24,7 +24,7 @@ YEARLY = Budget(19.0, 1e-3)
 
 @pytest.fixture
 def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
-    made = Bench(tmp_path, store_url, distinct_seeds=True)
+    made = new_bench(tmp_path, store_url, distinct_seeds=True)
     yield made
     made.stop()
 

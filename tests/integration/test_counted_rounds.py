@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from harness.dangers import LARGE_CAPS
-from harness.rounds_bench import ANALYSTS, ANN, CAP, SALT, SCHEMA, TERMS, Bench
+from harness.rounds_bench import ANALYSTS, ANN, CAP, SALT, SCHEMA, TERMS, Bench, new_bench
 from sqlalchemy import select
 
 from equipoise.accounting import Cost, Mixture, charge_at, charge_of, events_from_json
@@ -37,7 +37,7 @@ WHOLE = "analyst/shop/analyst/ann"
 
 
 def test_a_round_of_sampled_play_is_counted_by_its_mixture(tmp_path: Path, store_url: str) -> None:
-    bench = Bench(tmp_path, store_url)
+    bench = new_bench(tmp_path, store_url)
     order = at_order("cap", Cap(CAP.epsilon, CAP.delta)).order
     assert order is not None
     round_id = bench.opened(PLAYED)
@@ -110,7 +110,7 @@ def test_where_rounds_do_not_add_there_is_no_order(tmp_path: Path, store_url: st
 
 
 def test_what_was_lost_is_registered_again_at_its_own_order_only(tmp_path: Path, store_url: str) -> None:
-    bench = Bench(tmp_path, store_url)
+    bench = new_bench(tmp_path, store_url)
     known = {"data/gone": Cost(divergence=5), "data/away": Cost(divergence=7)}
     lost = Snapshot(99, b"\1" * 32, known, dict.fromkeys(known, 6.0))
     with bench.store.write() as connection:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from harness.audited_rounds import audited, problems
 from harness.dangers import LARGE_CAPS
-from harness.rounds_bench import CAP, KEY, RECORDS, SCHEMA, TERMS, Bench, write_table
+from harness.rounds_bench import CAP, KEY, RECORDS, SCHEMA, TERMS, Bench, new_bench, write_table
 
 from equipoise.accounting import Cost
 from equipoise.errors import AlreadyExists, InvalidArgument, NotFound, WrongState
@@ -28,7 +28,7 @@ WIDER = Schema((Attribute("colour", ("red", "green", "blue")), SCHEMA.attributes
 
 @pytest.fixture
 def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
-    made = Bench(tmp_path, store_url, distinct_seeds=True)
+    made = new_bench(tmp_path, store_url, distinct_seeds=True)
     yield made
     made.stop()
 

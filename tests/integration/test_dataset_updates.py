@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from harness.audited_rounds import audited, problems
 from harness.dangers import LARGE_CAPS
-from harness.rounds_bench import CAP, RECORDS, SCHEMA, TERMS, Bench, write_table
+from harness.rounds_bench import CAP, RECORDS, SCHEMA, TERMS, Bench, new_bench, write_table
+from harness.stores import sqlite_url
 
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.model.persons import PersonMode, Persons
@@ -30,7 +31,7 @@ PERSONS = Persons(PersonMode.EVENTS, 4)
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path, f"sqlite:///{tmp_path / 'equipoise.db'}", distinct_seeds=True)
+    made = new_bench(tmp_path, sqlite_url(tmp_path), distinct_seeds=True)
     yield made
     made.stop()
 

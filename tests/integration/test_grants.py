@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from harness.audited_rounds import audited, problems
 from harness.released_rounds import SESSION_CHECKS, Released, state_directory
-from harness.rounds_bench import COLOUR, SIZE, Bench
+from harness.rounds_bench import COLOUR, SIZE, Bench, new_bench
 from harness.session_terms import attached, release
 from harness.stores import allow_changes
 from harness.waiting import PATIENCE
@@ -46,7 +46,7 @@ from equipoise_server.storage.tables.session import asked
 # A bench on either store, each of whose seeds is another one, as auditors check.
 @pytest.fixture
 def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
-    made = Bench(tmp_path, store_url, distinct_seeds=True)
+    made = new_bench(tmp_path, store_url, distinct_seeds=True)
     yield made
     made.stop()
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from harness.audited_rounds import audited, problems
 from harness.dangers import LARGE_CAPS
-from harness.rounds_bench import ANN, CAP, SCHEMA, SEED, TERMS, Bench
+from harness.rounds_bench import ANN, CAP, SCHEMA, SEED, TERMS, Bench, new_bench
+from harness.stores import sqlite_url
 
 from equipoise.errors import DataLoss, InvalidArgument
 from equipoise.model.accounts import Budget
@@ -44,7 +45,7 @@ ORDERS = replace(TERMS, dataset="orders", shares=(Share("ann", 4, 24), Share("bo
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path, f"sqlite:///{tmp_path / 'equipoise.db'}", distinct_seeds=True)
+    made = new_bench(tmp_path, sqlite_url(tmp_path), distinct_seeds=True)
     random = np.random.default_rng(7)
     owners = np.concatenate([np.arange(CUSTOMERS), random.zipf(1.3, ROWS) % CUSTOMERS])
     with (made.directory / "data" / "orders.csv").open("w", newline="") as file:

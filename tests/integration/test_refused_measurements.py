@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from harness.dangers import ANY_BUDGET, LARGE_CAPS
-from harness.rounds_bench import CAP, SCHEMA, TERMS, Bench
+from harness.rounds_bench import CAP, SCHEMA, TERMS, Bench, new_bench
 from harness.session_terms import ONLINE
 from harness.standing_rounds import MEASURE, STANDING, measured
 
@@ -20,7 +20,7 @@ from equipoise_server.rounds.dataset_versions import update_dataset
 
 @pytest.fixture
 def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
-    bench = Bench(tmp_path, store_url, distinct_seeds=True)
+    bench = new_bench(tmp_path, store_url, distinct_seeds=True)
     yield bench
     bench.stop()
 

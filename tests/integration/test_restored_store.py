@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from harness.audited_rounds import audited, problems
 from harness.dangers import LARGE_CAPS
-from harness.rounds_bench import TERMS, Bench
+from harness.rounds_bench import TERMS, Bench, new_bench
 from harness.stores import back_up, restore, sqlite_file
 from sqlalchemy import select
 
@@ -74,7 +74,7 @@ def test_what_was_spent_since_the_backup_is_written_off(bench: Bench) -> None:
 @pytest.mark.full
 def test_an_audit_finds_nothing_wrong_with_a_repair(tmp_path: Path, store_url: str) -> None:
     """A round was open when the copy was made, one was sealed, one ran, and all three went on afterwards."""
-    bench = Bench(tmp_path, store_url, distinct_seeds=True)
+    bench = new_bench(tmp_path, store_url, distinct_seeds=True)
     waiting = [bench.opened(), bench.sealed(), bench.completed()]
     copy = backed_up(bench)
     bench.rounds.lifecycle.run(waiting[1], "run")

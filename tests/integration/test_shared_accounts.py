@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from harness.audited_rounds import audited, problems
 from harness.dangers import LARGE_CAPS
-from harness.rounds_bench import CAP, RECORDS, SCHEMA, TERMS, Bench, write_table
+from harness.rounds_bench import CAP, RECORDS, SCHEMA, TERMS, Bench, new_bench, write_table
 from prometheus_client import generate_latest
 from prometheus_client.registry import CollectorRegistry
 
@@ -38,7 +38,7 @@ LATER, LATEST = replace(NOISE, dataset="later"), replace(NOISE, dataset="latest"
 
 @pytest.fixture
 def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
-    made = Bench(tmp_path, store_url, distinct_seeds=True)
+    made = new_bench(tmp_path, store_url, distinct_seeds=True)
     yield made
     made.stop()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness.rounds_bench import ANN, COLOUR, SALT, SCHEMA, SIZE, TERMS, Bench
+from harness.rounds_bench import ANN, COLOUR, SALT, SCHEMA, SIZE, TERMS, Bench, new_bench
 from harness.session_terms import ONLINE, ask_all, release
 from harness.standing_rounds import MEASURE, STANDING, measured
 from harness.stores import allow_changes
@@ -33,7 +33,7 @@ from equipoise_server.rounds.store.rounds import read_round
 
 @pytest.fixture
 def bench(tmp_path: Path, store_url: str) -> Iterator[Bench]:
-    bench = Bench(tmp_path, store_url, distinct_seeds=True)
+    bench = new_bench(tmp_path, store_url, distinct_seeds=True)
     yield bench
     bench.stop()
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from harness.server_process import signing_request
+from harness.stores import open_empty
 
 from equipoise.errors import AlreadyExists, InvalidArgument, NotAuthenticated, NotFound
 from equipoise.model.identities import Role
@@ -18,7 +19,6 @@ from equipoise_server.identity.credential import credential_of
 from equipoise_server.identity.login_tokens import Account
 from equipoise_server.identity.registry import Registry
 from equipoise_server.storage.operations import Operations
-from equipoise_server.storage.store import open_store
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 AUTHORITY = Authority.create("here", NOW)
@@ -29,7 +29,7 @@ CHANGES: list[IdentityItem] = []
 @pytest.fixture
 def admission(store_url: str) -> Iterator[Admission]:
     CHANGES.clear()
-    store = open_store(store_url)
+    store = open_empty(store_url)
     registry = Registry(Operations(store, lambda: NOW, lambda: None), lambda _, change, __: CHANGES.append(change))
     yield Admission(registry, lambda: AUTHORITY, lambda *_: True, 397, 90)
     store.close()

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from harness.stores import statements
+from harness.stores import open_empty, statements
 
 from equipoise.errors import AlreadyExists, DataLoss, InvalidArgument, NotAuthenticated, NotFound
 from equipoise.model.identities import Caller, Identity, Role
@@ -19,7 +19,6 @@ from equipoise_server.identity.credential import credential_of, serial_of
 from equipoise_server.identity.registry import SERIALS_AT_ONCE, Registry
 from equipoise_server.storage.idempotency import Request, make_request
 from equipoise_server.storage.operations import Operations
-from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables.identity import certificates
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -35,7 +34,7 @@ def fresh() -> Request:
 
 @pytest.fixture
 def registry(store_url: str) -> Iterator[Registry]:
-    store = open_store(store_url)
+    store = open_empty(store_url)
     changes: list[IdentityItem] = []
     yield Registry(Operations(store, lambda: NOW, lambda: None), lambda _, change, __: changes.append(change))
     store.close()

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from harness.stores import open_empty
 from sqlalchemy import Connection, select
 
 from equipoise.errors import AlreadyExists, Unavailable, WrongState
 from equipoise_server.storage.crash_points import install_hook
 from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.operations import Operations
-from equipoise_server.storage.store import Store, open_store
+from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables.identity import identities, requests
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -48,7 +49,7 @@ class Place:
 
 @pytest.fixture
 def place(store_url: str) -> Iterator[Place]:
-    store = open_store(store_url)
+    store = open_empty(store_url)
     place = Place(store)
     with install_hook(lambda point: place.seen.append(point.value)):
         yield place

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 from cryptography.hazmat.primitives import hashes
+from harness.stores import open_empty
 from sqlalchemy import Connection, select
 
 from equipoise.errors import NotAuthenticated
@@ -19,7 +20,6 @@ from equipoise_server.identity.credential import credential_of
 from equipoise_server.identity.registry import Registry
 from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.operations import Operations
-from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables.transparency import record_items
 from equipoise_server.transparency.identity_records import recorded_registry
 from equipoise_server.transparency.record_writer import check_records
@@ -32,7 +32,7 @@ ANALYST = {Role.ANALYST}
 
 @pytest.fixture
 def registry(store_url: str) -> Iterator[Registry]:
-    store = open_store(store_url)
+    store = open_empty(store_url)
     yield recorded_registry(Operations(store, lambda: NOW, lambda: None))
     store.close()
 
@@ -75,7 +75,7 @@ def test_nobody_is_admitted_whose_admission_cannot_be_put_on_record(store_url: s
     def failing(*_: object) -> None:
         raise LookupError("no room")
 
-    store = open_store(store_url)
+    store = open_empty(store_url)
     registry = Registry(Operations(store, lambda: NOW, lambda: None), failing)
     with pytest.raises(LookupError, match="no room"):
         registry.add(
