@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.axis_weights import WHOLE, AxisWeights
@@ -33,7 +33,7 @@ class NumericValues:
     high: Fraction
     ranges: tuple[Range | None, ...]
 
-    @property
+    @cached_property
     def span(self) -> Fraction:
         """How far apart two values can be."""
         return self.high - self.low
@@ -42,12 +42,12 @@ class NumericValues:
         """Returns where each category stands within the range, to the nearest unit; 0 where there is no value."""
         return AxisWeights(axis, tuple(0 if own is None else self._units(own) for own in self.ranges))
 
-    @property
+    @cached_property
     def valued(self) -> tuple[int, ...]:
         """The categories of records that have a value, ascending."""
         return tuple(category for category, own in enumerate(self.ranges) if own is not None)
 
-    @property
+    @cached_property
     def error(self) -> Fraction:
         """By how much a record's clamped value can differ from what its category stands for, at most."""
         stands = [(own, self.low + self.span * self._units(own) / WHOLE) for own in self.ranges if own is not None]

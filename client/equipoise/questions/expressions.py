@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -189,6 +190,7 @@ def _joined(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> NDArray[np.uint
     return np.where(uncertified, AnswerMethod.UNCERTIFIED, alike).astype(np.uint8)
 
 
+@cache
 def method_label(method: int) -> str:
     """Returns what a number of `Counted.methods` is called."""
     if method in (PUBLIC, SEVERAL):

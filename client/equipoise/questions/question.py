@@ -172,6 +172,8 @@ class Question:
 
     def _flat(self, found: Counted) -> Counted:
         shape, groups = self._counting.shape, self._counting.groups
+        if found.values.shape == found.lows.shape == found.highs.shape == found.methods.shape == (groups,):
+            return found
         return Counted(
             np.broadcast_to(found.values, shape).reshape(groups),
             np.broadcast_to(found.lows, shape).reshape(groups),
