@@ -65,6 +65,7 @@ GIVEN = {
     "equipoise.model.results": ("Answers", "ResultColumns"),
     "equipoise.model.synopsis": ("Synopsis", "SynopsisPart"),
     "equipoise.queries.grant_costs": ("GrantCosts", "StatementCost"),
+    "equipoise.queries.grant_price": ("AskedTable",),
     "equipoise.model.own_world": ("OwnDataset", "MeasuredTable", "SpentStatement", "GrantRequest", "RequestState"),
     "equipoise.model.datasets": (
         "Dataset",
