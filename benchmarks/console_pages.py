@@ -3,8 +3,9 @@
     PYTHONPATH=tests python benchmarks/console_pages.py
 
 The server is a process of its own, on SQLite. The console answers in this process, as to a browser, without the
-browser's own drawing. A page's seconds are those of the clock, and the processor's: the console's and the server's
-together, so that what else the machine does is left out of them.
+browser's own drawing. A page's seconds are the fewest of the clock, and of the processor: the console's and the
+server's together, so that what else the machine does is left out of them. Where Chromium is installed, the pages
+with an aim are opened in it, too, by the program `equipoise console`: until all is loaded, and drawn.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from harness.console_browser import Person, browser_is_here, chromium, console_of
 from harness.console_pages import Browser
 from harness.server_process import HURRIED, make_state, running
 
@@ -30,7 +32,9 @@ from equipoise.queries.statements import Marginal
 ATTRIBUTES = 17  # a table over all of them has 131,072 cells
 SCHEMA = Schema(tuple(Attribute(f"a{i}", ("0", "1")) for i in range(ATTRIBUTES)))
 RECORDS = 20_000
-BEST_OF = 2
+BEST_OF = 3
+DRAWN = "new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
+AIMS = {"rounds": 1.0, "results": 2.0}  # seconds of the clock
 
 
 def main() -> None:
@@ -57,6 +61,11 @@ def main() -> None:
                 for _ in range(options.rounds - 1):
                     operator.abort(operator.open(terms(1)).round.id, "counted")
             measure(at, Path(scratch) / "ann", big, options.rounds, server.process.pid)
+            if browser_is_here():
+                draw(f"operator, {options.rounds:,} rounds", at, "/", AIMS["rounds"])
+                draw(f"analyst, {options.rounds:,} rounds", Path(scratch) / "ann", "/", AIMS["rounds"])
+                results = f"/rounds/{big}/results"
+                draw("analyst, 131,072 answers", Path(scratch) / "ann", results, AIMS["results"])
 
 
 def released(operator: Operator, profile: Path) -> str:
@@ -107,7 +116,7 @@ def measure(operator: Path, analyst: Path, big: str, rounds: int, server: int) -
 
 
 def show(title: str, path: str, profile: Path, server: int, before: str = "") -> None:
-    """Prints the fastest of a few: seconds of the clock and of the processor. `before`: what is asked before."""
+    """Prints the fewest seconds of a few tries, of the clock and of the processor. `before`: what was asked."""
     found = []
     for _ in range(BEST_OF):
         with Browser.of(profile) as own:
@@ -118,10 +127,24 @@ def show(title: str, path: str, profile: Path, server: int, before: str = "") ->
             served = processor_seconds(server) - served
             found.append((time.process_time() - spent + served, time.perf_counter() - clock))
             assert answer.status_code == 200, answer.text
-    processor, clock = min(found)
+    processor, clock = map(min, zip(*found, strict=True))
     print(
         f"{title:42} {processor:6.2f} s of the processor, {clock:6.2f} s of the clock, {len(answer.content):9,} B"
     )
+
+
+def draw(title: str, profile: Path, path: str, aim: float) -> None:
+    """Prints how long Chromium takes at best to load and draw a page, of consoles that have just been opened."""
+    found = []
+    with chromium() as browser:
+        for _ in range(BEST_OF):
+            with console_of(profile) as address:
+                person = Person(browser, address)
+                began = time.perf_counter()
+                person.go(path)
+                person.page.evaluate(DRAWN)
+                found.append(time.perf_counter() - began)
+    print(f"in Chromium: {title:29} {min(found):6.2f} s of the clock, aim {aim:.0f} s")
 
 
 def processor_seconds(process: int) -> float:

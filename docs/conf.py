@@ -11,10 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import typer.main
+from docutils.nodes import Element
+from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 
 import equipoise
 import equipoise.cli
+import equipoise.errors
 import equipoise_server.cli
 
 ROOT = Path(__file__).parents[1]
@@ -29,8 +33,57 @@ default_role = "code"
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 napoleon_use_ivar = True
-# Types of the standard library and of what is not public have no page here.
-nitpick_ignore_regex = [("py:.*", ".*")]
+# Other packages have no page here, as a site is built without a network.
+nitpick_ignore_regex = [
+    ("py:.*", rf"{package}\..*") for package in ("collections", "datetime", "numpy", "pathlib", "pyarrow")
+]
+# Nor have these, which nobody has to make or to look into.
+INTERNAL = (
+    "clients.connection.Connection",
+    "local.client.LocalClient",
+    "profile.receipt_store.ReceiptStore",
+    "queries.box_terms.Terms",
+    "queries.box_terms.Vectors",
+    "queries.marginals.MarginalRange",
+    "queries.marginals.Marginals",
+    "queries.numeric_values.NumericValues",
+    "queries.predicates.AttributeName",
+    "queries.restricted_tables.RestrictedTables",
+    "questions.aggregates.Aggregate",
+    "questions.builder.Table",
+    "questions.question.Question",
+    "records.evidence.Evidence",
+    "results.Labels",
+)
+nitpick_ignore = [("py:class", f"equipoise.{name}") for name in INTERNAL]
+# What methods take and give, by the modules that have it.
+GIVEN = {
+    "equipoise.frames": ("Frame",),
+    "equipoise.model.rounds": ("Round", "RoundDetail", "Plan", "Progress", "Grant", "Ending"),
+    "equipoise.model.plan_choices": ("PlanChoice", "PlanCandidate", "Forecast"),
+    "equipoise.model.submissions": ("DryRun", "Receipt", "Withdrawal"),
+    "equipoise.model.results": ("Answers", "ResultColumns"),
+    "equipoise.model.synopsis": ("Synopsis", "SynopsisPart"),
+    "equipoise.queries.grant_costs": ("GrantCosts", "StatementCost"),
+    "equipoise.queries.grant_price": ("AskedTable",),
+    "equipoise.model.own_world": ("OwnDataset", "MeasuredTable", "SpentStatement", "GrantRequest", "RequestState"),
+    "equipoise.model.datasets": (
+        "Dataset",
+        "DatasetState",
+        "DatasetVersion",
+        "DatasetStanding",
+        "DatasetHistory",
+        "DatasetCharge",
+    ),
+    "equipoise.model.accounts": ("Account", "AccountCharge", "JournalEntry", "Danger"),
+    "equipoise.model.calendar": ("RoundSchedule", "Period"),
+    "equipoise.model.identities": ("Caller", "Identity", "Role"),
+    "equipoise.profile.enrolment": ("Bundle",),
+    "equipoise.records.bundle": ("Bundle",),
+    "equipoise.model.persons": ("Persons", "PersonMode"),
+    "equipoise.accounting.cost": ("Cost",),
+    "equipoise.model.log": ("RecordOpening", "ItemOpening", "SealedSeed"),
+}
 html_theme = "furo"
 html_title = "Equipoise"
 html_copy_source = False
@@ -46,6 +99,9 @@ ELSEWHERE = {
     "contributing": "CONTRIBUTING.md",
 }
 NAMES = {file: name for name, file in ELSEWHERE.items()}
+ERRORS = [
+    name for name, each in vars(equipoise.errors).items() if inspect.isclass(each) and issubclass(each, Exception)
+]
 # Bases whose members need no description here.
 _NOT_OURS = "str, int, float, tuple, dict, object, BaseException, Exception, Enum, StrEnum"
 _LINK = re.compile(r"\[(?P<text>[^\]]+)\]\((?P<target>[\w./-]+)(?P<place>#[^)\s]*)?\)")
@@ -110,10 +166,25 @@ def python_page() -> Iterator[str]:
             else:
                 yield f".. autodata:: equipoise.{name}\n   :no-value:\n"
             yield "```\n\n"
+    yield "\n## What methods take and give\n\n"
+    for module, names in GIVEN.items():
+        for name in names:
+            yield f"### {module}.{name}\n\n```{{eval-rst}}\n.. autoclass:: {module}.{name}\n   :members:\n```\n\n"
+    yield "\n## Errors\n\nOf `equipoise.errors`; [errors.md](errors.md) says when each is raised.\n\n"
+    for name in ERRORS:
+        yield f"```{{eval-rst}}\n.. autoexception:: equipoise.errors.{name}\n```\n\n"
 
 
 def _is_other(found: object) -> bool:
     return not inspect.isclass(found) and not inspect.isfunction(found)
+
+
+def error_of(app: Sphinx, env: BuildEnvironment, node: pending_xref, shown: Element) -> Element | None:
+    """Find an error that a docstring names without its module."""
+    if node["reftype"] != "exc" or node["reftarget"] not in ERRORS:
+        return None
+    target = f"equipoise.errors.{node['reftarget']}"
+    return env.domains["py"].resolve_xref(env, node["refdoc"], app.builder, "exc", target, node, shown)
 
 
 # Pages that are written here, from what the programs say of themselves.
@@ -123,3 +194,4 @@ WRITTEN = {"commands": commands_page, "python": python_page}
 def setup(app: Sphinx) -> None:
     """Register what this page adds to Sphinx."""
     app.connect("source-read", site_source)
+    app.connect("missing-reference", error_of)

@@ -146,7 +146,7 @@ class Results:
 
     @property
     def methods(self) -> NDArray[np.uint8]:
-        """How each query was answered, uint8[queries]: numbers of `AnswerMethod`."""
+        """How each query was answered, as numbers of `AnswerMethod`, uint8[queries]."""
         return self.answers.methods
 
     @property

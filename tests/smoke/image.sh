@@ -39,6 +39,8 @@ buildah run --network host "$container" -- equipoise-server serve >served.txt 2>
 served=$!
 for _ in $(seq 60); do grep -q '"event": "serving"' served.txt && break; sleep 1; done
 inside equipoise-server check
+# What HEALTHCHECK asks.
+inside equipoise-server ping
 inside tar -C /state/equipoise -c profiles | tar -x
 "$client" whoami --profile profiles/operator
 echo "The image is built, ran the demo's round, and serves a client outside."

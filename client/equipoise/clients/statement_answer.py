@@ -48,7 +48,7 @@ class StatementAnswer:
 
     @property
     def method(self) -> AnswerMethod:
-        """How the statement was answered: all its cells alike."""
+        """How the statement was answered, all its cells alike."""
         return AnswerMethod(int(self.results.methods[0]))
 
     @property

@@ -28,7 +28,7 @@ def dummy_table(schema: Schema, records: int = 10_000, seed: int = 0) -> Frame:
         seed: the same one gives the same table.
 
     Returns:
-        A column for each attribute: labels or codes, numbers within bins or dates, and None for missing values.
+        A column for each attribute, of labels or codes, numbers within bins or dates, and None for missing values.
 
     Raises:
         InvalidArgument: `records` is out of range.

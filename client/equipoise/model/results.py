@@ -30,7 +30,7 @@ class AnswerMethod(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name as people write it: `multiplicative_weights`."""
+        """The name as people write it, such as `multiplicative_weights`."""
         return self.name.lower()
 
 

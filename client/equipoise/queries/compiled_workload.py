@@ -91,7 +91,7 @@ class CompiledWorkload:
 
     @cached_property
     def weighted(self) -> NDArray[np.bool_]:
-        """Which queries count records by weights: bool[k]."""
+        """Which queries count records by weights, bool[k]."""
         return weighted_queries(self.restricted, self.query_count)
 
     @property

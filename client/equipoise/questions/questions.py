@@ -60,12 +60,12 @@ class Questions:
 
     @property
     def as_comments(self) -> str:
-        """What was understood, a comment of SQL for each question: what a receipt commits to."""
+        """What was understood, a comment of SQL for each question, to which a receipt commits."""
         return "".join(f"{UNDERSTOOD}{' '.join(each.splitlines())}\n" for each in self.understood)
 
     @property
     def kept(self) -> str:
-        """What an analyst keeps: `as_comments`, an empty line, and the SQL, as it was typed or understood."""
+        """`as_comments`, an empty line, and the SQL as it was typed or understood, which an analyst keeps."""
         sql = self.text or ";\n".join(self.understood)
         return f"{self.as_comments}\n{sql}"
 

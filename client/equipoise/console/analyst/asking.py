@@ -140,11 +140,11 @@ def _check(client: Client, shown: Round, wanted: Wanted, asked: Asked) -> Checke
         )
         return Checked((), sentences, None)
     expected = client.explain(shown.id, wanted.questions)
-    heads = ("question", "statement", "answers", "expected error", "interval reaches")
+    heads = [name.replace("_", " ") for name in expected.names]
     rows = [[*map(shown_value, row)] for row in expected.rows()]
     sentences = (
         f"{many} would be submitted.",
-        "Errors are in records: what is expected on average, and the most that an interval reaches to either side.",
+        "Errors, in the unit, are what is expected on average; a half width is the most that an interval reaches.",
     )
     return Checked(wanted.understood, sentences, plain_table(heads, rows))
 
