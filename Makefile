@@ -115,7 +115,7 @@ docs: $(VENV)/docs.stamp  ## write the documentation's site to dist/docs; a warn
 hooks: $(VENV)/hooks.stamp $(VENV)/lint.stamp $(VENV)/test.stamp  ## let git check style, types and import rules before every commit
 	$(BIN)/pre-commit install
 
-wheel: $(VENV)/test.stamp $(VENV)/lock.stamp  ## build the wheel, install it in a bare environment by pip and by uv, try it there
+wheel: $(VENV)/test.stamp $(VENV)/lock.stamp  ## build the wheel, install it in a bare environment by pip and by uv, run the demo there
 	PYTHON=$(BIN)/python tests/smoke/wheel.sh
 
 BASE ?= docker.io/library/python:3.13-slim-bookworm

