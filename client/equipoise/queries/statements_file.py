@@ -51,10 +51,13 @@ def statements_from_json(text: str) -> tuple[Statement, ...]:
 
 
 def statements_of(document: object) -> tuple[Statement, ...]:
-    """Returns the statements of a file that was parsed. Raises as `statements_from_json` does.
+    """Returns the statements of a file that was parsed.
 
     Args:
         document: what its JSON stands for.
+
+    Raises:
+        InvalidArgument: as `statements_from_json` does.
     """
     document = _check_keys(document, {"version", "statements"}, "statements file")
     version = document["version"]
