@@ -29,7 +29,7 @@ SHOWN_ROWS = 20  # as text
 Numbers: TypeAlias = NDArray[np.float64] | NDArray[np.int64]
 Values: TypeAlias = Sequence[object] | Numbers
 Kind: TypeAlias = Literal["text", "integer", "number", "range"]
-"""What a list of values holds; a range is a text that stands for a bin, in the order of the bins."""
+"""The type of the values in a list. A `range` is a text that names a bin; ranges are in the order of bins."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,9 +76,13 @@ class ListedRound:
 
 @dataclass(frozen=True)
 class AuditorLog:
-    """What the auditor `name` did: the nonces it gave, in hexadecimal, and how often it read a seed, by round.
+    """The acts of one auditor that its profile keeps.
 
-    `losses`: the sizes of the logs whose loss it accepted, by their roots in hexadecimal.
+    Attributes:
+        name: the auditor's.
+        nonces: those it gave, in hexadecimal, by round.
+        reads: how often it read a seed, by round.
+        losses: the sizes of the logs whose loss it accepted, by their roots in hexadecimal.
     """
 
     name: str = ""

@@ -158,7 +158,7 @@ def told_loss(note: bytes, steps: Sequence[Step], trusted: Sequence[VerifierKey]
 
 
 def _way_on(note: bytes, steps: Sequence[Step], trusted: Sequence[VerifierKey]) -> str:
-    """What an auditor can do where the custodian admits a loss, said after the difference; empty elsewhere."""
+    """Return the sentence that tells an auditor how to accept a loss that the log admits; empty without one."""
     told = told_loss(note, steps, trusted)
     if not told:
         return ""

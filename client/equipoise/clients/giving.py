@@ -29,7 +29,7 @@ class Renewal:
 
 @dataclass(frozen=True)
 class GrantPlan:
-    """What a grant would be.
+    """The cost of a grant that is not given yet, and the errors that its answers would have.
 
     Attributes:
         total: what all statements may cost together, in units of 10^-12 of rho.

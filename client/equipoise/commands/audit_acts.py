@@ -1,4 +1,4 @@
-"""What auditors do that is remembered: on record, or in their profiles."""
+"""Commands of auditors that leave a trace in the log or the profile: add a nonce, read a seed, accept a loss."""
 
 from __future__ import annotations
 

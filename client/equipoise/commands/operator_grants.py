@@ -117,10 +117,10 @@ def plan(
 ) -> None:
     """Show what a grant of this size would give, before it is given. Nothing is reserved.
 
-    For 1, 10, 100 and 1,000 statements that share it evenly: the standard error of each count, and how far the
-    interval of the last one reaches, in records. All marginals err alike, whatever the number of their cells; the
-    intervals are those of 100 cells. What earlier answers and a standing measurement tell is not looked at: with
-    these, answers err by less, or cost less.
+    For 1, 10, 100 and 1,000 statements that share it evenly: the standard error of each count, and the half
+    width of the last one's interval, in records. Every marginal has the same standard error, however many cells it
+    has; half widths are those of 100 cells. Earlier answers and a standing measurement are left out: with these,
+    answers err by less, or cost less.
     """
     offer = Offer(dataset=dataset, analyst=analyst, budget=Budget(data_epsilon, data_delta), beta=beta)
     with Operator.from_profile(profile) as operator:

@@ -86,7 +86,7 @@ def sql(
 
 
 def _explain(questions: Questions, expected: Frame | None, as_json: bool) -> None:
-    """What the questions would come to, and how far off each statement's answers can be, if that is known."""
+    """Print how many statements the questions are, and the expected error of each where it is known."""
     if as_json:
         rows = [] if expected is None else expected.to_dicts()
         print_json({"understood": questions.understood, "statements": len(questions.statements), "expected": rows})

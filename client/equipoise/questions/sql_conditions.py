@@ -23,16 +23,9 @@ from equipoise.questions.conditions import (
     RecordSet,
 )
 from equipoise.questions.record_sets import RecordSets
+from equipoise.questions.sql_instead import COMPARISONS
 from equipoise.questions.sql_tree import SqlTree
 
-OPERATORS: dict[type[exp.Expression], str] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-}
 _TURNED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _DATE_TYPES = ("DATE", "TIMESTAMP", "TIMESTAMPNTZ", "DATETIME")
 
@@ -87,7 +80,7 @@ class ConditionReader:
 
     def read(self, node: exp.Expression) -> Condition:
         """Returns a condition. Raises `InvalidArgument` for what cannot be asked."""
-        if type(node) in OPERATORS:
+        if type(node) in COMPARISONS:
             return self._comparison(node)
         readers: dict[type[exp.Expression], Callable[[exp.Expression], Condition]] = {
             exp.And: self._chain,
@@ -140,7 +133,7 @@ class ConditionReader:
 
     def _comparison(self, node: exp.Expression) -> Condition:
         self.tree.take(node, "this", "expression")
-        operator, left, right = OPERATORS[type(node)], node.this, node.expression
+        operator, left, right = COMPARISONS[type(node)], node.this, node.expression
         if not isinstance(left, exp.Column) and isinstance(right, exp.Column):
             left, right, operator = right, left, _TURNED[operator]
         if isinstance(right, exp.Column):

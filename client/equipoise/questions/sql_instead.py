@@ -44,18 +44,20 @@ CLASSES: dict[str, str] = {
 }
 
 
-SIGNS: dict[type[exp.Expr], str] = {
-    exp.Add: "+",
-    exp.Sub: "-",
-    exp.Neg: "-",
-    exp.Mul: "*",
-    exp.Div: "/",
-    exp.Mod: "%",
+COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
     exp.NEQ: "<>",
     exp.LT: "<",
     exp.LTE: "<=",
     exp.GT: ">",
     exp.GTE: ">=",
+}
+SIGNS: dict[type[exp.Expr], str] = COMPARISONS | {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Neg: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
     exp.Paren: "what is in parentheses",
 }

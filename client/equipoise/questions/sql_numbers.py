@@ -13,7 +13,8 @@ from equipoise.questions.expressions import Arithmetic, Count, Expression, Numbe
 from equipoise.questions.filters import AllHold, Compared, Fails, Filter, SomeHold
 from equipoise.questions.measures import Measure
 from equipoise.questions.sql_cases import branches_of
-from equipoise.questions.sql_conditions import OPERATORS, ConditionReader
+from equipoise.questions.sql_conditions import ConditionReader
+from equipoise.questions.sql_instead import COMPARISONS
 from equipoise.questions.sql_tree import SqlTree
 from equipoise.questions.sql_values import ValueReader
 
@@ -65,9 +66,9 @@ class NumberReader:
 
     def filter(self, node: exp.Expression) -> Filter:
         """Returns a condition on the numbers of each group. Raises `InvalidArgument`."""
-        if type(node) in OPERATORS:
+        if type(node) in COMPARISONS:
             self.tree.take(node, "this", "expression")
-            return Compared(OPERATORS[type(node)], self.read(node.this), self.read(node.expression))
+            return Compared(COMPARISONS[type(node)], self.read(node.this), self.read(node.expression))
         if isinstance(node, exp.Between):
             self.tree.take(node, "this", "low", "high", "negate")
             of, low, high = (self.read(node.args[name]) for name in ("this", "low", "high"))
