@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,30 @@ from equipoise.queries.schema import Schema
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.datasets.digest import data_digest
+from equipoise_server.datasets.mapped_counts import map_counts
 from equipoise_server.datasets.progress import OnRead, unseen
-from equipoise_server.datasets.source import Source
 from equipoise_server.mechanisms.interface import PublicParameters
 
 NOTHING_CHARGED = "the table is not read: nothing is charged for it"
+
+
+class Countable(Protocol):
+    """What counts are read from: a source, or counts that were read from one before."""
+
+    def counts(self, schema: Schema, progress: OnRead = unseen) -> Counts:
+        """Return the counts of the schema's possible records, as `Source.counts` does."""
+        ...
+
+
+@dataclass(frozen=True)
+class ReadBefore:
+    """Counts in a file in memory (`datasets.mapped_counts`), by its descriptor."""
+
+    file: int
+
+    def counts(self, schema: Schema, progress: OnRead = unseen) -> Counts:  # noqa: ARG002
+        """Return the file's counts."""
+        return map_counts(self.file)
 
 
 @dataclass(frozen=True)
@@ -53,7 +73,7 @@ class NoData:
 
 def data_for(
     plan: MechanismPlan,
-    source: Source,
+    source: Countable,
     schema: Schema,
     setting: PublicParameters,
     registered: bytes,
@@ -69,7 +89,7 @@ def data_for(
 
 
 def load_data(
-    source: Source, schema: Schema, records: int, registered: bytes, progress: OnRead = unseen
+    source: Countable, schema: Schema, records: int, registered: bytes, progress: OnRead = unseen
 ) -> LoadedData:
     """Read a table and check that it is the registered one.
 

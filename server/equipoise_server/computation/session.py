@@ -17,7 +17,7 @@ from equipoise.queries.session_workload import SessionWorkload
 from equipoise.records.receipts import chain_step
 from equipoise.wire.outline import asked_from_bytes
 from equipoise.wire.session_workload import compile_offered
-from equipoise_server.computation.data import data_for
+from equipoise_server.computation.data import Countable, data_for
 from equipoise_server.computation.seed import bound_seed
 from equipoise_server.datasets.source import Source
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -60,9 +60,18 @@ class AnswerChain:
     end: bytes
 
 
-def start_session(job: SessionJob, schema: Schema) -> Session:
-    """Start a session, which has answered nothing yet. Raises as `data_for` does."""
-    data = data_for(job.plan, job.source, schema, job.setting, job.data_digest)
+def start_session(job: SessionJob, schema: Schema, table: Countable | None = None) -> Session:
+    """Start a session, which has answered nothing yet.
+
+    Args:
+        job: the session's inputs.
+        schema: the same as the job's.
+        table: what the table is read from; None: from the job's source.
+
+    Raises:
+        EquipoiseError: as `data_for` raises.
+    """
+    data = data_for(job.plan, table or job.source, schema, job.setting, job.data_digest)
     seed = bound_seed(job.seed, job.audit_nonce, data.digest, job.setting, job.plan, {})
     return session_mechanism(job.plan.mechanism).start(job.setting, job.plan, data.counts, seed)
 

@@ -32,6 +32,7 @@ from equipoise_server.rounds.store.rounds import read_audit_nonce
 from equipoise_server.rounds.terms.turns import turns_before_answers
 from equipoise_server.sessions.turns import AnswerSchedule, Immediate, TurnBased
 from equipoise_server.workers.session_process import NOT_NOW
+from equipoise_server.workers.shared_tables import SharedTable
 
 MAX_STATEMENT = 1 << 16  # bytes; many statements wait in memory at once
 
@@ -49,7 +50,8 @@ class Question(NamedTuple):
 class OpenSession:
     """The facts of a session that do not depend on its statements.
 
-    `standing`: the noise of the measurement that a grant's answers are combined with; None without one.
+    `standing`: the noise of the measurement that a grant's answers are combined with; None without one. `table`:
+    what is read for several sessions; None where the worker reads it.
     """
 
     record: RoundRecord
@@ -57,6 +59,7 @@ class OpenSession:
     job: SessionJob
     schedule: AnswerSchedule
     standing: StandingNoise | None = None
+    table: SharedTable | None = None
 
     def compile(self, statement: bytes) -> CompiledStatement:
         """Compile a statement and check it against the session's plan, and in a session by turns its work.
@@ -112,8 +115,13 @@ class OpenSession:
         return most_work(terms.session.turn_seconds, len(terms.shares))
 
 
-def read_open_session(context: Context, record: RoundRecord) -> OpenSession:
+def read_open_session(context: Context, record: RoundRecord, table: SharedTable | None = None) -> OpenSession:
     """Read a session's facts from the store.
+
+    Args:
+        context: of the server.
+        record: the session.
+        table: what is read for several sessions; None where the worker reads it.
 
     Raises:
         Unavailable: the table is gone.
@@ -145,7 +153,7 @@ def read_open_session(context: Context, record: RoundRecord) -> OpenSession:
         stops=session.ending is Ending.STOP,
         audit_nonce=nonce,
     )
-    return OpenSession(record, dataset.schema, job, schedule_of(record), standing)
+    return OpenSession(record, dataset.schema, job, schedule_of(record), standing, table)
 
 
 def is_grant(record: RoundRecord) -> bool:

@@ -45,7 +45,7 @@ class SessionLoop:
         self._slots = journal.first_slot
         self._spending = journal.spending()
         self._ended: EquipoiseError | None = None
-        self._process = SessionProcess(session.job, idle_seconds)
+        self._process = SessionProcess(session.job, idle_seconds, session.table)
         self._thread = threading.Thread(target=self._answer_all, name=f"session-{self._id}", daemon=True)
         self._thread.start()
 
@@ -161,6 +161,7 @@ class SessionLoop:
     def _answer_all(self) -> None:
         problem: EquipoiseError | None = None
         try:
+            self._process.begin()
             self._journal.compute_again(self._process)
             if self._session.begins_late:  # else who has asked meanwhile would decide who waits longer
                 self._process.pass_to(self._slots)

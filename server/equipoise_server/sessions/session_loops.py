@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from weakref import WeakValueDictionary
 
 import structlog
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from equipoise.errors import DataLoss, EquipoiseError, Unavailable
 from equipoise.model.rounds import RoundState
@@ -15,6 +16,7 @@ from equipoise_server.rounds.clock_watch import UNTRUSTED
 from equipoise_server.rounds.context import Context
 from equipoise_server.rounds.store.rounds import IS_GRANT, IS_SESSION, read_round, session_from_json
 from equipoise_server.sessions.answer_journal import AnswerJournal
+from equipoise_server.sessions.grant_tables import GrantTables
 from equipoise_server.sessions.open_session import by_turns, is_grant, read_open_session
 from equipoise_server.sessions.session_loop import SessionLoop
 from equipoise_server.storage.tables.round import rounds
@@ -25,6 +27,8 @@ STOPPING = "the server is stopping"
 MAX_WORKERS = 16  # each holds the counts of its dataset's universe
 MAX_GRANTS = 64  # open at once, which operators see: each has a worker of its own once its analyst asks
 OTHER_SERVER = "the session is answered by another server"
+
+_GRANTS = select(rounds.c.id).where(rounds.c.state == RoundState.OPEN.value, IS_GRANT).order_by(rounds.c.id)
 
 log = structlog.get_logger(__name__)
 
@@ -40,9 +44,12 @@ class SessionLoops:
         self._context = context
         self._guard = guard
         self._max_workers = max_workers
+        self._tables = GrantTables(context)
         self._claims = context.store.claims()
         self._lock = threading.Lock()
         self._loops: dict[str, SessionLoop] = {}
+        self._gates: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()  # one start of each at a time
+        self._beginning: set[str] = set()  # sessions that answer at once, for which there was room
         self._not_before: dict[str, float] = {}  # when a worker that ended may be started again without a caller
         self._turns: dict[str, int] = {}  # seconds of a turn, by session, of the sessions that were open last
         self._stopped = False
@@ -58,28 +65,53 @@ class SessionLoops:
             DataLoss: the session's stored answers or its seed are damaged.
         """
         with self._lock:
-            known = self._loops.get(session_id)
+            gate = self._gates.setdefault(session_id, threading.Lock())
+        # Others do not wait meanwhile: how long it takes to read what was answered depends on what was asked.
+        with gate:
+            with self._lock:
+                known = self._loops.get(session_id)
             if known is not None and isinstance(known.problem, DataLoss):
                 raise DataLoss(known.problem.message)
             if known is not None and known.problem is None:
                 return known
+            return self._begin(session_id)
+
+    def _begin(self, session_id: str) -> SessionLoop:
+        """Start the loop of a session that has none. Raises as `loop` does."""
+        with self._context.store.read() as connection:
+            record = read_round(connection, session_id)
+            if self._context.watch.problem(connection) is not None:
+                raise Unavailable(UNTRUSTED)
+        with self._lock:
             if self._stopped:
                 raise Unavailable(STOPPING)
-            with self._context.store.read() as connection:
-                record = read_round(connection, session_id)
-                if self._context.watch.problem(connection) is not None:
-                    raise Unavailable(UNTRUSTED)
             if not (by_turns(record) or is_grant(record)):
                 self._make_room()
+                self._beginning.add(session_id)
             if not self._claims.take(_claim(session_id)):
+                self._beginning.discard(session_id)
                 raise Unavailable(OTHER_SERVER)
+        try:
             # The server that opened the session, or answered in it, may have died before it advanced the guard.
             self._guard.advance(self._context.store)
-            session = read_open_session(self._context, record)
+            table = self._tables.table(record) if is_grant(record) else None
+            session = read_open_session(self._context, record, table)
             journal = AnswerJournal(session, self._context, self._guard.count)
             started = SessionLoop(session, journal, self._context.watch.now, self._context.worker_idle_seconds)
-            self._loops[session_id] = started
-            return started
+            stopping = self._add(session_id, started)
+        finally:
+            with self._lock:
+                self._beginning.discard(session_id)
+        if stopping:
+            self._end(session_id, Unavailable(STOPPING))
+            raise Unavailable(STOPPING)
+        return started
+
+    def _add(self, session_id: str, loop: SessionLoop) -> bool:
+        """Add a loop. Return whether it has to end, as the server is stopping."""
+        with self._lock:
+            self._loops[session_id] = loop
+            return self._stopped
 
     def has_room_for_turns(self) -> bool:
         """Return whether the server has room for one more session by turns. Other sessions do not count."""
@@ -91,15 +123,16 @@ class SessionLoops:
 
         So a grant that is open never waits for a worker because of what other analysts do.
         """
-        query = select(func.count()).where(rounds.c.state == RoundState.OPEN.value, IS_GRANT)
         with self._context.store.read() as connection:
-            return int(connection.execute(query).scalar_one()) < MAX_GRANTS
+            return len(connection.execute(_GRANTS).all()) < MAX_GRANTS
 
     def look_after(self) -> None:
         """Start and end workers as the store requires. To be called about twice a second. Raises `Unavailable`."""
         with self._context.store.read() as connection:
             going, nonces = self._open_sessions(connection), _nonces(connection)
             trusted = self._context.watch.problem(connection) is None
+            grants = connection.execute(_GRANTS).scalars().all()
+        self._tables.look_after(grants)
         lost = self._claims.lost()
         with self._lock:
             if not trusted:
@@ -130,6 +163,7 @@ class SessionLoops:
             running = list(self._loops)
         for session_id in running:
             self._end(session_id, Unavailable(STOPPING))
+        self._tables.close()
         self._claims.close()
 
     def process_id(self, session_id: str) -> int | None:
@@ -176,7 +210,7 @@ class SessionLoops:
             for session_id, loop in self._loops.items()
             if loop.problem is None and not (loop.by_turns or loop.of_grant)
         }
-        if len(at_once) < self._max_workers:
+        if len(at_once.keys() | self._beginning) < self._max_workers:
             return
         for session_id, loop in at_once.items():
             if loop.idle:

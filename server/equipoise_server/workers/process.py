@@ -37,7 +37,11 @@ BEHIND_CALLS = 10  # a run takes a tenth of a processor that calls need, and all
 AMONG_CALLS = 0
 MAX_NICENESS = 19  # the largest niceness of Linux
 AUTOGROUP = Path("/proc/self/autogroup")
-PROGRAM = ["equipoise_server.workers.round_worker", "equipoise_server.workers.session_worker"]
+PROGRAM = [
+    "equipoise_server.workers.round_worker",
+    "equipoise_server.workers.session_worker",
+    "equipoise_server.workers.table_worker",
+]
 
 NO_WORKER = "no worker can be started now"
 

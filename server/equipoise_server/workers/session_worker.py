@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
+from multiprocessing.reduction import recv_handle
 
 from equipoise.model.results import Answers
 from equipoise.queries.schema import Schema
+from equipoise_server.computation.data import ReadBefore
 from equipoise_server.computation.session import Question, SessionJob, answer, start_session
 from equipoise_server.workers.process import Failed
 
@@ -26,10 +28,12 @@ Reply = list[Answers] | Failed
 def serve_session(pipe: Connection, job: SessionJob) -> None:
     """Answer lists of questions, in ascending slots, over `pipe` for ever: the worker process's main function.
 
+    What comes first says whether a file with the table's counts follows, which is then read instead of the table.
     There are fewer answers than questions if the session stops in between, and none to empty slots.
     """
     schema = Schema.from_json(job.schema)
-    session = start_session(job, schema)
+    table = ReadBefore(recv_handle(pipe)) if pipe.recv() else None
+    session = start_session(job, schema, table)
     while True:
         request: Request = pipe.recv()
         if isinstance(request, EmptySlots):
