@@ -110,6 +110,11 @@ app = program(
             "equipoise.commands.verification:verify_bundle",
             "Verify a bundle offline by thirteen numbered checks, one a line, up to the first that fails.",
         ),
+        "accept-loss": LazyCommand(
+            "equipoise.commands.losses:accept_loss",
+            "Show what part of its log the custodian admits to have lost; with ROOT, accept that your checkpoint "
+            "is in it.",
+        ),
         "console": LazyCommand(
             "equipoise.console.command:console",
             "Open the console: pages in your browser for all that your role may do. Interrupt it to end it.",

@@ -16,11 +16,9 @@ from equipoise.auditing.log_checks import check_continuation, check_root, check_
 from equipoise.auditing.steps import open_steps
 from equipoise.errors import InvalidArgument, VerificationFailed, WrongState
 from equipoise.model.log import RecordOpening
-from equipoise.profile.profile import read_file
-from equipoise.profile.receipt_store import ReceiptStore, write_whole
+from equipoise.profile.accepted_losses import keep_accepted_loss
+from equipoise.profile.receipt_store import ReceiptStore
 from equipoise.records.signed_notes import Checkpoint, VerifierKey, claimed
-
-LOSSES = "accepted-losses"
 
 
 def accept_loss(
@@ -46,8 +44,7 @@ def accept_loss(
         VerificationFailed: the log is not what it must be, or does not say that it has lost that part.
     """
     note, leaves, records = log
-    store = ReceiptStore(profile)
-    kept = store.checkpoint()
+    kept = ReceiptStore(profile).checkpoint()
     if kept is None:
         raise WrongState("the profile keeps no checkpoint, so no loss has to be accepted")
     before = claimed(kept)
@@ -64,21 +61,5 @@ def accept_loss(
             raise VerificationFailed(problem) from None
     else:
         raise WrongState("the log contains what the profile's checkpoint is of: nothing was lost")
-    # First, so that the evidence is never in neither place.
-    write_whole(profile / LOSSES / root, kept)
-    store.keep_checkpoint(note)
+    keep_accepted_loss(profile, kept, note)
     return before, checkpoint
-
-
-def accepted_losses(profile: Path) -> dict[str, int]:
-    """Returns the sizes of the logs whose loss was accepted, by their roots in hexadecimal.
-
-    Args:
-        profile: the auditor's directory.
-
-    Raises:
-        InvalidArgument: a file cannot be read.
-        VerificationFailed: a file is no checkpoint.
-    """
-    kept = (claimed(read_file(path)) for path in sorted((profile / LOSSES).glob("[0-9a-f]*")))
-    return {each.root.hex(): each.size for each in kept}

@@ -4,7 +4,7 @@ could otherwise deny.
     nonces/ROUND    32 bytes in hexadecimal: the auditor's part of a round's randomness
     reads/ROUND     a line for each time that a round's seed was asked for
 
-`equipoise.auditing.accepted_losses` keeps the losses that were accepted.
+`equipoise.profile.accepted_losses` keeps the losses that were accepted.
 
 The newest checkpoint that an audit found in order is kept as `equipoise.profile.receipt_store` keeps an analyst's.
 """
@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from equipoise.auditing.accepted_losses import accepted_losses
 from equipoise.auditing.archive import AuditorLog
 from equipoise.errors import AlreadyExists, InvalidArgument, NotFound, VerificationFailed, WrongState
+from equipoise.profile.accepted_losses import accepted_losses
 from equipoise.profile.profile import read_file, read_settings
 from equipoise.profile.receipt_store import write_whole
 from equipoise.records.canonical import from_hex

@@ -9,6 +9,7 @@ from equipoise.errors import VerificationFailed
 from equipoise.records.log_items import KeyItem, RestorationItem
 from equipoise.records.merkle import leaf_hash, root_of
 from equipoise.records.signed_notes import Checkpoint, VerifierKey, claimed, open_checkpoint
+from equipoise.verification.admitted_losses import signers_of
 
 
 def check_signatures(
@@ -33,8 +34,9 @@ def check_signatures(
     known, in_force = log_keys(steps, trusted[0].name)
     checkpoint = open_checkpoint(note, trusted, known)
     everybody = list(dict.fromkeys((*trusted, *known)))
+    signers = signers_of(note, everybody)
     for key in everybody:
-        signed = _has_signed(note, key, everybody)
+        signed = key in signers
         if signed and key not in in_force:
             raise VerificationFailed(f"the checkpoint is signed by {key.label}, which the log says is not in force")
         if not signed and key in in_force:
@@ -133,8 +135,8 @@ def _check_contained(before: Checkpoint, checkpoint: Checkpoint, hashes: Sequenc
 def told_loss(note: bytes, steps: Sequence[Step], trusted: Sequence[VerifierKey]) -> str:
     """Returns where the log says that what a checkpoint was of is lost; empty where it says nothing.
 
-    Either a record says that a log of at least its size was lost, with its very root where it is of its size; or
-    every key that signed it was retired, as where nobody knows how much was lost.
+    Either a record says that a log was lost, and covers the checkpoint; or every key that signed it was retired, as
+    where nobody knows how much was lost.
 
     Args:
         note: the signed note of the checkpoint.
@@ -145,13 +147,17 @@ def told_loss(note: bytes, steps: Sequence[Step], trusted: Sequence[VerifierKey]
         VerificationFailed: the note is no checkpoint.
     """
     before = claimed(note)
+    told: set[RestorationItem] = set()
     for step in steps:
         if step.kind == "log-restored":
             lost = step.one(RestorationItem)
-            if (lost.lost_size, lost.lost_root) == (before.size, before.root) or lost.lost_size > before.size:
+            if lost in told:
+                continue  # a restoration is told once for each lost entry, and the first shows where it begins
+            told.add(lost)
+            if lost.covers(step.index, before.size, before.root):
                 return f"{step} says that a log of size {lost.lost_size} was lost"
     known, in_force = log_keys(steps, trusted[0].name)
-    signers = [key for key in known if _has_signed(note, key, [*trusted, *known])]
+    signers = signers_of(note, [*trusted, *known])
     if signers and not any(key in in_force for key in signers):
         return "the log says that every key that signed that checkpoint was retired"
     return ""
@@ -164,12 +170,3 @@ def _way_on(note: bytes, steps: Sequence[Step], trusted: Sequence[VerifierKey]) 
         return ""
     root = claimed(note).root.hex()
     return f". But {told}. Find out what was; then accept that loss: equipoise audit accept-loss {root}"
-
-
-def _has_signed(note: bytes, key: VerifierKey, everybody: Sequence[VerifierKey]) -> bool:
-    """Of a note all of whose signatures are by `everybody`: where none is the key's, it is not the trusted one."""
-    try:
-        open_checkpoint(note, [key], everybody)
-    except VerificationFailed:
-        return False
-    return True

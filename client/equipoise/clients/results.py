@@ -15,6 +15,7 @@ from equipoise.model.rounds import Round
 from equipoise.model.synopsis import Synopsis, SynopsisPart
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
+from equipoise.records.admitted_losses import AdmittedLosses
 from equipoise.records.bundle import Bundle
 from equipoise.records.evidence import Evidence
 from equipoise.records.proven_round import proven_round
@@ -209,6 +210,25 @@ class ResultsClient(ServerClient):
             evidence += response.evidence
             workload += response.workload
         return Evidence.from_bytes(bytes(evidence)), bytes(workload) or None
+
+    def losses(self, round_id: str) -> AdmittedLosses:
+        """Returns what the log admits to be lost. Nothing of it is verified here, but that it can be read.
+
+        Args:
+            round_id: a round or session of the caller's that has ended.
+
+        Raises:
+            WrongState, VerificationFailed: as `evidence`.
+        """
+        data = bytearray()
+
+        def request() -> analyst_pb2.DownloadEvidenceRequest:
+            data.clear()
+            return analyst_pb2.DownloadEvidenceRequest(round_id=round_id, losses=True)
+
+        for response in self._connection.stream(self._service.DownloadEvidence, request):
+            data += response.losses
+        return AdmittedLosses.from_bytes(bytes(data))
 
     def bundle(self, round_id: str, since_size: int = 0) -> Bundle:
         """Returns all that `equipoise.verification.checks` needs for the caller's part in a round that has ended.

@@ -13,6 +13,7 @@ from equipoise.commands.files import read_statements, read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RoundId
 from equipoise.commands.printing import err, print_json, print_line
 from equipoise.errors import InvalidArgument, VerificationFailed
+from equipoise.profile.accepted_losses import accepted_losses
 from equipoise.profile.kept_sql import kept_session_sql, kept_sql
 from equipoise.profile.profile import LOG_KEYS, parse_log_keys, read_file, read_log_keys, read_settings
 from equipoise.profile.receipt_store import ReceiptStore
@@ -85,11 +86,13 @@ def verify_bundle(
     """
     data = read_file(file)
     kept = None
+    accepted: dict[str, int] = {}
     sources: tuple[Path, ...] = ()
     if key is None:
         source = str(profile / LOG_KEYS)
         keys = read_log_keys(profile / LOG_KEYS)
         kept = _stored_receipt(data, profile)
+        accepted = accepted_losses(profile)
         if kept is not None and receipt is None and statements is None:
             sources = _kept_sql(profile, Bundle.from_bytes(data).evidence.round_id)
     else:
@@ -106,6 +109,7 @@ def verify_bundle(
         remembered,
         None if checkpoint is None else read_checkpoint(checkpoint),
         questions,
+        accepted=accepted,
     )
     intro = [f"The custodian's keys are those of {source}."]
     if receipt is None and kept is not None:

@@ -43,3 +43,18 @@ class RestorationItem:
     lost_size: int = key("lost_size", COUNT)
     lost_root: bytes = key("lost_root", HASH)
     time: int = key("time", COUNT)
+
+    def covers(self, index: int, size: int, root: bytes) -> bool:
+        """Whether it admits that a state of the log was lost that is not contained in the log any more.
+
+        The entries before the record are those of the older copy, so a smaller state must still be contained. Only
+        where two copies were both used is the lost log the shorter one, and nobody knows where they parted.
+
+        Args:
+            index: of the record in the log: of the first one, where several say the same.
+            size: of the state, in entries.
+            root: of the state.
+        """
+        if size == self.lost_size:
+            return root == self.lost_root
+        return size < self.lost_size and (index < size or self.lost_size < index)

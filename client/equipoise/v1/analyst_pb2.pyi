@@ -605,21 +605,27 @@ class DownloadEvidenceRequest(_message.Message):
 
     ROUND_ID_FIELD_NUMBER: _builtins.int
     SINCE_SIZE_FIELD_NUMBER: _builtins.int
+    LOSSES_FIELD_NUMBER: _builtins.int
     round_id: _builtins.str
     """The round."""
     since_size: _builtins.int
     """The size of a checkpoint that the caller holds already: a proof that the log has only grown since then comes
     with the evidence. 0 for none.
     """
+    losses: _builtins.bool
+    """Whether the answer is what the log admits to be lost, instead of evidence and workload: for a caller whose
+    checkpoint the log does not contain.
+    """
     def __init__(
         self,
         *,
         round_id: _builtins.str = ...,
         since_size: _builtins.int = ...,
+        losses: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["round_id", b"round_id", "since_size", b"since_size"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["losses", b"losses", "round_id", b"round_id", "since_size", b"since_size"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -633,6 +639,7 @@ class DownloadEvidenceResponse(_message.Message):
 
     EVIDENCE_FIELD_NUMBER: _builtins.int
     WORKLOAD_FIELD_NUMBER: _builtins.int
+    LOSSES_FIELD_NUMBER: _builtins.int
     evidence: _builtins.bytes
     """The next bytes of the evidence: JSON, whose `records` are entries of the custodian's log, each with the `items` that
     the caller may open. The `content` of each is a text of JSON; the one whose `item` is "result" has in
@@ -640,17 +647,23 @@ class DownloadEvidenceResponse(_message.Message):
     """
     workload: _builtins.bytes
     """The next bytes of the workload."""
+    losses: _builtins.bytes
+    """The next bytes of what the log admits to be lost: JSON, whose `records` say that the store was restored from an
+    older copy, or that a key of the log was retired. docs/formats.md says how it is proven. Comes alone, where
+    `losses` was asked for.
+    """
     def __init__(
         self,
         *,
         evidence: _builtins.bytes = ...,
         workload: _builtins.bytes = ...,
+        losses: _builtins.bytes = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["evidence", b"evidence", "part", b"part", "workload", b"workload"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["evidence", b"evidence", "losses", b"losses", "part", b"part", "workload", b"workload"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["evidence", b"evidence", "part", b"part", "workload", b"workload"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["evidence", b"evidence", "losses", b"losses", "part", b"part", "workload", b"workload"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_part: _TypeAlias = _typing.Literal["evidence", "workload"]  # noqa: Y015
+    _WhichOneofReturnType_part: _TypeAlias = _typing.Literal["evidence", "workload", "losses"]  # noqa: Y015
     _WhichOneofArgType_part: _TypeAlias = _typing.Literal["part", b"part"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_part) -> _WhichOneofReturnType_part | None: ...
 

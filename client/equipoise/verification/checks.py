@@ -13,15 +13,16 @@ encoding.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from equipoise.errors import BudgetExhausted, DataLoss, InvalidArgument, VerificationFailed
 from equipoise.queries.statements import Statement
 from equipoise.queries.workload_compiler import CompiledWorkload
+from equipoise.records.admitted_losses import AdmittedLosses
 from equipoise.records.bundle import Bundle
-from equipoise.records.evidence import Evidence, explained, log_origin, needed_keys
+from equipoise.records.evidence import log_origin
 from equipoise.records.proven_round import ProvenRound, check_inclusion, check_openings, proven_round
 from equipoise.records.signed_notes import Checkpoint, VerifierKey, open_checkpoint
 from equipoise.verification.answer_checks import (
@@ -31,7 +32,7 @@ from equipoise.verification.answer_checks import (
     read_stream,
     read_synopsis,
 )
-from equipoise.verification.log_history import EarlierCheckpoint, check_history
+from equipoise.verification.log_history import EarlierCheckpoint, Memory, check_history, check_signers
 from equipoise.verification.question_checks import OwnQuestions, check_round_questions
 from equipoise.verification.session_checks import (
     AskedInSession,
@@ -107,6 +108,8 @@ class VerifierInputs:
         statements: what the analyst remembers to have asked, in order.
         checkpoint: one that the verifier saw at another time.
         questions: those that the analyst remembers to have asked, and that were answered.
+        losses: what the custodian shows where its log does not contain the checkpoint.
+        accepted: of the logs whose loss the verifier has accepted the sizes, by their roots in hexadecimal.
     """
 
     keys: Sequence[VerifierKey]
@@ -114,6 +117,8 @@ class VerifierInputs:
     statements: Sequence[Statement] | None = None
     checkpoint: EarlierCheckpoint | None = None
     questions: Sequence[OwnQuestions] = ()
+    losses: AdmittedLosses | None = None
+    accepted: Mapping[str, int] = field(default_factory=dict)
 
 
 WITH_NONCE = "an auditor's nonce is in the noise's seed"
@@ -150,8 +155,9 @@ def verify(data: bytes, inputs: VerifierInputs, passed: Passed) -> None:
     _compare(opened, inputs, passed)
     with _numbered(Check.HISTORY, passed) as report:
         evidence = opened.bundle.evidence
-        report(check_history(evidence, opened.checkpoint, inputs.checkpoint, inputs.keys, opened.listed_keys))
-        _check_signers(evidence, opened.listed_keys)
+        memory = Memory(inputs.checkpoint, inputs.losses, inputs.accepted)
+        report(check_history(evidence, opened.checkpoint, memory, inputs.keys, opened.listed_keys))
+        check_signers(evidence, opened.listed_keys)
 
 
 def _open(data: bytes, inputs: VerifierInputs, passed: Passed) -> _Opened:
@@ -237,14 +243,3 @@ def _numbered(check: Check, passed: Passed) -> Iterator[Found]:
     except (ValueError, ArithmeticError) as error:
         raise CheckFailed(check, str(error)) from None
     passed(check, "; ".join(findings))
-
-
-def _check_signers(evidence: Evidence, listed_keys: Sequence[VerifierKey]) -> None:
-    """Raises `VerificationFailed` unless the listed keys are those that signed, each with a valid signature."""
-    notes = [evidence.checkpoint, *([] if evidence.earlier is None else [evidence.earlier.checkpoint])]
-    needed = needed_keys(listed_keys, notes, evidence.receipt)
-    if not explained(listed_keys, notes, evidence.receipt):
-        raise VerificationFailed("a key that signed a part of the file is not listed in it")
-    for key in listed_keys:
-        if key not in needed:
-            raise VerificationFailed(f"the key {key.label} is listed, but signed nothing")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from equipoise.errors import VerificationFailed
+from equipoise.records.admitted_losses import AdmittedLosses
 from equipoise.records.bundle import Bundle
-from equipoise.records.evidence import Earlier, Evidence
+from equipoise.records.evidence import Earlier, Evidence, explained, needed_keys
 from equipoise.records.merkle import verify_consistency
-from equipoise.records.signed_notes import Checkpoint, VerifierKey, open_checkpoint
+from equipoise.records.signed_notes import Checkpoint, VerifierKey, claimed, open_checkpoint
+from equipoise.verification.admitted_losses import admitted_loss
 
 
 @dataclass(frozen=True)
@@ -36,19 +38,36 @@ class EarlierCheckpoint:
         return cls(evidence.checkpoint, evidence.earlier, evidence.keys)
 
 
+@dataclass(frozen=True)
+class Memory:
+    """What a verifier remembers of the log.
+
+    `seen`: a checkpoint that it got at another time, with what leads to it; None without one. `losses`: what the
+    custodian shows where its log does not contain that checkpoint; None where it was not asked. `accepted`: the
+    sizes of the logs whose loss the verifier has accepted, by their roots in hexadecimal.
+    """
+
+    seen: EarlierCheckpoint | None = None
+    losses: AdmittedLosses | None = None
+    accepted: Mapping[str, int] = field(default_factory=dict)
+
+
 def check_history(
     evidence: Evidence,
     checkpoint: Checkpoint,
-    seen: EarlierCheckpoint | None,
+    memory: Memory,
     trusted: Sequence[VerifierKey],
     listed_keys: Sequence[VerifierKey],
 ) -> str:
     """Checks that the log has only grown between the checkpoints that the analyst knows.
 
+    A checkpoint whose loss the analyst has accepted is not compared. Where the log lacks another one, the failure
+    says what the log admits of it.
+
     Args:
         evidence: The bundle's evidence, which may have an earlier checkpoint.
         checkpoint: The checkpoint of the evidence, opened.
-        seen: A checkpoint that the analyst got at another time, with what leads to it; None without one.
+        memory: What the analyst remembers of the log.
         trusted: The keys that the analyst trusts.
         listed_keys: Further keys of the log, as the bundle lists them.
 
@@ -58,6 +77,24 @@ def check_history(
     Raises:
         VerificationFailed: The log has not only grown, or nothing connects the two checkpoints.
     """
+    try:
+        compared = _compared(evidence, checkpoint, memory, trusted, listed_keys)
+    except VerificationFailed as error:
+        raise VerificationFailed(error.message + _way_on(evidence.round_id, memory, trusted)) from None
+    accepted = [f"{size:,} leaves ({root[:16]}...)" for root, size in memory.accepted.items()]
+    lost = [f"lost, as you have accepted: the log of {' and of '.join(accepted)}"] if accepted else []
+    told = " and ".join(compared) or "nothing to compare with: no other checkpoint was given"
+    return "; ".join([told, *lost])
+
+
+def _compared(
+    evidence: Evidence,
+    checkpoint: Checkpoint,
+    memory: Memory,
+    trusted: Sequence[VerifierKey],
+    listed_keys: Sequence[VerifierKey],
+) -> list[str]:
+    """What the checkpoint was compared with. Raises `VerificationFailed` where the log has not only grown."""
     roots = {checkpoint.size: checkpoint.root}
     compared = []
     if evidence.earlier is not None:
@@ -65,7 +102,8 @@ def check_history(
         _check_growth(earlier, checkpoint, evidence.earlier)
         roots[earlier.size] = earlier.root
         compared.append(f"{earlier.size:,} leaves, in the bundle")
-    if seen is not None:
+    seen = memory.seen
+    if seen is not None and claimed(seen.checkpoint).root.hex() not in memory.accepted:
         known = [*listed_keys, *map(VerifierKey.from_text, seen.keys)]
         other = open_checkpoint(seen.checkpoint, trusted, known)
         _check_origin(other, checkpoint)
@@ -83,7 +121,43 @@ def check_history(
             )
         _check_same(other, roots[other.size])
         compared.append(f"{other.size:,} leaves, held by you")
-    return " and ".join(compared) or "nothing to compare with: no other checkpoint was given"
+    return compared
+
+
+def _way_on(round_id: str, memory: Memory, trusted: Sequence[VerifierKey]) -> str:
+    """Returns the sentence that tells an analyst how to go on, where the custodian was asked what is lost."""
+    if memory.seen is None or memory.losses is None:
+        return ""
+    note = memory.seen.checkpoint
+    try:
+        said = admitted_loss(memory.losses, note, trusted)
+    except VerificationFailed as error:
+        return f". What the custodian shows of losses is no proof: {error.message}"
+    if not said:
+        return ". The log admits no loss of it: keep your checkpoint and this bundle, which are evidence"
+    return (
+        f". But {said}. Ask the custodian what was lost, when and why. Then, if you accept that loss: "
+        f"equipoise accept-loss {round_id} {claimed(note).root.hex()}"
+    )
+
+
+def check_signers(evidence: Evidence, listed_keys: Sequence[VerifierKey]) -> None:
+    """Checks that the listed keys are those that signed, each with a valid signature.
+
+    Args:
+        evidence: The bundle's evidence.
+        listed_keys: The keys that it lists.
+
+    Raises:
+        VerificationFailed: A key that signed is not listed, or another one is.
+    """
+    notes = [evidence.checkpoint, *([] if evidence.earlier is None else [evidence.earlier.checkpoint])]
+    needed = needed_keys(listed_keys, notes, evidence.receipt)
+    if not explained(listed_keys, notes, evidence.receipt):
+        raise VerificationFailed("a key that signed a part of the file is not listed in it")
+    for key in listed_keys:
+        if key not in needed:
+            raise VerificationFailed(f"the key {key.label} is listed, but signed nothing")
 
 
 def _check_growth(earlier: Checkpoint, later: Checkpoint, proof: Earlier) -> None:

@@ -25,6 +25,7 @@ from equipoise_server.rounds.store.rounds import (
 from equipoise_server.storage.paging import cut_page, page_limit
 from equipoise_server.storage.store import Store
 from equipoise_server.storage.tables.round import rounds, shares
+from equipoise_server.transparency.admitted_losses import admitted_losses
 from equipoise_server.transparency.evidence import evidence_of, workload_piece
 from equipoise_server.transparency.signing import Signer
 
@@ -114,12 +115,26 @@ class AnalystViews:
             WrongState: the round was not aborted, and its results cannot be read yet.
             OutOfRange: no checkpoint of that size was ever shown.
         """
-        # Analysts see RELEASED only from the release time on, so evidence opens when the streams do.
-        if not self.get(analyst, round_id).state.ended:
-            raise WrongState("the round has not ended; it can be verified when it has")
+        self._check_ended(analyst, round_id)
         with self.store.read() as connection:
             proof = evidence_of(connection, self.signer, self.deployment, analyst, round_id, since_size)
         return None if proof is None else proof.to_bytes()
+
+    def losses(self, analyst: str, round_id: str) -> bytes | None:
+        """Return what the log admits to be lost, as JSON; None where no checkpoint is signed yet.
+
+        Args:
+            analyst: the analyst's name.
+            round_id: a round in which it has a share.
+
+        Raises:
+            NotFound: the analyst has no share in the round.
+            WrongState: the round has not ended.
+        """
+        self._check_ended(analyst, round_id)
+        with self.store.read() as connection:
+            shown = admitted_losses(connection, self.signer, self.deployment)
+        return None if shown is None else shown.to_bytes()
 
     def submitted(self, analyst: str, round_id: str, first: int, length: int) -> bytes:
         """Return `length` bytes of the analyst's own workload from the byte `first` on.
@@ -133,6 +148,11 @@ class AnalystViews:
         """Return the check that all pieces of `submitted` together must pass. Raises `DataLoss`."""
         with self.store.read() as connection:
             return workload_check(connection, round_id, analyst)
+
+    def _check_ended(self, analyst: str, round_id: str) -> None:
+        """Analysts see RELEASED only from the release time on, so evidence opens when the streams do."""
+        if not self.get(analyst, round_id).state.ended:
+            raise WrongState("the round has not ended; it can be verified when it has")
 
     def _for_analysts(self, record: RoundRecord) -> RoundRecord:
         state = shown_to_analysts(record.state, record.terms.close_time, record.release_time, self.clock())

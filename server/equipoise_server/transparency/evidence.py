@@ -70,7 +70,7 @@ def evidence_of(
         checkpoint=head.note,
         keys=tuple(sorted(key.to_text() for key in keys)),
         earlier=earlier,
-        records=tuple(_opened(connection, step, head, analyst) for step in steps),
+        records=tuple(opened_record(connection, step, head, analyst) for step in steps),
         receipt=receipt,
         salt=salt,
     )
@@ -94,7 +94,7 @@ def workload_piece(connection: Connection, analyst: str, round_id: str, first: i
 
 
 @dataclass(frozen=True)
-class _Step:
+class RecordedStep:
     """The record of a step; `index` is None until the record is in the log."""
 
     position: int
@@ -103,7 +103,7 @@ class _Step:
     leaf: bytes
 
 
-def _steps(connection: Connection, round_id: str) -> list[_Step]:
+def _steps(connection: Connection, round_id: str) -> list[RecordedStep]:
     """Return the record of the round's dataset, then the records of the round's steps in their order."""
     steps = _steps_where(
         connection, (records.c.round_id == round_id) & records.c.kind.in_([step.value for step in STEPS])
@@ -119,13 +119,21 @@ def _steps(connection: Connection, round_id: str) -> list[_Step]:
     return [*_steps_where(connection, dataset & (records.c.root == opening.dataset_root)), *steps]
 
 
-def _steps_where(connection: Connection, which: ColumnElement[bool]) -> list[_Step]:
+def _steps_where(connection: Connection, which: ColumnElement[bool]) -> list[RecordedStep]:
     columns = (records.c.position, records.c.kind, records.c.log_index, records.c.leaf)
     rows = connection.execute(select(*columns).where(which).order_by(records.c.position))
-    return [_Step(*row) for row in rows]
+    return [RecordedStep(*row) for row in rows]
 
 
-def _opened(connection: Connection, step: _Step, head: SignedHead, analyst: str) -> OpenedRecord:
+def opened_record(connection: Connection, step: RecordedStep, head: SignedHead, analyst: str = "") -> OpenedRecord:
+    """Return a record of the log with the items that speak to all, and those of one analyst.
+
+    Args:
+        connection: to the store.
+        step: the record, which is in the log.
+        head: the log's size and root that the proofs lead to.
+        analyst: whose own items are opened; empty for nobody's.
+    """
     items = connection.execute(
         select(record_items).where(record_items.c.record == step.position).order_by(record_items.c.place)
     ).all()

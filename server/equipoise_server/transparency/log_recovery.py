@@ -26,6 +26,9 @@ from equipoise_server.transparency.sequencing import due_records, enter
 def go_on_beyond(connection: Connection, known: TreeHead, now: datetime) -> int:
     """Extend the log beyond the size that the guard knows, in one step, so that no size in between is ever stored.
 
+    The records of the restoration come before all others that are due, so that the first one's index says how much
+    of the lost log is left.
+
     Args:
         connection: of a transaction that writes.
         known: the log's size and root as the guard knows them.
@@ -42,7 +45,9 @@ def go_on_beyond(connection: Connection, known: TreeHead, now: datetime) -> int:
         record(connection, Kind.LOG_RESTORED, [make_item(lost, Audience.ROUND)], now=now)
     restored = (records.c.kind == Kind.LOG_RESTORED.value) & records.c.log_index.is_(None)
     query = select(records.c.position, records.c.leaf).where(restored).order_by(records.c.position)
-    due = dict(due_records(connection, now))
-    due |= {row.position: row.leaf for row in connection.execute(query)}
+    # First of all that is due: the entry before them is the last that the older copy had.
+    due = {row.position: row.leaf for row in connection.execute(query)}
+    for position, leaf in due_records(connection, now):
+        due.setdefault(position, leaf)
     enter(connection, list(due.items()))
     return missing

@@ -9,10 +9,11 @@ from harness.audit_failures import failed_checks, failures
 from harness.custodian import Custodian
 from harness.record_book import digest_of
 
-from equipoise.auditing.accepted_losses import LOSSES, accept_loss, accepted_losses
+from equipoise.auditing.accepted_losses import accept_loss
 from equipoise.auditing.archive import AuditorLog
 from equipoise.auditing.verify import verify
 from equipoise.errors import InvalidArgument, VerificationFailed, WrongState
+from equipoise.profile.accepted_losses import LOSSES, accepted_losses
 from equipoise.profile.receipt_store import ReceiptStore
 from equipoise.records.record import Kind
 from equipoise.records.signed_notes import Checkpoint, claimed
@@ -72,7 +73,7 @@ def test_only_the_loss_that_is_named_is_accepted(custodian: Custodian, seen: Che
     assert not (tmp_path / LOSSES).exists()
 
 
-@pytest.mark.parametrize("told", ["nothing", "a smaller one", "another root"])
+@pytest.mark.parametrize("told", ["nothing", "a smaller one", "another root", "a later one of another part"])
 def test_what_the_custodian_does_not_admit_is_not_accepted(
     custodian: Custodian, seen: Checkpoint, tmp_path: Path, told: str
 ) -> None:
@@ -80,6 +81,11 @@ def test_what_the_custodian_does_not_admit_is_not_accepted(
         restored(custodian, seen.size - 1, seen.root)
     if told == "another root":
         restored(custodian, seen.size, bytes.fromhex(digest_of("another")))
+    if told == "a later one of another part":
+        # The log was the same up to here, it says, and what was seen is of an entry before.
+        while len(custodian.records) < seen.size:
+            custodian.admit(f"analyst-{len(custodian.records)}")
+        restored(custodian, seen.size + 3, seen.root)
     while len(custodian.records) <= seen.size:
         custodian.admit(f"analyst-{len(custodian.records)}")
     kept = (tmp_path / "checkpoint").read_bytes()

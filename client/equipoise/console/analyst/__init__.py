@@ -17,6 +17,8 @@ ANALYST_PAGES: Pages = (
     ("GET", "/rounds/{round_id}/synopsis", answers.synopsis),
     ("POST", "/rounds/{round_id}/synopsis", answers.synopsis_file),
     ("POST", "/rounds/{round_id}/verify", proofs.verify_round),
+    ("GET", "/rounds/{round_id}/loss", proofs.loss),
+    ("POST", "/rounds/{round_id}/loss", proofs.accept),
     ("GET", "/rounds/{round_id}/spending", own_world.spending),
     ("GET", "/datasets", own_world.datasets),
     ("GET", "/datasets/{name}", own_world.dataset),

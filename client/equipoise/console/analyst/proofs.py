@@ -12,10 +12,11 @@ from equipoise.console.jobs import Finding, Job
 from equipoise.console.rendering import table_of
 from equipoise.model.rounds import Round
 from equipoise.model.times import from_microseconds
+from equipoise.profile.accepted_losses import accepted_losses
 from equipoise.profile.receipt_store import ReceiptStore, read_receipt, read_session_receipt
 from equipoise.records.signed_notes import claimed
 from equipoise.verification.checks import Check, CheckFailed, verify
-from equipoise.verification.own_round import download_own_round
+from equipoise.verification.own_round import accept_admitted, admitted_to, download_own_round
 
 
 def receipts(desk: Desk, asked: Asked) -> Response:
@@ -39,6 +40,7 @@ def receipts(desk: Desk, asked: Asked) -> Response:
             for each in (part, asking)
         ],
         checkpoint=None if checkpoint is None else claimed(checkpoint),
+        losses=accepted_losses(desk.profile),
     )
 
 
@@ -61,13 +63,27 @@ def verify_round(desk: Desk, asked: Asked) -> Response:
         try:
             verify(own.data, own.inputs, hold)
             job.verdict = f"All {len(Check)} checks hold."
+            ReceiptStore(desk.profile).keep_checkpoint(own.checkpoint)
         except CheckFailed as failed:
             job.findings.append(Finding(str(failed.check.value), failed.check.title, "failed", failed.problem))
             job.well = False
             job.verdict = "A check failed. Keep the evidence: equipoise bundle writes it to a file."
-        ReceiptStore(desk.profile).keep_checkpoint(own.checkpoint)
+            if failed.check is Check.HISTORY:
+                job.then, job.then_title = f"/rounds/{round_id}/loss", "What the log admits to be lost"
 
     return desk.start(Job("Verify my part in this round", f"/rounds/{round_id}", "Back to the round"), work)
+
+
+def loss(desk: Desk, asked: Asked) -> Response:
+    """What the log admits of the kept checkpoint, which it does not contain any more; nothing is accepted yet."""
+    lost, said, _ = admitted_to(desk.analyst, desk.profile, asked.path["round_id"])
+    return desk.show("analyst/loss.html", section="Receipts", round_id=asked.path["round_id"], lost=lost, said=said)
+
+
+def accept(desk: Desk, asked: Asked) -> Response:
+    """Accepts that the kept checkpoint is in the lost part of the log."""
+    accept_admitted(desk.analyst, desk.profile, asked.path["round_id"], asked.needed("root"))
+    return desk.go("/receipts")
 
 
 def _in_words(kept: ReceiptStore, shown: Round) -> str:

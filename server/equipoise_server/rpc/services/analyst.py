@@ -145,8 +145,13 @@ class AnalystMethods(OwnWorldMethods):
     async def download_evidence(
         self, caller: Caller, request: analyst_pb2.DownloadEvidenceRequest
     ) -> AsyncIterator[analyst_pb2.DownloadEvidenceResponse]:
-        """Streams what the caller needs to verify a round offline: the evidence, then the workload."""
+        """Streams what the caller needs to verify a round offline: evidence, then workload; or the losses alone."""
         reading, round_id = self.threads.reading, request.round_id
+        if request.losses:
+            losses = await awaited(lambda: reading.run(caller.name, self.views.losses, caller.name, round_id))
+            for piece in evidence_pieces(losses):
+                yield analyst_pb2.DownloadEvidenceResponse(losses=piece)
+            return
         evidence = await awaited(
             lambda: reading.run(caller.name, self.views.evidence, caller.name, round_id, request.since_size)
         )
