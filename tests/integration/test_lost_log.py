@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,8 +18,6 @@ from harness.shop_commands import SCHEMA, STATEMENTS, Run, open_round, register
 from equipoise.cli import main as client_main
 from equipoise.profile.profile import Profile
 from equipoise_server.cli import main as server_main
-
-Said = Callable[..., Any]
 
 
 @pytest.fixture
@@ -66,11 +64,12 @@ def held(run: Run, place: Path) -> str:
     return round_id
 
 
-def by_server(*words: object) -> None:
-    """A command of the custodian's, which must succeed."""
+def by_server(capsys: pytest.CaptureFixture[str], *words: object) -> None:
+    """A command of the custodian's, which must succeed; what it prints is not looked at."""
     with pytest.raises(SystemExit) as ended:
         server_main([*map(str, words)])
-    assert not ended.value.code
+    assert not ended.value.code, capsys.readouterr().err
+    capsys.readouterr()
 
 
 def last_check(capsys: pytest.CaptureFixture[str], profile: Path, *words: object) -> dict[str, Any]:
@@ -89,14 +88,13 @@ def test_analysts_accept_a_loss_that_the_log_admits(
     with served(place):
         register(run, place)
         kept = held(run, place)
-        by_server("backup", "--state", state, "--out", place / "backup")
+        by_server(capsys, "backup", "--state", state, "--out", place / "backup")
         lost = held(run, place)
         for who in ("ann", "bob"):
             assert run(who, "bundle", lost, "--out", place / f"{who}.lost")["verified"]
         assert "nothing was lost" in refusal(capsys, ann, "accept-loss", kept)
-    by_server("restore", "--state", state, "--from", place / "backup", "--older")
-    by_server("ledger", "write-off", "--state", state)
-    capsys.readouterr()
+    by_server(capsys, "restore", "--state", state, "--from", place / "backup", "--older")
+    by_server(capsys, "ledger", "write-off", "--state", state)
 
     with served(place):
         verified = partial(last_check, capsys, ann, "bundle", kept, "--out", place / "ann.kept")
