@@ -116,7 +116,7 @@ def test_analysts_accept_a_loss_that_the_log_admits(
         assert f"lost, as you have accepted: the log of {shown['lost']['size']} leaves" in again["found"]
         # What is held of the lost part stays true, and is compared no more.
         for words in (["ann.lost"], ["ann.kept", "--checkpoint", place / "ann.lost"]):
-            assert last_check(capsys, ann, "verify", place / words[0], *words[1:])["holds"]
+            assert last_check(capsys, ann, "verify", place / str(words[0]), *words[1:])["holds"]
         assert run("ann", "bundle", held(run, place), "--out", place / "ann.next")["verified"]
         by_the_pages(place, kept)
 

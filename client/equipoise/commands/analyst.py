@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from equipoise.clients.analyst import Client
-from equipoise.commands.columns import OWN_ROUNDS, in_words, print_round
+from equipoise.commands.columns import in_words, print_round
 from equipoise.commands.errors_in_words import error_in_words
 from equipoise.commands.files import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId, Statements
@@ -19,6 +19,7 @@ from equipoise.commands.printing import (
     print_line,
     print_list,
 )
+from equipoise.commands.round_lists import OWN_ROUNDS
 from equipoise.errors import WrongState
 from equipoise.model.datasets import DatasetState
 from equipoise.model.rounds import RoundState

@@ -14,10 +14,10 @@ import typer
 from equipoise.accounting import in_rho
 from equipoise.clients.analyst import Client
 from equipoise.clients.statement_answer import StatementAnswer
-from equipoise.commands.columns import OWN_SESSIONS
 from equipoise.commands.files import read_priced
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId, percentage, weights_of
 from equipoise.commands.printing import err, fraction, print_json, print_line, print_list, print_table
+from equipoise.commands.round_lists import OWN_SESSIONS
 from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
 from equipoise.queries.grant_costs import SHOWN as SHOWN_ERRORS
 from equipoise.queries.grant_costs import shown_errors

@@ -21,10 +21,10 @@ from equipoise.clients.auditor import Auditor
 from equipoise.commands.audit_acts import accept, nonce, seed
 from equipoise.commands.audit_options import ArchiveDirectory, Checkpoints, KeyFile, Receipts, Replays, Report
 from equipoise.commands.budgets import AccountName
-from equipoise.commands.columns import ROUNDS
 from equipoise.commands.dataset_columns import JOURNAL
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile
 from equipoise.commands.printing import Columns, counted, print_json, print_line, print_list
+from equipoise.commands.round_lists import ROUNDS
 from equipoise.commands.verification import read_checkpoint
 from equipoise.errors import InvalidArgument
 from equipoise.profile.profile import LOG_KEYS, read_file, read_log_keys

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from equipoise.accounting import in_rho
 from equipoise.commands.dangers import in_short
 from equipoise.commands.errors_in_words import error_in_words, typical_cells
 from equipoise.commands.printing import Columns, counted, print_facts
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Grant, Plan, Round, RoundDetail, RoundState, Share, Terms
+from equipoise.model.rounds import Plan, Round, RoundDetail, RoundState, Share, Terms
 from equipoise.queries.schema import Attribute
 from equipoise.queries.statement_work import most_work
 
@@ -38,75 +37,7 @@ def shown_time(time: datetime | None) -> str | None:
     return None if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _protects(detail: RoundDetail) -> str:
-    """Whether analysts are protected from one another, where there is more than one."""
-    if len(detail.round.terms.shares) == 1:
-        return "there is one"
-    return "no" if detail.round.terms.analyst_budget is None else "yes"
-
-
-def _sum(terms: Terms, of: Callable[[Share], int]) -> str:
-    return f"{sum(map(of, terms.shares)):,}"
-
-
-def _own(shown: Round) -> Share:
-    """The caller's share, the only one that an analyst is shown."""
-    return shown.terms.shares[0]
-
-
-# Lists, a row for each.
-ROUNDS: Columns[RoundDetail] = {
-    "round": lambda each: each.round.id,
-    "dataset": lambda each: each.round.terms.dataset,
-    "version": lambda each: each.round.dataset_version,
-    "state": lambda each: each.round.state,
-    "mechanism": lambda each: each.plan.mechanism,
-    "analysts": lambda each: len(each.round.terms.shares),
-    "queries": lambda each: _sum(each.round.terms, lambda share: share.queries),
-    "largest half-width": lambda each: f"{each.plan.max_half_width:.4g}",
-}
-SESSIONS: Columns[RoundDetail] = {
-    "session": ROUNDS["round"],
-    "dataset": ROUNDS["dataset"],
-    "version": ROUNDS["version"],
-    "state": ROUNDS["state"],
-    "mechanism": ROUNDS["mechanism"],
-    "protects analysts": _protects,
-    "analysts": ROUNDS["analysts"],
-    "statements": lambda each: _sum(each.round.terms, lambda share: share.statements),
-    "largest half-width": ROUNDS["largest half-width"],
-}
-GRANTS: Columns[RoundDetail] = {
-    "grant": ROUNDS["round"],
-    "dataset": ROUNDS["dataset"],
-    "version": ROUNDS["version"],
-    "state": ROUNDS["state"],
-    "analyst": lambda each: each.round.terms.shares[0].analyst,
-    "epsilon": lambda each: f"{each.round.terms.data_budget.epsilon:g}",
-    "delta": lambda each: f"{each.round.terms.data_budget.delta:g}",
-    "rho": lambda each: in_rho(each.plan.data_cost.rho),
-    "statements": lambda each: f"{each.progress.done:,}",
-    "until": lambda each: shown_time(each.round.terms.close_time) or "it is ended",
-}
-OWN_ROUNDS: Columns[Round] = {
-    "round": lambda each: each.id,
-    "dataset": lambda each: each.terms.dataset,
-    "version": lambda each: each.dataset_version,
-    "state": lambda each: each.state,
-    "your statements": lambda each: f"{_own(each).statements:,}",
-    "your queries": lambda each: f"{_own(each).queries:,}",
-}
-OWN_SESSIONS: Columns[Round] = {
-    "session": OWN_ROUNDS["round"],
-    "dataset": OWN_ROUNDS["dataset"],
-    "version": OWN_ROUNDS["version"],
-    "state": OWN_ROUNDS["state"],
-    "mechanism": lambda each: each.mechanism,
-    "protects you": lambda each: "no" if each.terms.analyst_budget is None else "yes",
-    "answered": lambda each: f"{each.answered:,}",
-    "your statements": OWN_ROUNDS["your statements"],
-    "your queries": OWN_ROUNDS["your queries"],
-}
+# Shares, a row for each.
 SHARES_OF_SESSION: Columns[Share] = {
     "analyst": lambda share: share.analyst,
     "statements": lambda share: f"{share.statements:,}",
@@ -117,17 +48,6 @@ SHARES: Columns[Share] = {
     "sensitivity": lambda share: f"{share.sensitivity:,}" if share.sensitivity else "not declared",
     "support": lambda share: f"{share.support:,}" if share.support else "not declared",
     "ways": lambda share: f"{share.ways:,}" if share.ways else "not declared",
-}
-
-OWN_GRANTS: Columns[tuple[Round, Grant]] = {
-    "grant": lambda own: own[0].id,
-    "dataset": lambda own: own[0].terms.dataset,
-    "version": lambda own: own[0].dataset_version,
-    "rho": lambda own: in_rho(own[1].total),
-    "spent": lambda own: in_rho(own[1].spent),
-    "left": lambda own: in_rho(own[1].left),
-    "statements": lambda own: f"{own[0].answered:,}",
-    "until": lambda own: shown_time(own[0].terms.close_time) or "it is ended",
 }
 
 # One round, a line for each; None is not shown. Analysts are shown their own share.

@@ -10,11 +10,11 @@ import typer
 from equipoise.accounting import in_rho
 from equipoise.clients.giving import Offer, Renewal
 from equipoise.clients.operator import Operator
-from equipoise.commands.columns import GRANTS
 from equipoise.commands.dangers import Accept
 from equipoise.commands.dataset_columns import GRANT_REQUESTS
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
 from equipoise.commands.printing import print_json, print_line, print_list, print_rows, print_table
+from equipoise.commands.round_lists import GRANTS
 from equipoise.commands.rounds import act
 from equipoise.commands.terms_options import Beta, DataDelta, Dataset
 from equipoise.errors import InvalidArgument

@@ -5,10 +5,10 @@ from __future__ import annotations
 import typer
 
 from equipoise.clients.operator import Operator
-from equipoise.commands.columns import SESSIONS
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, SessionId, with_fields
 from equipoise.commands.printing import print_list
 from equipoise.commands.progress import ShownProgress
+from equipoise.commands.round_lists import SESSIONS
 from equipoise.commands.rounds import act, show_plan
 from equipoise.commands.terms_options import SessionOptions
 from equipoise.errors import NotFound

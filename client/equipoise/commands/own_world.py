@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from equipoise.clients.analyst import Client
-from equipoise.commands.columns import OWN_GRANTS
 from equipoise.commands.dataset_columns import MEASURED, OWN_DATASETS, OWN_REQUESTS, SPENT
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
 from equipoise.commands.printing import (
@@ -17,6 +16,7 @@ from equipoise.commands.printing import (
     print_list,
     print_rows,
 )
+from equipoise.commands.round_lists import OWN_GRANTS
 from equipoise.errors import InvalidArgument
 
 

@@ -10,12 +10,13 @@ import typer
 
 from equipoise.clients.operator import Operator
 from equipoise.commands.calendar import schedule, schedules, unschedule
-from equipoise.commands.columns import ROUNDS, SHARES, SHARES_OF_SESSION, next_step, print_plan, print_round
+from equipoise.commands.columns import SHARES, SHARES_OF_SESSION, next_step, print_plan, print_round
 from equipoise.commands.dangers import warnings
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, RoundId, with_fields
 from equipoise.commands.planners import explained, print_candidates
 from equipoise.commands.printing import print_facts, print_json, print_line, print_list, print_rows, print_table
 from equipoise.commands.progress import RunProgress, ShownProgress
+from equipoise.commands.round_lists import ROUNDS
 from equipoise.commands.terms_options import RoundOptions
 from equipoise.model.dangers import dangers_of_round, not_accepted
 from equipoise.model.rounds import RoundDetail, Terms

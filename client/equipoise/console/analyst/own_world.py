@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from equipoise.commands.columns import OWN_GRANTS
 from equipoise.commands.dataset_columns import MEASURED, OWN_DATASETS, OWN_REQUESTS, SPENT
+from equipoise.commands.round_lists import OWN_GRANTS
 from equipoise.console.asked import Asked
 from equipoise.console.attributes import ATTRIBUTES
 from equipoise.console.charts import grant_bar

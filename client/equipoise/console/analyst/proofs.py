@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from equipoise.commands.columns import shown_time
 from equipoise.commands.printing import Columns
+from equipoise.commands.round_lists import OWN_ROUNDS
 from equipoise.console.asked import Asked
 from equipoise.console.desk import Desk, stretch_of
 from equipoise.console.jobs import Finding, Job
@@ -26,7 +27,8 @@ def receipts(desk: Desk, asked: Asked) -> Response:
     columns: Columns[Round] = {
         "round": lambda each: each.id,
         "dataset": lambda each: each.terms.dataset,
-        "state": lambda each: each.state,
+        "state": OWN_ROUNDS["state"],
+        "opened (UTC)": OWN_ROUNDS["opened (UTC)"],
         "your receipt": lambda each: _in_words(kept, each),
     }
     checkpoint = kept.checkpoint()

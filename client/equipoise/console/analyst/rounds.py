@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from starlette.responses import Response
 
 from equipoise.accounting import in_rho
-from equipoise.commands.columns import FACTS, OWN_GRANTS, OWN_ROUNDS, OWN_SESSIONS
+from equipoise.commands.columns import FACTS
+from equipoise.commands.round_lists import OWN_GRANTS, OWN_ROUNDS, OWN_SESSIONS
 from equipoise.console.asked import Asked
 from equipoise.console.attributes import ATTRIBUTES
 from equipoise.console.desk import Desk, stretch_of

@@ -7,9 +7,10 @@ from starlette.responses import Response
 from equipoise.auditing.auditor_log import offered_nonce
 from equipoise.auditing.download import read_log
 from equipoise.auditing.steps import Step, open_steps
-from equipoise.commands.columns import FACTS, ROUNDS, SHARES, SHARES_OF_SESSION, plan_facts
+from equipoise.commands.columns import FACTS, SHARES, SHARES_OF_SESSION, plan_facts
 from equipoise.commands.dataset_columns import JOURNAL
 from equipoise.commands.printing import Columns
+from equipoise.commands.round_lists import ROUNDS
 from equipoise.console.asked import Asked
 from equipoise.console.desk import Desk, stretch_of
 from equipoise.console.rendering import table_of

@@ -8,7 +8,8 @@ from itertools import islice
 
 from starlette.responses import Response
 
-from equipoise.commands.columns import FACTS, ROUNDS, SHARES, SHARES_OF_SESSION, plan_facts
+from equipoise.commands.columns import FACTS, SHARES, SHARES_OF_SESSION, plan_facts
+from equipoise.commands.round_lists import ROUNDS
 from equipoise.console.asked import Asked
 from equipoise.console.desk import ROWS, Desk, stretch_of
 from equipoise.console.jobs import Job

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from starlette.responses import Response
 
-from equipoise.commands.columns import GRANTS, SESSIONS, plan_facts
+from equipoise.commands.columns import plan_facts
+from equipoise.commands.round_lists import GRANTS, SESSIONS
 from equipoise.console.asked import Asked
 from equipoise.console.desk import Desk, stretch_of
 from equipoise.console.operator.rounds import addresses
