@@ -129,7 +129,13 @@ def read_schema(content: bytes) -> Schema:
     """
     with scratch("schema.json") as path:
         path.write_bytes(content)
-        return read_schema_file(path)
+        try:
+            return read_schema_file(path)
+        except InvalidArgument as error:
+            if error.field != str(path):
+                raise
+            # Nobody has typed the path of the copy.
+            raise InvalidArgument("schema", error.problem) from None
 
 
 def _form(
