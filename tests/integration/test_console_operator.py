@@ -21,8 +21,11 @@ pytestmark = pytest.mark.full
 
 
 def test_a_round_is_planned_opened_and_led(run: Run, place: Path) -> None:
-    register(run, place)
     with Browser.of(place / "state" / "profiles" / "operator") as operator:
+        for form in ("/rounds/new", "/sessions/new", "/grants/new", "/calendar/new"):
+            assert "There is no table that takes rounds" in operator.get(form).text
+        register(run, place)
+        assert "There is no table" not in operator.get("/rounds/new").text
         planned = operator.post("/rounds/new", do="plan", shares="ann=3/10\nbob=3/10", **TERMS)
         assert "What the planner found" in planned.text
         assert planned.text.count('class="dot"') >= 3
@@ -41,6 +44,7 @@ def test_a_round_is_planned_opened_and_led(run: Run, place: Path) -> None:
         assert "Release: give all analysts" in operator.get(path).text
         assert "released" in operator.post(f"{path}/step", step="release").text
         assert "spent" in operator.get("/datasets/shop").text
+        assert '<td class="when">20' in operator.get("/").text
 
 
 @pytest.mark.nightly

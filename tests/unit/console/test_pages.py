@@ -19,6 +19,7 @@ from equipoise.console.asked import Asked
 from equipoise.console.charts import interval_bars
 from equipoise.console.desk import Desk, part_of, stretch_of
 from equipoise.console.jobs import Finding, Job
+from equipoise.console.operator.datasets import read_schema
 from equipoise.console.rendering import Stretch, environment, plain_table, rendered
 from equipoise.errors import InvalidArgument, WrongState
 from equipoise.model.identities import Caller, Role
@@ -221,3 +222,11 @@ def test_bars_span_round_scales_with_zero_on_them() -> None:
     assert chart.bars[1].interval is None
     assert chart.bars[2].text.startswith("no number")
     assert all(0 <= each.span.start <= each.span.end <= 100 for each in chart.bars)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"", b"[]", b'{"version": 1}'])
+def test_a_schema_that_cannot_be_read_is_named_as_it_was_sent(content: bytes) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        read_schema(content)
+    assert refused.value.field.startswith("schema")
+    assert "/" not in refused.value.message
