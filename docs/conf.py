@@ -52,6 +52,7 @@ INTERNAL = (
     "questions.aggregates.Aggregate",
     "questions.builder.Table",
     "questions.question.Question",
+    "records.admitted_losses.AdmittedLosses",
     "records.evidence.Evidence",
     "results.Labels",
 )

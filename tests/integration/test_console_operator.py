@@ -29,6 +29,8 @@ def test_a_round_is_planned_opened_and_led(run: Run, place: Path) -> None:
         planned = operator.post("/rounds/new", do="plan", shares="ann=3/10\nbob=3/10", **TERMS)
         assert "What the planner found" in planned.text
         assert planned.text.count('class="dot"') >= 3
+        # A browser that goes back to it, or loads it again, sends no form.
+        assert operator.client.get(str(planned.url)).text == planned.text
         assert "No round was opened yet" in operator.get("/").text
         for wrong in ({"shares": "ann"}, {"shares": "ann=3", "data_epsilon": "1_0"}, {"shares": "nobody=3"}):
             refused = operator.post("/rounds/new", do="open", **(TERMS | wrong))

@@ -229,22 +229,22 @@ def _terms(
     )
 
 
-def parse_shares(texts: list[str]) -> tuple[Share, ...]:
-    """The shares of texts such as `SHARE`. Raises `InvalidArgument`."""
+def parse_shares(texts: list[str], field: str = "--share") -> tuple[Share, ...]:
+    """The shares of texts such as `SHARE`. Raises `InvalidArgument` naming the field."""
     shares = []
     for text in texts:
         match = _SHARE.fullmatch(text)
         if match is None:
-            raise InvalidArgument("--share", f"{text!r} is not {SHARE}")
+            raise InvalidArgument(field, f"{text!r} is not {SHARE}")
         queries = int(match["queries"] or match["statements"])
         declared = (int(match[name] or 0) for name in ("sensitivity", "support", "ways"))
         shares.append(Share(match["analyst"], int(match["statements"]), queries, *declared))
     return tuple(shares)
 
 
-def parse_options(text: str) -> dict[str, object]:
-    """The options of a mechanism, a JSON object. Raises `InvalidArgument`."""
-    options = parse_json(text or "{}", "--options")
+def parse_options(text: str, field: str = "--options") -> dict[str, object]:
+    """The options of a mechanism, a JSON object. Raises `InvalidArgument` naming the field."""
+    options = parse_json(text or "{}", field)
     if not isinstance(options, dict):
-        raise InvalidArgument("--options", 'must be a JSON object, such as {"play": "sampled"}')
+        raise InvalidArgument(field, 'must be a JSON object, such as {"play": "sampled"}')
     return options

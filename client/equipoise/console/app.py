@@ -9,11 +9,11 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from equipoise.console import job_pages
+from equipoise.console import job_pages, shown_pages
 from equipoise.console.access import MAX_BODY_BYTES, Guard, refused
 from equipoise.console.analyst import ANALYST_PAGES
 from equipoise.console.asked import Asked
@@ -39,7 +39,7 @@ def pages_of(desk: Desk) -> ASGIApp:
     Args:
         desk: the user's profile and connection, and who may see the pages.
     """
-    pages = PAGES[desk.caller.role] + job_pages.PAGES
+    pages = PAGES[desk.caller.role] + job_pages.PAGES + shown_pages.PAGES
     routes = [Route(desk.base + path, _endpoint(page, desk), methods=[method]) for method, path, page in pages]
     routes += [Route(f"{desk.base}/static/{name}", _file(name, kind)) for name, kind in FILES.items()]
     missing: dict[object, Callable[[Request, Exception], Response]] = {
@@ -50,7 +50,11 @@ def pages_of(desk: Desk) -> ASGIApp:
 
 
 def _endpoint(page: Page, desk: Desk) -> Callable[[Request], Awaitable[Response]]:
-    """A page as the web server calls it. What is sent without the form's token is refused here, for all pages."""
+    """A page as the web server calls it. What is sent without the form's token is refused here, for all pages.
+
+    What a form came to is shown at an address of its own: a browser that reloads it, or goes back to it, must not
+    send the form again.
+    """
 
     async def answer(request: Request) -> Response:
         fields: dict[str, list[str]] = {}
@@ -67,7 +71,10 @@ def _endpoint(page: Page, desk: Desk) -> Callable[[Request], Awaitable[Response]
             if len(token) != 1 or not desk.access.may_change(token[0]):
                 return refused("This form is not one of this console's, and nothing was done.", 403)
         asked = Asked(request.path_params, request.query_params, fields, files)
-        return await run_in_threadpool(_answered, page, desk, asked)
+        answered = await run_in_threadpool(_answered, page, desk, asked)
+        if request.method == "POST" and isinstance(answered, HTMLResponse):
+            return shown_pages.keep(desk, answered)
+        return answered
 
     return answer
 

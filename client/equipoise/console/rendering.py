@@ -30,7 +30,7 @@ class Table:
 
 
 def table_of(columns: Columns[T], things: Sequence[T], links: Sequence[str] = (), marked: int = -1) -> Table:
-    """Returns a table with a row for each thing, as the commands print it.
+    """Returns a table with a row for each thing, as the commands print it, without columns that are empty.
 
     Args:
         columns: what is shown of each, by title.
@@ -39,7 +39,11 @@ def table_of(columns: Columns[T], things: Sequence[T], links: Sequence[str] = ()
         marked: which row stands out; -1: none.
     """
     rows = [["" if (cell := shown(each)) is None else str(cell) for shown in columns.values()] for each in things]
-    return plain_table(tuple(columns), rows, links, marked)
+    filled = [place for place in range(len(columns)) if any(row[place] for row in rows)]
+    heads = tuple(columns)
+    return plain_table(
+        [heads[place] for place in filled], [[row[place] for place in filled] for row in rows], links, marked
+    )
 
 
 def plain_table(heads: Sequence[str], rows: list[list[str]], links: Sequence[str] = (), marked: int = -1) -> Table:

@@ -33,4 +33,5 @@ def test_dates_sort_as_times_do_and_are_empty_where_there_is_none() -> None:
         "2030-01-01 00:00:00",
     ]
     table = table_of(OWN_ROUNDS, [ROUND])
-    assert table.rows[0][4:7] == ["2026-01-02 00:00:00", "", ""]
+    assert table.rows[0][3:6] == ["open", "2026-01-02 00:00:00", "2"]
+    assert [name for name in table.heads if "UTC" in name] == ["opened (UTC)"]

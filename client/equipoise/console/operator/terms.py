@@ -101,13 +101,13 @@ def read_terms(
     """
     return Terms(
         dataset=asked.needed("dataset"),
-        shares=parse_shares(asked.text("shares").split()),
+        shares=parse_shares(asked.text("shares").split(), "shares"),
         data_budget=read_budget(asked, "data"),
         analyst_budget=analyst_budget,
         unit=asked.needed("unit"),
         beta=asked.number("beta", 0.05),
         mechanism=asked.needed("mechanism"),
-        options=parse_options(asked.text("options").strip()) | (options or {}),
+        options=parse_options(asked.text("options").strip(), "options") | (options or {}),
         close_time=read_time(asked, "close"),
         session=session,
         accepted=read_accepted(asked),
