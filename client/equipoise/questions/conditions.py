@@ -72,17 +72,17 @@ RecordSet = Predicate | bool
 
 def all_of(parts: tuple[RecordSet, ...]) -> RecordSet:
     """Returns the records that are in every part."""
-    if any(part is False for part in parts):
+    if False in parts:
         return False
-    rest = tuple(dict.fromkeys(each for part in parts if not isinstance(part, bool) for each in _flat(part, AllOf)))
+    rest = _each_once(parts, AllOf)
     return rest[0] if len(rest) == 1 else AllOf(rest) if rest else True
 
 
 def any_of(parts: tuple[RecordSet, ...]) -> RecordSet:
     """Returns the records that are in one part at least."""
-    if any(part is True for part in parts):
+    if True in parts:
         return True
-    rest = tuple(dict.fromkeys(each for part in parts if not isinstance(part, bool) for each in _flat(part, AnyOf)))
+    rest = _each_once(parts, AnyOf)
     return rest[0] if len(rest) == 1 else AnyOf(rest) if rest else False
 
 
@@ -107,5 +107,12 @@ def category_set(attribute: Attribute, chosen: tuple[int, ...]) -> RecordSet:
     return Among(attribute.name, tuple(attribute.categories[place] for place in chosen))
 
 
-def _flat(part: Predicate, kind: type[AllOf] | type[AnyOf]) -> tuple[Predicate, ...]:
-    return part.conditions if isinstance(part, kind) else (part,)
+def _each_once(parts: tuple[RecordSet, ...], kind: type[AllOf] | type[AnyOf]) -> tuple[Predicate, ...]:
+    """The predicates, those of a predicate of this kind one by one."""
+    flat: list[Predicate] = []
+    for part in parts:
+        if isinstance(part, kind):
+            flat += part.conditions
+        elif not isinstance(part, bool):
+            flat.append(part)
+    return tuple(dict.fromkeys(flat))

@@ -30,6 +30,7 @@ from equipoise.questions.sql_text import SqlStatement, statements_of
 from equipoise.questions.sql_tree import KEYWORDS, SqlTree, tree_of
 
 MAX_PARTS = 4_096  # statements of one question
+_KEYS = exp.Column, exp.Case  # what may stand for a key
 
 
 def questions_from_sql(text: str, schema: Schema, table: str = "") -> tuple[Question, ...]:
@@ -86,7 +87,7 @@ class StatementReader:
         return _Select(clauses, self._parts[names], table).question()
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class _Select:
     """The reading of one SELECT."""
 
@@ -168,7 +169,7 @@ class _Select:
 
     def _place(self, tree: SqlTree, keys: tuple[Key, ...]) -> int | None:
         """Which key an expression is, by what it means; None for none."""
-        if not isinstance(tree.root, exp.Column | exp.Case):
+        if not isinstance(tree.root, _KEYS):
             return None
         meant = self.parts.key(tree)
         return next((place for place, key in enumerate(keys) if key == meant), None)

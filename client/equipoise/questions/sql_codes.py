@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 TEXT, QUOTED, NAME, NUMBER, WORD = "t", "q", "n", "u", "w"
@@ -35,10 +36,10 @@ RESERVED = frozenset(_RESERVED_WORDS.split())
 
 _KINDS = {
     SPACE: r"[^\S\x1c-\x1f]+|--[^\r\n]*|/\*[^*/]*(?:(?:\*(?!/)|/(?!\*))[^*/]*)*\*/",
+    WORD: r"[^\W\d]\w*",
     TEXT: r"'(?:[^']|'')*'",
     QUOTED: r'"(?:[^"]|"")+"',
     NUMBER: r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?",
-    WORD: r"[^\W\d]\w*",
     _SIGN: r"<=|>=|<>|!=|/(?!\*)|[-+*%(),.<>=]",
     UNREADABLE: r"/\*|.",
 }
@@ -72,6 +73,33 @@ class Codes(dict[str, str]):
                 return UNREADABLE if word.isascii() else WORD  # its capitals may be those of a keyword
             return WORDS.get(word) or (_KEYWORD if word in self._keywords else WORD)
         return token if token in "()," else code
+
+
+class Pieces(dict[str, str]):
+    """The codes of what stands between two spaces, which is looked at once: statements have most of it in common.
+
+    A piece that may mean something else beside its neighbours has the code `UNREADABLE` alone: one with a part of a
+    text, a comment or a NUL. `tokens`: those of each piece, without spaces. `known`: the codes of tokens.
+    """
+
+    def __init__(self, known: Codes) -> None:
+        super().__init__()
+        self.tokens: dict[str, list[str]] = {}
+        self._known = known
+
+    def __missing__(self, piece: str) -> str:
+        written = TOKEN.findall(piece)
+        codes = "".join(map(self._known.__getitem__, written))
+        if "\0" in piece or any(is_space(token) and not token.isspace() for token in written):
+            codes = UNREADABLE
+        self.tokens[piece] = without_spaces(written, codes)
+        self[piece] = UNREADABLE if UNREADABLE in codes else codes
+        return self[piece]
+
+
+def without_spaces(tokens: list[str], codes: str) -> list[str]:
+    """Returns the tokens that are neither spaces nor comments, by their codes."""
+    return [*itertools.compress(tokens, map(SPACE.__ne__, codes))]
 
 
 def is_space(token: str) -> bool:

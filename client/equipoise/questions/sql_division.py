@@ -8,7 +8,7 @@ part is refused: what is said of a refusal is said of the statement as it was wr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -24,17 +24,12 @@ _FIRST, _LATER = "SELECT ", "SELECT 1 , "  # what stands only after SELECT, as D
 _STARTS = {WORDS[word]: word for word in _ORDER}
 _BY, _BETWEEN, _NOT = WORDS["BY"], WORDS["BETWEEN"], WORDS["NOT"]
 _AND, _OR, _AS = WORDS["AND"], WORDS["OR"], WORDS["AS"]
-_BRACKETS = {"(": ")", WORDS["CASE"]: WORDS["END"]}
-_CLOSING = frozenset(_BRACKETS.values())
-
-
-def _any_of(codes: Iterable[str]) -> re.Pattern[str]:
-    return re.compile(f"[{''.join(map(re.escape, codes))}]")
-
-
-_BRACKET = _any_of([*_BRACKETS, *_CLOSING])
-# Each with the brackets that begin: what is in them is skipped.
-_FIRST_WORD, _COMMA, _JOINING = (_any_of([*_BRACKETS, *codes]) for codes in (_STARTS, ",", (_BETWEEN, _AND, _OR)))
+_CASE, _END = WORDS["CASE"], WORDS["END"]
+_BRACKET = re.compile(f"[(){_CASE}{_END}]")
+_INNERMOST = re.compile(f"\\([^(){_CASE}{_END}]*\\)|{_CASE}[^(){_CASE}{_END}]*{_END}")
+_FIRST_WORD = re.compile(f"[{''.join(_STARTS)}]")
+_ENCLOSED = re.compile(f"{re.escape(_NOT)}?\\[_*\\]")
+_JOINING = re.compile(f"[{_BETWEEN}{_AND}{_OR}]")
 _IN_THEIR_OWN_WAY = WORDS["XOR"]  # words that bind otherwise than others
 _ARGUMENTS = {word: f"{word.lower()}_" if word == "FROM" else word.lower() for word in _ORDER[1:]}
 
@@ -84,7 +79,7 @@ class Joined(NamedTuple):
 Where = Joined | Part
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Clauses:
     """A SELECT: its expressions, WHERE, and the other clauses by their first word, if they were written."""
 
@@ -130,13 +125,13 @@ def divided(statement: SqlStatement) -> Clauses:
 
 
 class _Division:
-    """The division of one statement. `_closing`: which bracket closes the one at a place."""
+    """The division of one statement. `_flat`: its codes, but for what is in brackets (`_flattened`)."""
 
     def __init__(self, statement: SqlStatement) -> None:
         self._statement, self._codes = statement, statement.codes
         if _IN_THEIR_OWN_WAY in self._codes:
             raise UndividedError
-        self._closing = _closing_brackets(self._codes)
+        self._flat = _flattened(self._codes)
 
     def clauses(self) -> Clauses:
         starts = list(self._starts())
@@ -152,7 +147,7 @@ class _Division:
             if word == "SELECT":
                 items = tuple(self._items(first + 1, stop))
             elif word == "WHERE":
-                where = self._where(first + 1, stop)
+                where = self._where(first + 1, self._flat[first + 1 : stop])
             else:
                 parts[word] = self._part(first, stop, _ARGUMENTS[word], "SELECT 1 ")
         return Clauses(self._statement, items, where, parts)
@@ -165,30 +160,19 @@ class _Division:
         key = before + " ".join(self._statement.tokens[first:stop])
         return Part(key, self._statement, (first, stop), argument, before)
 
-    def _outside(self, first: int, stop: int, wanted: re.Pattern[str]) -> Iterator[tuple[int, str]]:
-        """The places, with their codes, of what is wanted and in no brackets which begin here."""
-        while (found := wanted.search(self._codes, first, stop)) is not None:
-            place, code = found.start(), found[0]
-            if code in _BRACKETS:
-                first = self._closing[place] + 1
-            else:
-                yield place, code
-                first = place + 1
-
     def _starts(self) -> Iterator[tuple[int, str]]:
         """Where each clause begins, with its first word."""
-        for place, code in self._outside(0, len(self._codes), _FIRST_WORD):
-            word = _STARTS[code]
-            if word not in ("GROUP", "ORDER") or self._codes.startswith(_BY, place + 1):
-                yield place, word
+        for found in _FIRST_WORD.finditer(self._flat):
+            word = _STARTS[found[0]]
+            if word not in ("GROUP", "ORDER") or self._codes.startswith(_BY, found.end()):
+                yield found.start(), word
 
     def _items(self, first: int, stop: int) -> Iterator[Part]:
         """The expressions of SELECT."""
         before = _FIRST
-        for place, _ in self._outside(first, stop, _COMMA):
-            yield self._item(first, place, before)
-            first, before = place + 1, _LATER
-        yield self._item(first, stop, before)
+        for flat in self._flat[first:stop].split(","):
+            yield self._item(first, first + len(flat), before)
+            first, before = first + len(flat) + 1, _LATER
 
     def _item(self, first: int, stop: int, before: str) -> Part:
         # Parsed alone, a last AS would be left out; before FROM it is none.
@@ -196,53 +180,49 @@ class _Division:
             raise UndividedError
         return self._part(first, stop, "expressions", before)
 
-    def _where(self, first: int, stop: int) -> Where:
+    def _where(self, start: int, flat: str) -> Where:
         """A condition: those that OR joins, each of those that AND joins. BETWEEN takes the next AND."""
         alternatives: list[list[Where]] = [[]]
-        betweens = 0
-        for place, code in self._outside(first, stop, _JOINING):
+        betweens = first = 0
+        for found in _JOINING.finditer(flat):
+            code = found[0]
             if code == _BETWEEN:
                 betweens += 1
             elif code == _AND and betweens:
                 betweens -= 1
             else:
-                alternatives[-1].append(self._condition(first, place))
-                first = place + 1
+                alternatives[-1].append(self._condition(start + first, flat[first : found.start()]))
+                first = found.end()
                 if code == _OR:
                     alternatives.append([])
                     betweens = 0
-        alternatives[-1].append(self._condition(first, stop))
+        alternatives[-1].append(self._condition(start + first, flat[first:]))
         return _joined("OR", [_joined("AND", each) for each in alternatives])
 
-    def _condition(self, first: int, stop: int) -> Where:
+    def _condition(self, first: int, flat: str) -> Where:
         """What is in parentheses or follows NOT; else a condition that is parsed."""
-        if self._codes.startswith(_NOT, first, stop) and self._enclosed(first + 1, stop):
-            return Joined("NOT", (self._where(first + 2, stop - 1),))
-        if self._enclosed(first, stop):
-            return self._where(first + 1, stop - 1)
+        stop, negated = first + len(flat), flat.startswith(_NOT)
+        if _ENCLOSED.fullmatch(flat) and self._codes.startswith("(", first + negated):
+            inner = first + negated + 1
+            part = self._where(inner, _flattened(self._codes[inner : stop - 1]))
+            return Joined("NOT", (part,)) if negated else part
         return self._part(first, stop, "where", "SELECT 1 WHERE ")
-
-    def _enclosed(self, first: int, stop: int) -> bool:
-        """Whether the first token is a parenthesis that the last one closes."""
-        return self._codes.startswith("(", first, stop) and self._closing[first] == stop - 1
 
 
 def _joined(word: str, parts: list[Where]) -> Where:
     return parts[0] if len(parts) == 1 else Joined(word, tuple(parts))
 
 
-def _closing_brackets(codes: str) -> dict[int, int]:
-    """Which parenthesis or END closes the one, or the CASE, at a place. Raises `UndividedError` if not all are."""
-    closing: dict[int, int] = {}
-    opened: list[int] = []
-    for found in _BRACKET.finditer(codes):
-        place, code = found.start(), found[0]
-        if code in _BRACKETS:
-            opened.append(place)
-        elif not opened or _BRACKETS[codes[opened[-1]]] != code:
-            raise UndividedError
-        else:
-            closing[opened.pop()] = place
-    if opened:
+def _flattened(codes: str) -> str:
+    """The codes with `[` and `]` for brackets, CASE and END, and `_` for each within. Raises `UndividedError`."""
+    found = 1
+    while found:
+        codes, found = _INNERMOST.subn(_hidden, codes)
+    if _BRACKET.search(codes):
         raise UndividedError
-    return closing
+    return codes
+
+
+def _hidden(brackets: re.Match[str]) -> str:
+    first, stop = brackets.span()
+    return f"[{'_' * (stop - first - 2)}]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import Any, TypeVar
 
 from sqlglot import exp
 
@@ -40,7 +40,7 @@ class PartReader:
         self._joined: dict[tuple[str, tuple[Condition, ...]], Condition] = {}
         self._numbers: dict[str, tuple[Expression, frozenset[str]]] = {}
         self._having: dict[str, Filter] = {}
-        self._read: dict[str, object] = {}
+        self._read: dict[str, Any] = {}
         self._keys: dict[SqlTree, Key] = {}
 
     def conditions(self, tree: SqlTree) -> ConditionReader:
@@ -51,9 +51,10 @@ class PartReader:
         """Returns what a part is read as, whatever else is in its statement: one `read` for each clause."""
         if not part.key:
             return read(part.tree)
-        if part.key not in self._read:
-            self._read[part.key] = read(part.tree)
-        return cast("Kept", self._read[part.key])
+        known: Kept | None = self._read.get(part.key)
+        if known is None:
+            known = self._read[part.key] = read(part.tree)
+        return known
 
     def selected(self, item: Part) -> Named:
         """Returns an expression of SELECT, and the name that AS gives it. Raises `InvalidArgument`."""
@@ -141,7 +142,7 @@ def _named(tree: SqlTree) -> Named:
     return SqlTree(tree.statement, tree.root.this), tree.name(tree.root.args["alias"])
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Numbers:
     """What numbers are read with: the records of WHERE, the attributes of GROUP BY, and what SELECT names."""
 

@@ -27,7 +27,9 @@ from equipoise.questions.sql_codes import (
     UNREADABLE,
     WORD,
     Codes,
+    Pieces,
     is_space,
+    without_spaces,
 )
 
 MAX_TEXT = 1 << 26  # characters of all statements together
@@ -49,9 +51,10 @@ _NEIGHBOURS = {
     re.compile("!i"): "NOT stands before IS; write IS NOT, or NOT before the whole condition",
     re.compile("nn"): "two names stand side by side: AS or a comma is missing",
 }
+_NEIGHBOUR = re.compile("|".join(each.pattern for each in _NEIGHBOURS))
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class SqlStatement:
     """One statement of a text, or a run of its tokens.
 
@@ -135,17 +138,17 @@ def statements_of(text: str, names: frozenset[str], keywords: frozenset[str]) ->
     """
     if len(text) > MAX_TEXT:
         raise InvalidArgument("sql", f"is longer than {MAX_TEXT:,} characters")
-    known, nul = Codes(names, keywords), "\0" in text
+    known = Codes(names, keywords)
+    pieces = Pieces(known)
     for match in STATEMENT.finditer(text):
         start, stop = match.span()
         if stop - start > MAX_TOKENS:
             _check_size(text, start, stop)
-        written = TOKEN.findall(text, start, stop)
-        codes = "".join(map(known.__getitem__, written))
-        _check_signs(text, start, written, codes)
-        if nul:
-            _check_nul(text, start, written, codes)
-        tokens = [token for token, code in zip(written, codes, strict=True) if code != SPACE]
+        written = text[start:stop].split(" ")
+        codes = " ".join(map(pieces.__getitem__, written))
+        tokens = [*itertools.chain.from_iterable(map(pieces.tokens.__getitem__, written))]
+        if UNREADABLE in codes or _GLUED.search(codes):
+            tokens, codes = _found(text, start, stop, known)
         codes = _CALLED.sub(WORD, _NAMED.sub(NAME, codes.replace(SPACE, "")))
         explain = codes.startswith(EXPLAIN)
         statement = SqlStatement(text, start, explain, codes[explain:], tokens[explain:])
@@ -157,6 +160,8 @@ def statements_of(text: str, names: frozenset[str], keywords: frozenset[str]) ->
 
 def _check_neighbours(statement: SqlStatement) -> None:
     """Raises `InvalidArgument` for what the parser leaves out, or adds, between two tokens."""
+    if _NEIGHBOUR.search(statement.codes) is None:
+        return
     for pattern, problem in _NEIGHBOURS.items():
         if (found := pattern.search(statement.codes)) is not None:
             offset = sum(len(shown) + 1 for shown in itertools.islice(statement.shown(), found.end() - 1))
@@ -178,8 +183,13 @@ def _check_size(text: str, start: int, stop: int) -> None:
             refuse(text, match.start(), f"a statement has more than {MAX_TOKENS:,} words and signs; ask several")
 
 
-def _check_signs(text: str, start: int, written: list[str], codes: str) -> None:
-    """Raises `InvalidArgument` for what stands for nothing, and for words and literals without a space between."""
+def _found(text: str, start: int, stop: int, known: Codes) -> tuple[list[str], str]:
+    """The tokens of a statement but spaces, and the codes of all, found one after another.
+
+    Raises `InvalidArgument` for what stands for nothing, and for words and literals without a space between.
+    """
+    written = TOKEN.findall(text, start, stop)
+    codes = "".join(map(known.__getitem__, written))
     if UNREADABLE in codes:
         place = codes.index(UNREADABLE)
         refuse(text, _position(start, written, place), _unreadable(written[place]))
@@ -187,13 +197,10 @@ def _check_signs(text: str, start: int, written: list[str], codes: str) -> None:
     if glued:
         place = glued.start() + 1
         refuse(text, _position(start, written, place), f"a space is missing before {written[place][:20]}")
-
-
-def _check_nul(text: str, start: int, written: list[str], codes: str) -> None:
-    """Raises `InvalidArgument` for a NUL within quotes."""
     for place, token in enumerate(written):
-        if "\0" in token and codes[place] != SPACE:
+        if "\0" in token and codes[place] != SPACE:  # within quotes
             refuse(text, _position(start, written, place) + token.index("\0"), _unreadable("\0"))
+    return without_spaces(written, codes), codes
 
 
 def _check_depth(statement: SqlStatement) -> None:
