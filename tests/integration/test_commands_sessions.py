@@ -126,8 +126,9 @@ def test_sql_is_asked_in_a_session_after_what_was_asked_there(
     ((small,),) = run("ann", "sql", session_id, share)["answers"]
     assert small["small"] is not None
     assert run("ann", "show", session_id)["answered"] == 3  # the marginal, and two counts
-    explained = run("ann", "sql", session_id, f"EXPLAIN {share}")["expected"]
-    assert [0 < each["expected_error"] < each["half_width"] for each in explained] == [True, True]
+    explained = run("ann", "sql", session_id, f"EXPLAIN {share}")
+    assert [0 < each["expected_error"] < each["half_width"] for each in explained["expected"]] == [True, True]
+    assert [(each["number"], each["expected_error"] > 0) for each in explained["numbers"]] == [("small", True)]
     assert run("ann", "show", session_id)["answered"] == 3
     with Client.from_profile(place / "ann") as client:
         (frame,) = client.frames(session_id, client.sql(session_id, counts), fractions=True)

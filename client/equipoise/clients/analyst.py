@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from equipoise.clients.asked_questions import AskingClient
 from equipoise.clients.connection import Connection
@@ -185,16 +186,38 @@ class Client(AskingClient):
             BudgetExhausted: the statements are more than the caller's share.
             InvalidArgument: it is a grant, and neither `rho` nor `error` is given.
         """
+        return questions.expected(*self._expected(round_id, questions, rho, error))
+
+    def explain_numbers(
+        self, round_id: str, questions: Questions, *, rho: float | None = None, error: float | None = None
+    ) -> Frame:
+        """Returns the error that each number which questions show, such as a mean, is expected to have.
+
+        Args:
+            round_id: as for `explain`.
+            questions: as for `explain`.
+            rho: as for `explain`.
+            error: as for `explain`.
+
+        Returns:
+            A row for each column of numbers, as `Questions.expected_numbers` has it. Raises as `explain`.
+        """
+        return questions.expected_numbers(*self._expected(round_id, questions, rho, error))
+
+    def _expected(
+        self, round_id: str, questions: Questions, rho: float | None, error: float | None
+    ) -> tuple[NDArray[np.float64] | float, NDArray[np.float64] | float, int]:
+        """The mean errors and half-widths of statements, as fractions of the records, and how many these are."""
         shown, statements = self.session(round_id), questions.statements
         records = self.dataset(shown.terms.dataset, shown.dataset_version).records
         if shown.grant is None:
             dry = self.dry_run(shown.id, statements)
-            return questions.expected(dry.expected_error, dry.max_half_width, records)
+            return dry.expected_error, dry.max_half_width, records
         costs = self.grant_costs(shown.id, statements, rho=rho, error=error).statements
         # The mean error of noise of a Gaussian law, by its standard error.
         errors = np.array([each.standard_error for each in costs]) * math.sqrt(2 / math.pi)
         reaches = np.array([np.nan if each.half_width is None else each.half_width for each in costs])
-        return questions.expected(errors / records, reaches / records, records)
+        return errors / records, reaches / records, records
 
     @contextlib.contextmanager
     def _judging(

@@ -64,8 +64,9 @@ def sql(
         if explained:
             unpriced = state.grant is not None and rho is None and error is None
             asked = bool(questions.statements) and not unpriced
-            expected = client.explain(round_id, questions, rho=rho, error=error) if asked else None
-            _explain(questions, expected, as_json)
+            of_statements = client.explain(round_id, questions, rho=rho, error=error) if asked else None
+            of_numbers = client.explain_numbers(round_id, questions, rho=rho, error=error) if asked else None
+            _explain(questions, of_statements, of_numbers, as_json)
         elif submitted:
             receipt = client.submit(round_id, questions)
             keep_sql(profile, round_id, questions.kept)
@@ -85,11 +86,15 @@ def sql(
             _show(frames, questions, to, as_json)
 
 
-def _explain(questions: Questions, expected: Frame | None, as_json: bool) -> None:
-    """Print how many statements the questions are, and the expected error of each where it is known."""
+def _explain(questions: Questions, expected: Frame | None, numbers: Frame | None, as_json: bool) -> None:
+    """Print how many statements the questions are, and the expected errors of them and of what is shown."""
     if as_json:
-        rows = [] if expected is None else expected.to_dicts()
-        print_json({"understood": questions.understood, "statements": len(questions.statements), "expected": rows})
+        told = {"understood": questions.understood, "statements": len(questions.statements)}
+        rows = {
+            "expected": [] if expected is None else expected.to_dicts(),
+            "numbers": [] if numbers is None else numbers.to_dicts(),
+        }
+        print_json(told | rows)
         return
     print_line(f"{counted(len(questions.statements), 'statement')} would be asked.")
     if expected is not None:
@@ -97,6 +102,9 @@ def _explain(questions: Questions, expected: Frame | None, as_json: bool) -> Non
         if np.asarray(expected["binning"]).any():
             print_line("The interval of a sum is wider by `binning` for each record that is added up.")
         _print_rows([[*map(shown, row)] for row in expected.rows()], expected.names)
+        if numbers is not None:
+            print_line("What is shown, of groups of so many records each; conditions hold for half of them:")
+            _print_rows([[*map(shown, row)] for row in numbers.rows()], numbers.names)
     elif questions.statements:
         print_line("Errors follow from the price of each statement of a grant: give --rho or --error.")
 

@@ -78,6 +78,11 @@ class LocalClient:
         dry = self.dry_run(round_id, questions.statements)
         return questions.expected(dry.expected_error, dry.max_half_width, self.records)
 
+    def explain_numbers(self, round_id: str, questions: Questions) -> Frame:
+        """Returns the error that each number which is shown is expected to have. Raises as `dry_run`."""
+        dry = self.dry_run(round_id, questions.statements)
+        return questions.expected_numbers(dry.expected_error, dry.max_half_width, self.records)
+
     def submit(self, round_id: str, asked: Sequence[Statement] | Questions) -> None:
         """Submits statements, or those of questions, to a round of this trial, in place of any. As `dry_run`."""
         statements = tuple(asked.statements if isinstance(asked, Questions) else asked)

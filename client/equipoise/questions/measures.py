@@ -89,6 +89,15 @@ class Counting:
         """What has to be asked, in order. What follows from the schema alone is not asked."""
         return tuple(each for each in self._asked if not isinstance(each, bool))
 
+    def parts(self, measure: Measure) -> tuple[Statement | bool, ...]:
+        """Returns the statements that count a measure, or what is known of it: all records, or none.
+
+        Args:
+            measure: one of `measures`.
+        """
+        parts = zip(self._places, self._asked, strict=True)
+        return tuple(asked for (each, _, _), asked in parts if each == measure)
+
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """How many groups there are, by key."""

@@ -75,12 +75,12 @@ class Question:
     @property
     def statements(self) -> tuple[Statement, ...]:
         """What has to be asked for it; nothing where the schema and the number of records say it all."""
-        return self._counting.statements
+        return self.counting.statements
 
     @property
     def sizes(self) -> tuple[tuple[Statement, int], ...]:
         """Its statements, each with the number of its answers."""
-        return self._counting.sizes
+        return self.counting.sizes
 
     def sort(self, column: str, *, descending: bool = False, missing_first: bool = False) -> Question:
         """Returns the question with its rows in the order of a column, noisy as it is, and then as before.
@@ -136,7 +136,7 @@ class Question:
             records: the number of records in the table.
             fractions: whether counts are shown as fractions of the records.
         """
-        counted = self._counting.read(answers, starts, records)
+        counted = self.counting.read(answers, starts, records)
         rows = self._rows(counted)
         columns: dict[str, Sequence[object] | NDArray[np.float64]] = {}
         kinds: dict[str, Kind] = {}
@@ -156,7 +156,8 @@ class Question:
         return Frame(columns, kinds)
 
     @cached_property
-    def _counting(self) -> Counting:
+    def counting(self) -> Counting:
+        """What is counted for it, in which groups, and by which statements."""
         shown = [*(output.expression for output in self.outputs), *(each.expression for each in self.order)]
         needed = [measure for expression in shown for measure in measures_of(expression)]
         if self.having is not None:
@@ -167,11 +168,11 @@ class Question:
     def _key_values(self, place: int) -> list[str | float | None]:
         """The values of a key in all rows."""
         each = values_of_key(self.keys[place], self.schema)
-        choices = itertools.product(*map(range, self._counting.shape))
+        choices = itertools.product(*map(range, self.counting.shape))
         return [each[choice[place]] for choice in choices]
 
     def _flat(self, found: Counted) -> Counted:
-        shape, groups = self._counting.shape, self._counting.groups
+        shape, groups = self.counting.shape, self.counting.groups
         if found.values.shape == found.lows.shape == found.highs.shape == found.methods.shape == (groups,):
             return found
         return Counted(
@@ -183,7 +184,7 @@ class Question:
 
     def _rows(self, counted: dict[Measure, Counted]) -> NDArray[np.int64]:
         """Which rows are shown, in order."""
-        rows = np.arange(self._counting.groups)
+        rows = np.arange(self.counting.groups)
         if self.having is not None:
             rows = rows[filtered(self.having, lambda each: self._flat(computed(each, counted)).values)]
         for each in reversed(self.order):  # the sort is stable
@@ -216,8 +217,10 @@ def columns_of(question: Question) -> tuple[str, ...]:
     """Returns the names of the answer's columns, in order."""
     names: list[str] = []
     for output in question.outputs:
-        number = not isinstance(output.expression, GroupValue)
-        names += [output.name, *(f"{output.name}_{end}" for end in ("low", "high", "method") if number)]
+        name = output.name
+        names.append(name)
+        if not isinstance(output.expression, GroupValue):
+            names += (f"{name}_low", f"{name}_high", f"{name}_method")
     return tuple(names)
 
 

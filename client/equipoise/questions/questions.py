@@ -15,6 +15,7 @@ from equipoise.frames import Frame
 from equipoise.queries.statements import Statement, Sum
 from equipoise.questions.bulk import all_of_which_stays
 from equipoise.questions.canonical import sql_of, statement_sql
+from equipoise.questions.expected_numbers import expected_numbers
 from equipoise.questions.measures import Counted
 from equipoise.questions.question import Question
 from equipoise.results import Results
@@ -107,6 +108,33 @@ class Questions:
                 "binning": np.array([0.0 if each is None else float(each.error) for each in values]),
             }
         )
+
+    def expected_numbers(self, error: Numbers | float, half_width: Numbers | float, records: int) -> Frame:
+        """Returns what the numbers that the questions show, such as a mean, are expected to err by.
+
+        What a mean errs by depends on how many records it is of, which nobody knows before. The numbers hold for
+        groups of `records`: all records are shared out evenly over the groups, each condition holds for half of
+        them, and values are in the middle of their range, or evenly over their categories where these are counted
+        one by one. A mean of a tenth as many records errs ten times as much.
+
+        Args:
+            error: as for `expected`.
+            half_width: as for `expected`.
+            records: the number of records in the table.
+
+        Returns:
+            Columns `question`, its number from 1; `number`, the column's name; `records` of a group that WHERE
+            leaves; `expected_error`, the mean error by noise; and `half_width`, how far an interval can reach to
+            either side, with what bins hide. Of QUANTILE_CONT no mean error is told (NaN).
+        """
+        shape = (len(self.statements),)
+        errors, reaches = (
+            dict(
+                zip(self.statements, np.broadcast_to(np.minimum(1.0, each) * records, shape).tolist(), strict=True)
+            )
+            for each in (error, half_width)
+        )
+        return expected_numbers(self.items, errors, reaches, records)
 
     def answers(self, results: Results | None, records: int, *, fractions: bool = False) -> tuple[Frame, ...]:
         """Returns the answer to each question.
