@@ -108,7 +108,11 @@ def _run(account: GrantAccount, wanted: Sequence[Wanted], person_records: int, b
         half_width = _half_width(own, each, beta)
         if half_width is not None:
             half_width *= math.sqrt(scale)
-        told = None if each.measured is None else math.sqrt(scale / min(each.measured.precisions))
+        told = (
+            None
+            if each.measured is None or not all(each.measured.precisions)
+            else math.sqrt(scale / min(each.measured.precisions))
+        )
         costs.append(StatementCost(each.rho, cost, error, half_width, told))
     return costs
 
@@ -119,7 +123,7 @@ def _half_width(own: GrantAccount, asked: Wanted, beta: float) -> float | None:
     if noise is not None:
         reaches.append(paid_reach(noise, asked.meaning.counts, beta) / math.sqrt(noise.precision))
     drawn = Fraction(0) if noise is None else noise.precision
-    if measured is not None and not own.precision.fits(asked.meaning, drawn):
+    if measured is not None and all(measured.precisions) and not own.precision.fits(asked.meaning, drawn):
         spread = grown(Fraction(1)) + (0.0 if noise is None else grown(noise.precision / noise.first))
         precision = min(measured.precisions) + drawn
         reaches.append(joint_reach(measured.bits + WAYS, beta, spread) / math.sqrt(precision))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 SINGLE, TOPPED, FITTED = Fraction(8, 10), Fraction(1, 10), Fraction(1, 10)
 LATER = 3  # the larger, the more evenly beta is shared by the first meanings
-WAYS = 1  # bits: which noises make an answer that a measurement has a part in, so that each way has its word
+WAYS = 2  # bits: which noises make an answer that a measurement has a part in, so that each way has its word
 UNIT = 1 << 20  # squares of reaches are rounded up to units of 2^-20, so that no machine's logarithm changes them
 
 

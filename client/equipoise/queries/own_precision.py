@@ -13,15 +13,19 @@ are sums of the cells of a table over T, with weights w, have the variance `sum_
 where `w_R` is the part of w.
 
 **A measurement** that is public has noise of its own, which is independent of what was paid for. Its precision of a
-count adds to that of the fit.
+count adds to that of the fit. It also tells parts, each with noise that is independent of that of all other parts:
+these are fitted together with the tables (`residuals.told_counts` says which, and why). Then the precision of a
+part is the sum of both, and the total of all records is known. Of the two ways the more precise one counts, count
+by count.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from equipoise.queries.marginal_tables import Axes
@@ -29,16 +33,23 @@ from equipoise.queries.meanings import Meaning, Told, subsets
 
 EXACTLY = Fraction(1 << 64)  # more precisely than any amount buys: what is known without error
 
+Parts = Mapping[Axes, Fraction]
+"""The precision of each part that a measurement tells; of the empty set, the number of all records, `EXACTLY`."""
+
+NO_PARTS: Parts = MappingProxyType({})
+
 
 class MeasuredPrecision(NamedTuple):
     """What a public measurement tells of a statement.
 
     `precisions`: of the least precise count of each row of `Told.squares`; of all counts together where those of a
-    meaning are not taken apart. `bits`: the length of the longest code word of its counts (`residuals.reach`).
+    meaning are not taken apart; 0 where no measured table tells it. `bits`: the length of the longest code word of
+    its counts (`residuals.reach`). `parts`: the precision of each measured part.
     """
 
     precisions: tuple[Fraction, ...]
     bits: int
+    parts: Parts = NO_PARTS
 
 
 class OwnPrecision:
@@ -78,13 +89,18 @@ class OwnPrecision:
         """Return the precision by noise that was drawn for statements of just this meaning; 0 for whole tables."""
         return self._alone.get(meaning.key, Fraction(0))
 
-    def variances(self, told: Told) -> list[Fraction] | None:
-        """Return the inverse of the precision by tables, of each row of `told.squares`; None where none tells."""
+    def variances(self, told: Told, measured: Parts = NO_PARTS) -> list[Fraction] | None:
+        """Return the inverse of the precision by tables, of each row of `told.squares`; None where none tells.
+
+        Args:
+            told: the counts.
+            measured: the parts of a measurement that are fitted together with the tables.
+        """
         sets, rows, _ = told.squares
         sums = [Fraction(0)] * len(sets)
         unknown: list[tuple[Fraction, ...]] = []
         for part in subsets(told.table):
-            known = self.part(part)
+            known = self.part(part) + measured.get(part, 0)
             shares = _shares(told.sizes, told.axes, told.rest, part)
             if not known:
                 unknown.append(shares)
@@ -108,6 +124,21 @@ class OwnPrecision:
             return True
         return any(self.part(part) * cells_outside(told, part) != own for part in subsets(told.axes))
 
+    def joined(self, meaning: Meaning, measured: MeasuredPrecision | None) -> list[Fraction] | None:
+        """Return the inverses of precisions, as `variances` does, by tables and a measurement fitted together.
+
+        Args:
+            meaning: what is asked.
+            measured: what a public measurement tells of it; None: nothing.
+
+        Returns:
+            None where they do not tell it, or nothing was paid for any part.
+        """
+        told = meaning.told
+        if told is None or measured is None or not any(part in self._parts for part in subsets(told.table) if part):
+            return None
+        return self.variances(told, measured.parts) if measured.parts else None
+
     def known(self, meaning: Meaning, measured: MeasuredPrecision | None = None) -> Fraction:
         """Return the precision of the least precise count of a statement, by everything that is known.
 
@@ -115,14 +146,19 @@ class OwnPrecision:
             meaning: what is asked.
             measured: what a public measurement tells of it; None: nothing.
         """
-        variances = None if meaning.told is None else self.variances(meaning.told)
-        fitted = [Fraction(0)]
-        if variances is not None and any(variances):
-            fitted = [1 / each if each else EXACTLY for each in variances]
-        told = (Fraction(0),) if measured is None else measured.precisions
-        rows = max(len(fitted), len(told))  # what has one number has it for all rows
-        both = zip(fitted * (rows // len(fitted)), told * (rows // len(told)), strict=True)
-        return self.alone(meaning) + min(own + other for own, other in both)
+        fitted = _precisions(None if meaning.told is None else self.variances(meaning.told))
+        joined = _precisions(self.joined(meaning, measured))
+        told = [Fraction(0)] if measured is None else list(measured.precisions)
+        rows = max(len(fitted), len(joined), len(told))  # what has one number has it for all rows
+        fitted, told, joined = (each * (rows // len(each)) for each in (fitted, told, joined))
+        ways = zip(fitted, told, joined, strict=True)
+        return self.alone(meaning) + min(max(own + other, both) for own, other, both in ways)
+
+
+def _precisions(variances: list[Fraction] | None) -> list[Fraction]:
+    if variances is None or not any(variances):
+        return [Fraction(0)]
+    return [1 / each if each else EXACTLY for each in variances]
 
 
 def cells_outside(told: Told, part: Axes) -> int:

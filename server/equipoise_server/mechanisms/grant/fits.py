@@ -1,15 +1,17 @@
 """What a grant's noisy counts tell: each by itself, and all tables fitted together, each count with its variance.
 
-The fit is least squares over all tables that were paid for (`equipoise.queries.own_precision` has the theorem). It
-is post-processing. Sums are exact in whole units of a power of two, and all else is elementwise, so that every
-machine comes to the same numbers.
+The fit is least squares over all tables that were paid for, and over the parts of a standing measurement where
+there is one (`equipoise.queries.own_precision` has the theorem). It is post-processing. Sums are exact in whole
+units of a power of two, and all else is elementwise, so that every machine comes to the same numbers.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +19,19 @@ from numpy.typing import NDArray
 from equipoise.queries.grant_reach import grown
 from equipoise.queries.marginal_tables import Axes
 from equipoise.queries.meanings import Meaning, Told, subsets
-from equipoise.queries.own_precision import OwnPrecision, cells_outside
+from equipoise.queries.own_precision import EXACTLY, NO_PARTS, OwnPrecision, Parts, cells_outside
 
 EXACT_BITS = 52  # whole units of a table sum to less than 2^53
+
+
+class MeasuredParts(NamedTuple):
+    """What a measurement tells of parts: their precisions, and a table over each of these sets of axes, float64."""
+
+    precisions: Parts
+    table: Callable[[Axes], NDArray[np.float64]]
+
+
+NOT_MEASURED = MeasuredParts(NO_PARTS, lambda axes: np.zeros((0,) * len(axes)))
 
 
 @dataclass(eq=False)
@@ -86,10 +98,16 @@ class Fits:
                 gain = own / cells_outside(told, part) / self.precision.part(part)
                 self._parts[part] = _moved(self._parts[part], sums, gain)
 
-    def counts(self, told: Told) -> NDArray[np.float64]:
-        """Return the fitted counts, float64[k], of sums of the cells of a table that the fit tells."""
+    def counts(self, told: Told, measured: MeasuredParts = NOT_MEASURED) -> NDArray[np.float64]:
+        """Return the fitted counts, float64[k], of sums of the cells of a table that the fit tells.
+
+        Args:
+            told: which sums.
+            measured: what is fitted together with the tables.
+        """
         table = np.zeros([told.sizes[axis] for axis in told.table])
-        sums = {part: _summed(self._parts[part], part) for part in subsets(told.table) if part in self._parts}
+        parts = {part: self._part(part, measured) for part in subsets(told.table)}
+        sums = {part: _summed(own, part) for part, own in parts.items() if own is not None}
         for kept in subsets(told.table):
             level = np.zeros([told.sizes[axis] if axis in kept else 1 for axis in told.table])
             for part, down in sums.items():
@@ -102,16 +120,39 @@ class Fits:
         away = tuple(range(len(told.axes), len(told.table)))
         return np.asarray((ordered * told.mask).sum(axis=away).reshape(-1) * unit)
 
-    def spread(self, told: Told) -> float:
-        """Return the sum of `ln(1 + 16 p / p_1)` over the parts that tell some counts.
+    def spread(self, told: Told, measured: Parts = NO_PARTS) -> float:
+        """Return the sum of `ln(1 + 16 p / p_1)` over the parts that tell some counts, and have noise.
 
-        `p` is the precision of a part now, and `p_1` the precision with which it was told first.
+        `p` is the precision of a part now, and `p_1` the precision with which it was told first: by the measurement
+        where it is fitted together with the tables, as that was made before anything was paid.
+
+        Args:
+            told: the counts.
+            measured: the precisions of the measurement's parts.
         """
-        known = (part for part in subsets(told.table) if part in self._parts)
-        return math.fsum(grown(self.precision.part(part) / self._firsts[part]) for part in known)
+        known = [part for part in subsets(told.table) if part in self._parts or part in measured]
+        firsts = {part: measured.get(part) or self._firsts[part] for part in known}
+        return math.fsum(
+            grown((self.precision.part(part) + measured.get(part, 0)) / firsts[part])
+            for part in known
+            if firsts[part] != EXACTLY
+        )
+
+    def _part(self, part: Axes, measured: MeasuredParts) -> NDArray[np.float64] | None:
+        """Return a table whose part is what all together tell of it; None where nothing does."""
+        own, precision = self._parts.get(part), measured.precisions.get(part)
+        if precision is None:
+            return own
+        told = measured.table(part)
+        if own is None or precision == EXACTLY:
+            return told
+        paid = self.precision.part(part)
+        return _moved(told, own, paid / (paid + precision))
 
 
-def _moved(counts: NDArray[np.float64], noisy: NDArray[np.int64], part: Fraction) -> NDArray[np.float64]:
+def _moved(
+    counts: NDArray[np.float64], noisy: NDArray[np.int64] | NDArray[np.float64], part: Fraction
+) -> NDArray[np.float64]:
     return np.asarray(counts + (noisy - counts) * float(part))
 
 

@@ -24,9 +24,19 @@ table's axes, and for the statement (`equipoise.residuals.reach`).
 **With a standing measurement.** Its noise was drawn before the grant began, and everybody may have seen it. So a
 statement that it tells is chosen by it, and is not bounded as one whose noise is fresh. But the error of just this
 statement by the measurement is sub-Gaussian with a variance that is fixed, and is one factor more of the product
-above, with `p = p_1`: the product begins before the measurement is made, and all that is paid comes later. What is
-combined is the measurement with the noise that was drawn for the meaning, or with a fit, which are two products;
-one more bit (`WAYS`) of the word says which. The chance is over the noise of the measurement and of the grant.
+above, with `p = p_1`: the product begins before the measurement is made, and all that is paid comes later.
+
+**Fitted together.** The measurement also tells parts of tables (`equipoise.residuals.told_counts`), each with noise
+that is independent of that of all other parts, and whose weighted sums are sub-Gaussian with what a table of the
+part's precision `m` would have. So it counts as the first table that told these parts: `S` begins with its errors,
+each times `m`, and `p_1 = m`, `p = m` are fixed before the grant begins. For every statement the product over its
+parts is a supermartingale as before, whatever is paid later, and the bound for fits holds as it stands. The number
+of all records has no error, and no factor.
+
+What a statement's answer is made of is the measurement of just this statement with the noise that was drawn for it,
+or with a fit of tables; a fit without it; or the parts fitted together. These are different products, and `WAYS`
+more bits of the word say which. So all of these intervals hold together, and the narrower ones can be told. The
+chance is over the noise of the measurement and of the grant.
 """
 
 from __future__ import annotations

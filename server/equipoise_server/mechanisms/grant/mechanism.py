@@ -22,13 +22,14 @@ from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.grant_account import GrantAccount, Wanted
 from equipoise.queries.grant_reach import SINGLE, WAYS, grown, part_of
 from equipoise.queries.meanings import Meaning, Told, meaning_of, places_of
+from equipoise.queries.own_precision import MeasuredPrecision
 from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.answers import answers_within, noisy_on_grid, standard_error_on_grid
-from equipoise_server.mechanisms.grant.fits import Drawn, Fits
+from equipoise_server.mechanisms.grant.fits import NOT_MEASURED, Drawn, Fits, MeasuredParts
 from equipoise_server.mechanisms.grant.intervals import fitted_reaches, topped_reach
 from equipoise_server.mechanisms.grant.plan import GrantParameters, plan_grant
-from equipoise_server.mechanisms.grant.sides import as_asked, as_keyed
+from equipoise_server.mechanisms.grant.sides import as_asked, as_keyed, overlapping
 from equipoise_server.mechanisms.grant.standing_counts import StandingCounts, combined
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise, NoiseDistribution
@@ -112,8 +113,7 @@ class GrantSession:
             self._draw(meaning, asked, cost)
         before = self._told.get(meaning.key)
         if before is None or before[0] < rho:
-            standing = None if self._standing is None or measured is None else self._standing.estimates(asked)
-            before = (rho, as_keyed(meaning, self._answer(meaning, asked, standing)))
+            before = (rho, as_keyed(meaning, self._answer(meaning, asked, measured)))
             self._told[meaning.key] = before
         return as_asked(meaning, before[1])
 
@@ -121,28 +121,29 @@ class GrantSession:
         """Return an empty synopsis."""
         return Synopsis()
 
-    def _answer(self, meaning: Meaning, asked: CompiledWorkload, standing: Estimates | None) -> Answers:
-        """Return what is known now, all of which was paid for. `standing`: what the standing measurement tells."""
+    def _answer(self, meaning: Meaning, asked: CompiledWorkload, measured: MeasuredPrecision | None) -> Answers:
+        """Return what is known now, all of which was paid for. `measured`: what the measurement tells of it."""
         drawn = self._fits.drawn(meaning)
         own = None if drawn is None else self._own(meaning, drawn)
         fits = self._account.precision.fits(meaning, Fraction(0) if drawn is None else drawn.precision)
-        if own is not None and not fits and standing is None:
-            return own
-        paid, square = self._fitted(meaning, drawn) if fits else self._alone(meaning, drawn)
-        if standing is not None:
-            paid = standing if paid is None else combined(paid, standing)
-            square += grown(Fraction(1))
-        assert paid is not None  # what is not known is paid for
-        reaches = fitted_reaches(asked, self._setting.beta, square, 0 if standing is None else WAYS)
-        answers = self._answers(paid, reaches)
-        if own is None:
-            return answers
-        # Both intervals hold, so their overlap does; where one failed there may be none.
-        lows, highs = np.maximum(own.lows, answers.lows), np.minimum(own.highs, answers.highs)
-        overlap = lows <= highs
-        return replace(
-            answers, lows=np.where(overlap, lows, answers.lows), highs=np.where(overlap, highs, answers.highs)
-        )
+        ways = []
+        if self._standing is not None and measured is not None and all(measured.precisions):
+            paid, square = self._fitted(meaning, drawn) if fits else self._alone(meaning, drawn)
+            standing = self._standing.estimates(asked)
+            known = standing if paid is None else combined(paid, standing)
+            ways.append((known, square + grown(Fraction(1))))
+        elif fits:
+            ways.append(self._fitted(meaning, drawn))
+        if self._standing is not None and self._account.precision.joined(meaning, measured) is not None:
+            parts = MeasuredParts(self._standing.noise.parts, self._standing.table)
+            ways.append(self._fitted(meaning, drawn, parts))
+        answers = own
+        for known, square in ways:
+            reaches = fitted_reaches(asked, self._setting.beta, square, 0 if measured is None else WAYS)
+            one = self._answers(known, reaches)
+            answers = one if answers is None else overlapping(one, answers)
+        assert answers is not None  # what is not known is paid for
+        return answers
 
     def _law(self, moved: int, cost: int) -> NoiseDistribution:
         """Return the noise that a cost buys."""
@@ -195,14 +196,19 @@ class GrantSession:
         variances = np.full(len(counts), self._variance(1 / drawn.precision))
         return self._estimates(counts, variances), grown(drawn.precision / drawn.first)
 
-    def _fitted(self, meaning: Meaning, drawn: Drawn | None) -> tuple[Estimates, float]:
-        """Return what all tables tell together, and the noise of just this meaning if it is not a table's."""
+    def _fitted(
+        self, meaning: Meaning, drawn: Drawn | None, measured: MeasuredParts = NOT_MEASURED
+    ) -> tuple[Estimates, float]:
+        """Return what all tables tell together, and the noise of just this meaning if it is not a table's.
+
+        `measured`: the parts of a measurement that are fitted together with the tables.
+        """
         told, precision = meaning.told, self._account.precision
-        inverses = None if told is None else precision.variances(told)
+        inverses = None if told is None else precision.variances(told, measured.precisions)
         assert told is not None
         assert inverses is not None
-        counts = self._as_asked(meaning, self._fits.counts(told), meaning.told_opposite)
-        square = self._fits.spread(told)
+        counts = self._as_asked(meaning, self._fits.counts(told, measured), meaning.told_opposite)
+        square = self._fits.spread(told, measured.precisions)
         if drawn is not None and not told.whole:
             own = self._as_asked(meaning, drawn.counts, meaning.opposite)
             weights = self._spread_out(told, [float(each * drawn.precision) for each in inverses])

@@ -33,6 +33,28 @@ def as_asked(meaning: Meaning, answers: Answers) -> Answers:
     return _other_side(own) if meaning.opposite else own
 
 
+def overlapping(one: Answers, other: Answers) -> Answers:
+    """Return of each count the value with the smaller standard error, and the overlap of both intervals.
+
+    Both intervals hold, so their overlap does. Where one of them failed there may be none: then the interval is
+    that of the value.
+
+    Args:
+        one: answers to some counts, whose values count where both err alike.
+        other: answers to the same counts.
+    """
+    first = one.standard_errors <= other.standard_errors
+    lows, highs = np.maximum(one.lows, other.lows), np.minimum(one.highs, other.highs)
+    overlap = lows <= highs
+    return replace(
+        one,
+        values=np.where(first, one.values, other.values),
+        standard_errors=np.where(first, one.standard_errors, other.standard_errors),
+        lows=np.where(overlap, lows, np.where(first, one.lows, other.lows)),
+        highs=np.where(overlap, highs, np.where(first, one.highs, other.highs)),
+    )
+
+
 def _other_side(answers: Answers) -> Answers:
     """Return the answers for the records that do not satisfy a condition: all records less those that do."""
     return replace(answers, values=ONE - answers.values, lows=ONE - answers.highs, highs=ONE - answers.lows)

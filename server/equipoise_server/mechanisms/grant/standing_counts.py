@@ -2,16 +2,20 @@
 
 The measurement is public and was paid for when it was made, so that it costs the grant nothing. Its noise is
 independent of all that is drawn for the grant. So each count is the mean of both by inverse variance, which is
-unbiased, and whose variance follows.
+unbiased, and whose variance follows. Or the measured marginals are fitted together with the tables that were paid
+for, part by part, where that is more precise.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from equipoise.queries.compiled_workload import CompiledWorkload
+from equipoise.queries.marginal_tables import Axes
 from equipoise.residuals.released import ReleasedNumbers
 from equipoise.residuals.told_counts import StandingNoise
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -42,6 +46,16 @@ class StandingCounts:
             return None
         noise = named_measurement(setting).noise
         return cls(StandingNoise(noise, setting.person_records), released_numbers(setting, planned, noise))
+
+    def table(self, axes: Axes) -> NDArray[np.float64]:
+        """Return the measured marginal over a set of the family, in records: one dimension for each axis."""
+        if axes not in self._tables:
+            self._tables[axes] = self.measured.table(axes).counts()
+        return self._tables[axes]
+
+    @cached_property
+    def _tables(self) -> dict[Axes, NDArray[np.float64]]:
+        return {}
 
     def estimates(self, asked: CompiledWorkload) -> Estimates:
         """Return what the measurement alone tells of a statement, of which its family has the table."""

@@ -159,29 +159,39 @@ def test_what_is_missing_is_paid_and_combined_by_inverse_variance(statement: Sta
 
 
 def test_a_fit_of_own_tables_is_combined_with_the_measurement() -> None:
-    session, told = started(measured()), tells(A == "0")
-    assert told is not None
-    asked(session, Marginal(("a", "d")), 4 * PRICE)  # which the measurement does not tell: all of it is paid
+    session, own, red = started(measured()), started(None), A == "0"
+    for each in (session, own):
+        asked(each, Marginal(("a", "d")), 4 * PRICE)  # which the measurement does not tell: all of it is paid
+        assert each._account.filter.spent == 4 * PRICE
+    part = StandingNoise(noise_of(), 1).parts[0,]
+    paid = PRICE  # two cells of the table have half of its precision, which is 2 PRICE
+    known = math.floor((paid + part) * 3 / 2)  # how many records there are is known, and so a third of the variance
+    answers = asked(session, red, known)
     assert session._account.filter.spent == 4 * PRICE
-    own = started(None)
-    asked(own, Marginal(("a", "d")), 4 * PRICE)
-    fitted, free = asked(own, A == "0", PRICE), alone(A == "0", measured())
-    known = PRICE + min(told.precisions)  # two cells of the table have half of its precision, which is 2 PRICE
-    answers = asked(session, A == "0", math.floor(known))
-    assert session._account.filter.spent == 4 * PRICE
-    weights = 1 / (fitted.standard_errors * UNIT) ** 2, 1 / (free.standard_errors * UNIT) ** 2
-    expected = (fitted.values * weights[0] + free.values * weights[1]) / sum(weights)
-    assert np.abs(answers.values - expected).max() * UNIT < 1e-3
-    assert answers.standard_errors * UNIT == pytest.approx(1 / np.sqrt(sum(weights)), rel=1e-5)
+    fitted, free = asked(own, Marginal(("a",)), 1), alone(Marginal(("a",)), measured())
+    weight = float(paid / (paid + part))
+    both = fitted.values * weight + free.values * (1 - weight)
+    expected = 2.0**40 / 3 + (both - both.mean())[0]
+    assert abs(answers.values[0] - expected) * UNIT < 1e-3
+    error = math.sqrt(RHO_UNIT / 2 / known)
+    assert answers.standard_errors[0] * UNIT == pytest.approx(error, rel=1e-3)
+    assert (half_widths(answers) < half_widths(asked(own, red, 1))).all()
+    asked(session, red, known + PRICE)
+    assert session._account.filter.spent == 5 * PRICE
 
 
 @pytest.mark.parametrize("statement", [D == "0", Marginal(("a", "b", "c")), Marginal(("a",), where=D == "1")])
 def test_what_the_measurement_does_not_tell_is_paid_in_full(statement: Statement) -> None:
     with_one, without = started(measured()), started(None)
     first, second = asked(with_one, statement, PRICE), asked(without, statement, PRICE)
-    assert tells(statement) is None
+    told = tells(statement)
+    assert told is None or not any(told.precisions)
     assert with_one._account.filter.spent == PRICE
-    assert [each.tolist() for each in first.columns] == [each.tolist() for each in second.columns]
+    if isinstance(statement, Marginal) and statement.where is None:  # its sums are measured, and no cell
+        assert (first.standard_errors < second.standard_errors).all()
+        assert (half_widths(first) <= half_widths(second)).all()
+    else:
+        assert [each.tolist() for each in first.columns] == [each.tolist() for each in second.columns]
 
 
 @pytest.mark.parametrize("persons", [1, 4])
