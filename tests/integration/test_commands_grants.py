@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from harness.client_command import lines
 from harness.shop_commands import Run, operator_of, register
+from harness.waiting import until
 
 from equipoise import Client, attribute
 from equipoise.accounting import RHO_UNIT, in_rho
@@ -162,6 +163,26 @@ def test_a_grant_is_planned_before_it_is_given(
     with Client.from_profile(place / "ann") as client:
         (answer,) = client.ask("shop", [attribute("colour") == "red"], rho=one["rho"] / RHO_UNIT)
     assert (answer.standard_error or 0) * 400 == pytest.approx(one["condition_error"], rel=1e-3)
+
+
+@pytest.mark.slow
+def test_the_plan_of_a_grant_shows_what_the_standing_measurement_tells(
+    place: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    register(run, place)
+    planning = ("grant", "plan", "shop", "ann", *BUDGET)
+    assert run("operator", "operator", *planning)["measured"] == []
+    run("operator", "operator", "dataset", "measure", "shop", *BUDGET, "--release-grid", "1")
+    until(lambda: run("operator", "operator", *planning)["measured"])  # it is released a second later at most
+    (table,) = run("operator", "operator", *planning)["measured"]
+    assert table["attributes"] == ["colour", "size"]
+    capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main(["operator", *planning, "--profile", operator_of(place)])
+    assert "measured table" in capsys.readouterr().out
+    run("operator", *GRANT, "ann", *BUDGET)
+    (own,) = run("ann", "datasets", "shop")["datasets"]
+    assert own["measured"] == [table]  # what its analyst is shown
 
 
 @pytest.mark.full

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -11,9 +12,15 @@ from equipoise.errors import EquipoiseError, InvalidArgument
 from equipoise.model.accounts import Budget, Danger
 from equipoise.model.calendar import Period, opening_time
 from equipoise.model.grants import grant_terms
-from equipoise.model.own_world import RequestState
-from equipoise.model.rounds import RoundDetail
+from equipoise.model.own_world import MeasuredTable, RequestState
+from equipoise.model.rounds import Plan, RoundDetail
 from equipoise.queries.grant_outlook import Outlook, outlooks
+from equipoise.queries.strict_json import parse_json
+from equipoise.records.codec import codec_of
+from equipoise.residuals.noise import ResidualNoise
+from equipoise.residuals.variances import cell_variances
+
+NOISE = codec_of(ResidualNoise)
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,8 @@ class GrantPlan:
         records: the public number of records.
         person_records: how many of them each person has.
         shared: what statements would get that share it evenly.
+    measured: the largest tables of the standing measurement that answers would be combined with, which cost
+        nothing as precisely as it tells them; none without one.
     """
 
     total: int
@@ -44,6 +53,7 @@ class GrantPlan:
     records: int
     person_records: int
     shared: tuple[Outlook, ...]
+    measured: tuple[MeasuredTable, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +100,8 @@ class Offer:
             )
         )
         records, total = planned.persons.records, planned.plan.data_cost.rho
-        return GrantPlan(total, planned.plan.refusal, planned.records, records, outlooks(total, records, self.beta))
+        shared, measured = outlooks(total, records, self.beta), self._measured(operator, planned.plan)
+        return GrantPlan(total, planned.plan.refusal, planned.records, records, shared, measured)
 
     def give(self, operator: Operator, request_id: str | None = None) -> RoundDetail:
         """Gives the grant, tells the analyst whose request it is, and has the server give those that follow.
@@ -138,6 +149,20 @@ class Offer:
         if self.request is not None:
             operator.decide_grant_request(self.analyst, self.request, grant_id=given.round.id)
         return given
+
+    def _measured(self, operator: Operator, plan: Plan) -> tuple[MeasuredTable, ...]:
+        """Return the largest tables of the measurement that a grant's plan names; none where it names none."""
+        named = parse_json(plan.parameters, "plan")["measurement"]
+        if named is None:
+            return ()
+        measuring = operator.round(named["round"])
+        noise = NOISE.decode(parse_json(measuring.plan.parameters, "plan")["noise"], "plan.noise")
+        schema = operator.dataset_history(self.dataset).standing.dataset.schema
+        names = [each.name for each in schema.attributes]
+        return tuple(
+            MeasuredTable(tuple(names[axis] for axis in axes), math.sqrt(float(cell_variances(noise, axes).mean())))
+            for axes in noise.largest
+        )
 
     def _check_waiting(self, operator: Operator, number: int) -> None:
         """Raise before a grant is given for a request that it cannot answer."""

@@ -11,7 +11,7 @@ from equipoise.accounting import in_rho
 from equipoise.clients.giving import Offer, Renewal
 from equipoise.clients.operator import Operator
 from equipoise.commands.dangers import Accept
-from equipoise.commands.dataset_columns import GRANT_REQUESTS
+from equipoise.commands.dataset_columns import GRANT_REQUESTS, MEASURED
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
 from equipoise.commands.printing import print_json, print_line, print_list, print_rows, print_table
 from equipoise.commands.round_lists import GRANTS
@@ -120,7 +120,8 @@ def plan(
     For 1, 10, 100 and 1,000 statements that share it evenly: the standard error of each count, and the half
     width of the last one's interval, in records. Every marginal has the same standard error, however many cells it
     has; half widths are those of 100 cells. Earlier answers and a standing measurement are left out: with these,
-    answers err by less, or cost less.
+    answers err by less, or cost less. Which tables that measurement tells, and how precisely, is shown below: as
+    precisely as that they cost nothing.
     """
     offer = Offer(dataset=dataset, analyst=analyst, budget=Budget(data_epsilon, data_delta), beta=beta)
     with Operator.from_profile(profile) as operator:
@@ -143,6 +144,8 @@ def plan(
             ("statements", "rho of each", "condition: error", "interval", "marginal: error", "interval"), rows
         )
         print_line(f"in records, of {planned.records:,}; all may cost rho {in_rho(planned.total)} together")
+        if planned.measured:
+            print_rows(MEASURED, planned.measured)
         print_line(f"could not be given now: {planned.refusal}" if planned.refusal else "could be given now")
     if planned.refusal:
         raise typer.Exit(1)
