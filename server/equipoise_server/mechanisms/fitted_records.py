@@ -25,6 +25,8 @@ from equipoise_server.mechanisms.residuals.measurement import Measured
 from equipoise_server.mechanisms.residuals.queries import ResidualQueries
 
 NEAR = 2  # standard errors by which a fit may move an answer, as measured on a wide public table
+MEDIAN = 0.4549  # of the square of a Gaussian number of variance 1
+MEDIAN_DEVIATION = 2.33  # of the median of n of them, as a part of it, times the root of n
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,16 +62,42 @@ class FittedRecords:
         return values
 
 
-def moved_near(answers: Answers, values: NDArray[np.int64], method: AnswerMethod) -> Answers:
-    """Give fitted values to measured answers, in its interval, `NEAR` standard errors off at most.
-
-    A support may lack records that the table has. Then the fit is wrong by many standard errors of some answers,
-    and no interval need show it; the measurement itself is wrong by so much only by chance.
+def moved_near(
+    answers: Answers, values: NDArray[np.int64], offsets: NDArray[np.int64], method: AnswerMethod
+) -> Answers:
+    """Give fitted values to measured answers, each in its interval, as far as the measurement bears the fit out.
 
     Args:
         answers: measured, with intervals and standard errors, k of them.
         values: fitted, int64[k], in units of 2^-40.
+        offsets: int64[statements + 1], where each statement's answers begin; the last is k.
         method: how the values were found.
+
+    A support may lack records that the table has, and a fit to many tables may end before it is near. So a value
+    lies `NEAR` standard errors off at most, and of a statement it has the weight of `_credible`. Both read one
+    statement's own measurement and the fit, so whatever else is asked changes nothing.
     """
-    room = NEAR * answers.standard_errors
-    return moved_into(answers, np.clip(values, answers.values - room, answers.values + room), method)
+    deviations = answers.standard_errors
+    credible = _credible((values - answers.values) / np.maximum(deviations, 1), offsets)
+    between = answers.values + np.rint(np.repeat(credible, np.diff(offsets)) * (values - answers.values))
+    room = NEAR * deviations
+    near = np.clip(between, answers.values - room, answers.values + room).astype(np.int64)
+    return moved_into(answers, near, method)
+
+
+def _credible(distances: NDArray[np.float64], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the weight of each statement's fitted values beside its measured ones: float64[statements].
+
+    A measured value is off a fitted one by the noise, of variance 1 here, and the fit's own error, of mean square
+    b. The best weight of the fit is `1 / (1 + b)`, and the median square of the distances tells `1 + b`, however far
+    off few of them are. It counts as more than that of noise alone where it is so by `NEAR` of its own deviations.
+
+    Args:
+        distances: of fitted values from measured ones in standard errors, float64[k].
+        offsets: where each statement's begin, the last of which is k.
+    """
+    squares, sizes = distances**2, np.diff(offsets)
+    order = np.lexsort((squares, np.repeat(np.arange(len(sizes)), sizes)))
+    medians = squares[order[offsets[:-1] + (sizes - 1) // 2]]
+    of_noise = MEDIAN * (1 + NEAR * MEDIAN_DEVIATION / np.sqrt(sizes))
+    return np.asarray(of_noise / np.maximum(medians, of_noise))

@@ -32,8 +32,8 @@ FITTING_STEP_SECONDS = 5e-4  # and at least
 FITTING_BYTES = 64  # for each cell of the universe
 LISTED_START_SECONDS = 1.0  # of planning what is measured, and of drawing a support
 LISTED_STEPS = 60  # of a fit over a support
-LISTED_SECONDS = 1e-8  # of one step, for each table and each record of the support
-LISTED_TABLE_SECONDS = 3e-4  # of one step, for each table
+LISTED_SECONDS = 3e-9  # of one step, for each table and each record of the support
+LISTED_TABLE_SECONDS = 1e-4  # of one step, for each table
 # Of summing a support down to one statement of many, and of spreading it back: 0.8 ms for a table of two
 # attributes, 1.4 ms for one of six, 6 ms for one with a condition; of conditions eight are read at once.
 LISTED_STATEMENT_SECONDS = 2e-3
@@ -159,7 +159,7 @@ def listed_bytes(tables: int, attributes: int) -> int:
         tables: how many there are.
         attributes: of the table.
     """
-    return (LISTED_BYTES + 2 * attributes) * RECORDS + 4 * min(tables * RECORDS, MAX_KEPT)
+    return (LISTED_BYTES + 2 * attributes) * RECORDS + min(2 * tables * RECORDS, MAX_KEPT)
 
 
 def fitting_bytes(setting: PublicParameters) -> int:

@@ -55,10 +55,36 @@ def test_synthetic_records_hold_every_run_of_neighbours_to_a_record() -> None:
 
 def test_a_fit_may_move_an_answer_by_two_standard_errors_within_its_interval() -> None:
     told = answers_within(np.array([1000] * 5 + [-900]), AnswerMethod.GAUSSIAN, 500, 100)
-    values = np.array([0, 790, 1000, 1150, 5000, 10])
-    near = moved_near(told, values, AnswerMethod.MEASURED)
+    values = np.array([0, 990, 1000, 1050, 5000, -910])
+    near = moved_near(told, values, np.array([0, 6]), AnswerMethod.MEASURED)
     assert NEAR == 2
-    assert near.values.tolist() == [800, 800, 1000, 1150, 1200, 0]
+    assert near.values.tolist() == [800, 990, 1000, 1050, 1200, 0]
     assert (near.lows == told.lows).all()
     assert (near.highs == told.highs).all()
     assert set(near.methods.tolist()) == {AnswerMethod.MEASURED}
+
+
+def test_a_fit_that_the_measurement_does_not_bear_out_counts_as_much_less() -> None:
+    """Statement by statement: fitted values are mixed with measured ones as their errors are, here 0, 2 and 30."""
+    choose, cells, deviation = np.random.default_rng(6), 20_000, 1000
+    truth = np.full(3 * cells, 10**8)
+    told = answers_within(
+        truth + np.rint(choose.normal(0, deviation, 3 * cells)).astype(np.int64),
+        AnswerMethod.GAUSSIAN,
+        10**6,
+        deviation,
+    )
+    errors = np.repeat([0, 2, 30], cells) * choose.normal(0, deviation, 3 * cells)
+    fitted = truth + np.rint(errors).astype(np.int64)
+    near = moved_near(told, fitted, np.arange(4) * cells, AnswerMethod.MEASURED).values
+    of_noise, of_both, of_almost_noise = np.sqrt(np.mean(((near - truth) / deviation).reshape(3, -1) ** 2, axis=1))
+    assert of_noise < 0.15  # as it is moved by two standard errors at most
+    assert 0.85 < of_both < 0.91  # 0.894 is the best
+    assert 0.97 < of_almost_noise < 1.02
+    alone = moved_near(told[:cells], fitted[:cells], np.array([0, cells]), AnswerMethod.MEASURED)
+    assert (alone.values == near[:cells]).all()
+
+
+def test_no_statement_has_no_values() -> None:
+    told = answers_within(np.zeros(0, np.int64), AnswerMethod.GAUSSIAN, 500, 100)
+    assert len(moved_near(told, np.zeros(0, np.int64), np.zeros(1, np.int64), AnswerMethod.MEASURED)) == 0

@@ -79,7 +79,7 @@ class FittedSupport:
         """Return the distribution's value near the measured one (`moved_near`)."""
         tables, known = _by_tables(direct, records, certified)
         values = self.distribution.answers(together)
-        near = moved_near(tables, values, AnswerMethod.MEASURED)
+        near = moved_near(tables, values, together.statement_offsets, AnswerMethod.MEASURED)
         return with_answers(uncertified(values), known, near[known])
 
 

@@ -80,7 +80,8 @@ def answers_by_tables(
     own_seed = own_stream(seed, workload, "noise/residuals", analyst).words(4).astype("<u8").tobytes()
     measured = measure(data, noise, own_seed, "residuals")
     told = _measured_answers(estimates_of(workload, measured), setting)
-    return moved_near(told, FittedRecords.of(measured).answers(workload), AnswerMethod.PROJECTION)
+    values = FittedRecords.of(measured).answers(workload)
+    return moved_near(told, values, workload.statement_offsets, AnswerMethod.PROJECTION)
 
 
 def _least(setting: PublicParameters, workload: CompiledWorkload, rho: Fraction) -> ResidualNoise | None:
