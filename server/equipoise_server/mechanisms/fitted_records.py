@@ -88,9 +88,9 @@ def moved_near(
 def _credible(distances: NDArray[np.float64], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the weight of each statement's fitted values beside its measured ones: float64[statements].
 
-    A measured value is off a fitted one by the noise, of variance 1 here, and the fit's own error, of mean square
-    b. The best weight of the fit is `1 / (1 + b)`, and the median square of the distances tells `1 + b`, however far
-    off few of them are. It counts as more than that of noise alone where it is so by `NEAR` of its own deviations.
+    A measured value is off a fitted one by the noise, of variance 1 here, and by the fit's own error, of mean
+    square b. The best weight of the fit is `1 / (1 + b)`. The median square of the distances tells `1 + b`, however
+    far off a few of them are. What exceeds it by less than `NEAR` of its own deviations counts as noise alone.
 
     Args:
         distances: of fitted values from measured ones in standard errors, float64[k].

@@ -1,7 +1,7 @@
 """Joins tables that share attributes, so that records are summed down to several tables in one pass.
 
-Summing and spreading take a pass over all records for each table, but the table that a pass fills may have thousands
-of cells at the same price. A table over the union of some tables' attributes tells all of them.
+Each table takes a pass over all records, and costs the same whether it has a hundred cells or some thousands. A
+table over the union of some tables' attributes tells all of them.
 """
 
 from __future__ import annotations
