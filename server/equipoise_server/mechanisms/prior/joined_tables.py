@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from equipoise.queries.marginal_tables import Axes
@@ -52,7 +52,7 @@ def joined(sizes: Sequence[int], tables: Sequence[Axes]) -> list[JoinedTables]:
     return found
 
 
-def _next_attribute(sizes: Sequence[int], union: int, left: Sequence[int]) -> int | None:
+def _next_attribute(sizes: Sequence[int], union: int, left: Iterable[int]) -> int | None:
     """Return the attribute that completes most tables, of several the first one; None: none does, or has room."""
     room = MAX_CELLS // math.prod(sizes[axis] for axis in _axes(union))
     missing = Counter(table & ~union for table in left)
