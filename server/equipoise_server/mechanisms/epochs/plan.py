@@ -14,7 +14,6 @@ regret of multiplicative weights over the epochs and how far a hypothesis of so 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -24,9 +23,9 @@ from equipoise_server.mechanisms.epochs import cost
 from equipoise_server.mechanisms.epochs.cost import Session
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters
 from equipoise_server.mechanisms.epochs.question import DIRECTION_BITS
-from equipoise_server.mechanisms.equilibrium.options import real
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
+from equipoise_server.mechanisms.options import Limit, real
 from equipoise_server.mechanisms.repair.private_weights import SCORE_ROUNDING
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, half_width_on_grid
 from equipoise_server.randomness.exponential import UNIT_BITS
@@ -39,17 +38,16 @@ ENDING_PART = 1 / 4  # of the analysts' epsilon
 MAX_MOVED_NATS = 1 << 13  # nats that all directions together may move an exponent by, either way: within 64 bits
 MAX_USEFUL_WIDTH = 1 / 4  # an error that is worth certifying
 MIN_PLACES = 1 << 6
-# Of what may be forced: the least and the largest value; whole numbers where the least is 1.
 OPTIONS = {
-    "epochs": (1, 2**14),
-    "target": (1, 2**40),
-    "beyond": (1, 2**40),
-    "records": (1, MAX_RECORDS),
-    "rate": (0, 64),
-    "ending_epsilon": (1e-6, 50),
-    "test_epsilon": (1e-6, 50),
-    "variance": (1e-6, 2**40),
-    "threshold": (0, 1),
+    "epochs": Limit(1, 2**14, whole=True),
+    "target": Limit(1, 2**40, whole=True),
+    "beyond": Limit(1, 2**40, whole=True),
+    "records": Limit(1, MAX_RECORDS, whole=True),
+    "rate": Limit(0, 64),
+    "ending_epsilon": Limit(1e-6, 50),
+    "test_epsilon": Limit(1e-6, 50),
+    "variance": Limit(1e-6, 2**40),
+    "threshold": Limit(0, 1),
 }
 
 
@@ -205,17 +203,3 @@ def check_session(setting: PublicParameters, session: Session) -> None:
     if session.slots > MAX_SLOTS:
         problem = f"has {session.slots:,} slots, one for each share in each turn; there may be {MAX_SLOTS:,}"
         raise InvalidArgument("session.length", problem)
-
-
-def check_options(options: Mapping[str, object], others: tuple[str, ...]) -> None:
-    """Refuse `options` that are unknown or out of range, naming them. `others` are checked elsewhere."""
-    for name, value in sorted(options.items()):
-        if name in others:
-            continue
-        if name not in OPTIONS:
-            raise InvalidArgument(f"options.{name}", f"unknown; there is {', '.join(sorted({*OPTIONS, *others}))}")
-        least, largest = OPTIONS[name]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= largest:
-            raise InvalidArgument(f"options.{name}", f"must be a number between {least:g} and {largest}")
-        if least == 1 and value != int(value):
-            raise InvalidArgument(f"options.{name}", "must be a whole number")

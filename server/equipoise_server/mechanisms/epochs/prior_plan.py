@@ -31,9 +31,9 @@ from equipoise_server.mechanisms.epochs.plan import (
     promised,
 )
 from equipoise_server.mechanisms.epochs.session_plan import session_plan
-from equipoise_server.mechanisms.equilibrium.options import real
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
+from equipoise_server.mechanisms.options import real
 from equipoise_server.mechanisms.parameters import THE_PLAN, Parameters
 from equipoise_server.mechanisms.prior.choice import STANDING
 from equipoise_server.mechanisms.prior.known_answers import measured_half_width

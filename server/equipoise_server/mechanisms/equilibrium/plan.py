@@ -20,7 +20,7 @@ from equipoise_server.mechanisms.equilibrium.forecast import (
     predicted_memory,
     predicted_seconds,
 )
-from equipoise_server.mechanisms.equilibrium.options import check_options, forces_a_game
+from equipoise_server.mechanisms.equilibrium.options import check_game_options, forces_a_game
 from equipoise_server.mechanisms.equilibrium.parameters import EquilibriumParameters
 from equipoise_server.mechanisms.equilibrium.prior_plan import plan_from_prior
 from equipoise_server.mechanisms.equilibrium.selection import choose
@@ -43,7 +43,7 @@ def planned_starts(name: str, setting: PublicParameters) -> list[Start]:
         BudgetExhausted: a budget would be exceeded.
     """
     check_setting(setting)
-    check_options(setting)
+    check_game_options(setting)
     printed = forces_a_game(setting) and PRIOR not in setting.options
     ways: dict[str, Callable[[], MechanismPlan]] = {NONE: lambda: plan_printed(name, setting)}
     if not printed:

@@ -20,8 +20,8 @@ from equipoise_server.mechanisms.equilibrium import cost_limits, cost_model
 from equipoise_server.mechanisms.equilibrium.cost_limits import Numbers
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.forecast import RECORD_SECONDS, Sketch, round_seconds, sketch_seconds
-from equipoise_server.mechanisms.equilibrium.options import real, whole
 from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.options import real, whole
 
 ROUNDS = 100  # more change little: costs and errors depend on totals
 MAX_SECONDS = 600.0  # that a game may be expected to take

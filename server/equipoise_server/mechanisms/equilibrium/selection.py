@@ -21,10 +21,10 @@ from equipoise_server.mechanisms.budget_rounding import usable_rho
 from equipoise_server.mechanisms.equilibrium import cost_model, search
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.forecast import Numbers, Sketch, expected_error
-from equipoise_server.mechanisms.equilibrium.options import real, whole
 from equipoise_server.mechanisms.equilibrium.search import Proposal
 from equipoise_server.mechanisms.equilibrium.unprotected import propose_unprotected
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.options import real, whole
 from equipoise_server.mechanisms.repair import analyst_repair_plan, statement_repair_plan
 from equipoise_server.mechanisms.repair.repair_places import RepairPlaces
 

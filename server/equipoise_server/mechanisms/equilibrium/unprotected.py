@@ -19,9 +19,9 @@ from equipoise_server.mechanisms.budget_rounding import usable_rho
 from equipoise_server.mechanisms.equilibrium import cost_limits
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
 from equipoise_server.mechanisms.equilibrium.forecast import Numbers, Sketch
-from equipoise_server.mechanisms.equilibrium.options import real
 from equipoise_server.mechanisms.equilibrium.search import MAX_QUERY_TRAVEL, Proposal
 from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.options import real
 
 ACTIONS = np.geomspace(16, 2**17, 300)
 ROUNDS = 200

@@ -21,7 +21,7 @@ from equipoise.queries.workload_compiler import CompiledStatement
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.epochs.cost import Session
 from equipoise_server.mechanisms.epochs.epochs import Epochs
-from equipoise_server.mechanisms.epochs.plan import check_options, plan_epochs
+from equipoise_server.mechanisms.epochs.plan import OPTIONS, plan_epochs
 from equipoise_server.mechanisms.epochs.prior_plan import plan_from_prior, prior_session_plan
 from equipoise_server.mechanisms.epochs.question import Scale
 from equipoise_server.mechanisms.epochs.session_plan import session_plan
@@ -43,6 +43,7 @@ from equipoise_server.mechanisms.low_sensitivity.parameters import (
     with_rounding,
 )
 from equipoise_server.mechanisms.low_sensitivity.prior_database import PriorDatabases
+from equipoise_server.mechanisms.options import check_options
 from equipoise_server.mechanisms.prior.choice import NONE, OF_PRIOR, OWN, PRIOR, STANDING, Start, starts_of
 from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
 from equipoise_server.mechanisms.running_time import CELL_BYTES
@@ -78,7 +79,7 @@ class LowSensitivity:
 
     def starts(self, setting: PublicParameters) -> list[Start]:
         """Plan a session from every prior that it may start from, best first."""
-        check_options(setting.options, (CANDIDATES, "length", "sensitivity", *OF_PRIOR))
+        check_options(setting.options, OPTIONS, others=(CANDIDATES, "length", "sensitivity", *OF_PRIOR))
         wanted, listed = setting.options.get(PRIOR), CANDIDATES in setting.options
         ways: dict[str, Callable[[], MechanismPlan]] = {
             OWN: lambda: self._from_prior(setting, OWN),

@@ -12,10 +12,10 @@ from equipoise.accounting import RHO_UNIT, PrivacyEvent, PureDpEvent, ZcdpEvent
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.records.codec import COUNT, FRACTION, INTEGER, canonical_object, key
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, usable_rho, with_samplers
-from equipoise_server.mechanisms.equilibrium.options import whole
 from equipoise_server.mechanisms.hypothesis import gain_slack
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GAUSSIAN_NOISE, MAX_MOVED, GaussianNoise
+from equipoise_server.mechanisms.options import whole
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.prior.choice import OF_PRIOR
 from equipoise_server.mechanisms.prior.support import support_size

@@ -11,10 +11,10 @@ from equipoise.accounting import RHO_UNIT, PrivacyEvent, ZcdpEvent, exponential_
 from equipoise.errors import BudgetExhausted
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, usable_rho, with_samplers
-from equipoise_server.mechanisms.equilibrium.options import whole
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.multiplicative_weights.plan import on_the_grid, reach_of, usual_rounds
 from equipoise_server.mechanisms.noise_calibration import GAUSSIAN_NOISE, GaussianNoise
+from equipoise_server.mechanisms.options import whole
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.prior.choice import STANDING
 from equipoise_server.mechanisms.prior.forecast import expected_largest

@@ -29,7 +29,8 @@ from equipoise_server.mechanisms.online import prior_plan
 from equipoise_server.mechanisms.online.interface import HYPOTHESIS, linear, session_length
 from equipoise_server.mechanisms.online.parameters import OnlineParameters
 from equipoise_server.mechanisms.online.plan import (
-    check_options,
+    CHOICES,
+    OPTIONS,
     data_parts,
     expected_error,
     max_uncertified,
@@ -38,8 +39,9 @@ from equipoise_server.mechanisms.online.plan import (
 from equipoise_server.mechanisms.online.prior_plan import PriorOnlineParameters, plan_from_prior, prior_events
 from equipoise_server.mechanisms.online.stages import Stage
 from equipoise_server.mechanisms.online.streams import SessionStreams
+from equipoise_server.mechanisms.options import check_options
 from equipoise_server.mechanisms.parameters import read_either
-from equipoise_server.mechanisms.prior.choice import NONE, OWN, STANDING, Start, starts_of
+from equipoise_server.mechanisms.prior.choice import NONE, OF_PRIOR, OWN, STANDING, Start, check_prior, starts_of
 from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
 from equipoise_server.mechanisms.repair.private_weights import answer_scores, rounding_error
 from equipoise_server.mechanisms.running_time import fitting_bytes, online_seconds
@@ -89,7 +91,8 @@ class Online:
     def starts(self, setting: PublicParameters) -> list[Start]:
         """Plan a session from every prior that it may start from, best first."""
         session_length(setting, slotted=False)
-        check_options(setting.options)
+        check_prior(setting.options)
+        check_options(setting.options, OPTIONS, CHOICES, ("length", *OF_PRIOR))
         starts = starts_of(
             setting,
             {

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from fractions import Fraction
 
 from equipoise.accounting import RHO_UNIT, PrivacyEvent
-from equipoise.errors import BudgetExhausted, InvalidArgument
+from equipoise.errors import BudgetExhausted
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, usable_rho, with_samplers
-from equipoise_server.mechanisms.equilibrium.options import WORDS, real, whole
+from equipoise_server.mechanisms.equilibrium.options import WORDS
 from equipoise_server.mechanisms.expected_error import (
     hypothesis_error,
     mean_over_queries,
@@ -21,7 +20,7 @@ from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, AnswerNoise
 from equipoise_server.mechanisms.online.interface import session_length
 from equipoise_server.mechanisms.online.parameters import Division, OnlineParameters, proving_threshold
 from equipoise_server.mechanisms.online.stages import stage_events, stage_truncation
-from equipoise_server.mechanisms.prior.choice import OF_PRIOR, check_prior
+from equipoise_server.mechanisms.options import Limit, real, whole
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS
 from equipoise_server.mechanisms.repair.statement_repair_plan import choose_noise
 from equipoise_server.mechanisms.sparse_vector import SparseVector
@@ -32,6 +31,7 @@ USUAL_UPDATES = 128  # in sessions of very many statements
 AIM = 2  # times the error that noise for every statement would promise
 DETECTION_SHARES = tuple(Fraction(part, 16) for part in range(1, 16))  # of the budget
 CHOICES = {"answers": WORDS["answers"]}
+OPTIONS = {"updates": Limit(1, MAX_UPDATES, whole=True), "threshold": Limit(0, 1)}
 EXPECTED_PART = 0.05  # of the promise that the mean error comes to, on the streams of docs/sessions-accuracy.md
 FALSE_POSITIVES = Fraction(1, 4)  # of all updates, where the hypothesis is right
 
@@ -163,25 +163,3 @@ def data_parts(setting: PublicParameters, parameters: OnlineParameters) -> list[
     """Return what a session costs the people in the table: all updates, whether or not they are used."""
     truncated = stage_truncation(setting, parameters.stages)
     return with_samplers(stage_events(parameters.stages), truncated, setting.data_budget.epsilon)
-
-
-def check_options(options: Mapping[str, object]) -> None:
-    """Refuses options that are unknown or out of range, naming them. The length is checked where it is read."""
-    known = {"updates": (1, MAX_UPDATES), "threshold": (0, 1)}
-    check_prior(options)
-    for name, value in sorted(options.items()):
-        if name in ("length", *OF_PRIOR):
-            continue
-        if name in CHOICES:
-            if value not in CHOICES[name]:
-                raise InvalidArgument(f"options.{name}", f"must be {' or '.join(CHOICES[name])}")
-            continue
-        if name not in known:
-            raise InvalidArgument(
-                f"options.{name}", f"unknown; there is {', '.join(sorted({*CHOICES, *OF_PRIOR, *known}))}"
-            )
-        least, most = known[name]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-            raise InvalidArgument(f"options.{name}", f"must be a number between {least} and {most:,}")
-        if name == "updates" and value != int(value):
-            raise InvalidArgument(f"options.{name}", "must be a whole number")

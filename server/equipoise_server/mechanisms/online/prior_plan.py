@@ -16,11 +16,11 @@ from equipoise.accounting import RHO_UNIT, PrivacyEvent
 from equipoise.errors import BudgetExhausted
 from equipoise.records.codec import COUNT, FRACTION, canonical_object, codec_of, key, list_of
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, usable_rho, with_samplers
-from equipoise_server.mechanisms.equilibrium.options import real, whole
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.online.interface import session_length
 from equipoise_server.mechanisms.online.plan import fresh_error
 from equipoise_server.mechanisms.online.stages import Stage, stage_events, stage_truncation
+from equipoise_server.mechanisms.options import real, whole
 from equipoise_server.mechanisms.parameters import Parameters
 from equipoise_server.mechanisms.prior.choice import STANDING
 from equipoise_server.mechanisms.prior.forecast import expected_largest, expected_of_session

@@ -18,7 +18,7 @@ from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import check_enumerable
 from equipoise_server.mechanisms.epochs.cost import Session
 from equipoise_server.mechanisms.epochs.epochs import EpochParameters, Epochs
-from equipoise_server.mechanisms.epochs.plan import check_options, plan_epochs, promised
+from equipoise_server.mechanisms.epochs.plan import OPTIONS, plan_epochs, promised
 from equipoise_server.mechanisms.epochs.prior_plan import (
     PriorEpochParameters,
     plan_from_prior,
@@ -29,6 +29,7 @@ from equipoise_server.mechanisms.epochs.session_plan import session_plan, statem
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED
 from equipoise_server.mechanisms.online.interface import linear, session_length
+from equipoise_server.mechanisms.options import check_options
 from equipoise_server.mechanisms.parameters import read_either
 from equipoise_server.mechanisms.prior.choice import NONE, OF_PRIOR, OWN, STANDING, Start, starts_of
 from equipoise_server.mechanisms.prior.forecast import expected_of_session
@@ -63,7 +64,7 @@ class OnlinePrivate:
     def starts(self, setting: PublicParameters) -> list[Start]:
         """Plan a session from every prior that it may start from, best first."""
         session = sizes(setting)
-        check_options(setting.options, ("length", *OF_PRIOR))
+        check_options(setting.options, OPTIONS, others=("length", *OF_PRIOR))
         return starts_of(
             setting,
             {

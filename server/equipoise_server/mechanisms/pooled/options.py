@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from equipoise.errors import InvalidArgument
-from equipoise_server.mechanisms.equilibrium.options import real, whole
 from equipoise_server.mechanisms.expected_error import holds_conditions
 from equipoise_server.mechanisms.interface import PublicParameters
+from equipoise_server.mechanisms.options import Limit, check_options, real, whole
 from equipoise_server.mechanisms.pooled.family import MAX_RESIDUAL_SETS, MAX_SETS, MAX_TABLE
 
 MAX_FITTED = 1 << 24  # possible records that the fit visits at every step, with ten numbers for each
@@ -44,19 +44,18 @@ class Options:
     repair_share: Fraction
 
 
-# Largest and smallest value of each, and whether it is whole.
-LIMITS: dict[str, tuple[float, float, bool]] = {
-    "ways": (1, 16, True),
-    "cells": (2, MAX_TABLE, True),
-    "floor": (0.01, 1, False),
-    "least": (0, 100, False),
-    "summed": (1, MAX_TABLE, False),
-    "synopsis": (1, 1 << 24, True),
-    "residuals": (0, 1, True),
-    "repair_share": (0, 0.9, False),
-    "cut_off": (1, 1 << 40, True),
-    "threshold": (0, 1, False),
-    "repair_rounds": (1, 512, True),
+LIMITS = {
+    "ways": Limit(1, 16, whole=True),
+    "cells": Limit(2, MAX_TABLE, whole=True),
+    "floor": Limit(0.01, 1),
+    "least": Limit(0, 100),
+    "summed": Limit(1, MAX_TABLE),
+    "synopsis": Limit(1, 1 << 24, whole=True),
+    "residuals": Limit(0, 1, whole=True),
+    "repair_share": Limit(0, 0.9),
+    "cut_off": Limit(1, 1 << 40, whole=True),
+    "threshold": Limit(0, 1),
+    "repair_rounds": Limit(1, 512, whole=True),
 }
 OF_REPAIR = ("cut_off", "threshold", "repair_rounds")
 OVER_SUPPORT = {"residuals": 1, "repair_share": 0}  # all that they may be over a support
@@ -79,15 +78,7 @@ def usual_ways(setting: PublicParameters, most: int) -> int:
 
 def read_options(setting: PublicParameters) -> Options:
     """Read the options. Raises `InvalidArgument` naming an option that is unknown or out of range."""
-    for name, value in sorted(setting.options.items()):
-        if name not in LIMITS:
-            raise InvalidArgument(f"options.{name}", f"unknown; there is {', '.join(sorted(LIMITS))}")
-        smallest, largest, is_whole = LIMITS[name]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not smallest <= value <= largest:
-            raise InvalidArgument(f"options.{name}", f"must be a number between {smallest:g} and {largest:g}")
-        if is_whole and value != int(value):
-            raise InvalidArgument(f"options.{name}", "must be a whole number")
-
+    check_options(setting.options, LIMITS)
     fits = over_universe(setting)
     for name, allowed in OVER_SUPPORT.items():
         if not fits and setting.options.get(name, allowed) != allowed:

@@ -15,8 +15,8 @@ from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within, usable_delta, usable_rho
 from equipoise_server.mechanisms.equilibrium import cost_model
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
-from equipoise_server.mechanisms.equilibrium.options import real, whole
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
+from equipoise_server.mechanisms.options import real, whole
 from equipoise_server.mechanisms.repair.analyst_repair import MAX_HALF_WIDTH, AnalystRepairParameters
 from equipoise_server.mechanisms.repair.private_weights import (
     SCORE_ROUNDING,

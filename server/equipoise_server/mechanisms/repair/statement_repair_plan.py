@@ -12,9 +12,9 @@ from equipoise_server.game.parameters import GameParameters
 from equipoise_server.mechanisms.budget_rounding import MIN_EPSILON, epsilon_within
 from equipoise_server.mechanisms.equilibrium import cost_model
 from equipoise_server.mechanisms.equilibrium.cost_model import Size
-from equipoise_server.mechanisms.equilibrium.options import real, whole
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import MAX_MOVED, NOISES, AnswerNoise, NoiseDistribution
+from equipoise_server.mechanisms.options import real, whole
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS, RepairParameters, half_width_on_grid
 from equipoise_server.mechanisms.sparse_vector import SparseVector
 
