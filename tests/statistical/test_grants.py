@@ -26,7 +26,7 @@ from statistical.extreme_games import both_ways
 from equipoise.accounting import RHO_UNIT, PrivacyFilter
 from equipoise.errors import BudgetExhausted
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import STANDING_OPTION, Share
 from equipoise.queries.grant_account import GrantAccount, Wanted
 from equipoise.queries.meanings import Meaning, meaning_of
 from equipoise.queries.predicates import attribute
@@ -34,7 +34,7 @@ from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement, Sum
 from equipoise.queries.workload_compiler import compile_single
 from equipoise.residuals.noise import ResidualNoise
-from equipoise.residuals.released import OPTION, ReleasedMeasurement
+from equipoise.residuals.released import ReleasedMeasurement
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.grant.fits import Fits
 from equipoise_server.mechanisms.grant.mechanism import GrantMechanism, GrantSession
@@ -146,7 +146,7 @@ def measured_setting() -> PublicParameters:
     noise = ResidualNoise((2,), (), ((0,),), (8 * 4096,))
     numbers = Measured(noise, RECORDS, {(0,): np.array([3, -1])}).to_bytes()
     named = ReleasedMeasurement("r", sha256(numbers).digest(), noise)
-    return replace(SETTING, options=dict(SETTING.options) | {OPTION: named.as_option()}, measured=numbers)
+    return replace(SETTING, options=dict(SETTING.options) | {STANDING_OPTION: named.as_option()}, measured=numbers)
 
 
 Strategy = Callable[[GrantSession], Iterator[int]]

@@ -21,7 +21,7 @@ from equipoise.accounting import RHO_UNIT
 from equipoise.model.accounts import Budget
 from equipoise.model.grants import ANALYSTS
 from equipoise.model.results import Answers
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import STANDING_OPTION, Share
 from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.fixed_point import ONE
 from equipoise.queries.meanings import meaning_of
@@ -29,7 +29,7 @@ from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal
 from equipoise.queries.workload_compiler import compile_single, compile_workload
 from equipoise.residuals.reach import log_chance
-from equipoise.residuals.released import OPTION, ReleasedMeasurement
+from equipoise.residuals.released import ReleasedMeasurement
 from equipoise.residuals.told_counts import StandingNoise
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.grant.mechanism import GrantMechanism
@@ -93,7 +93,7 @@ def by_grant_and_measurement() -> Run:
             SETTING,
             analyst_budget=ANALYSTS,
             shares=(Share("ann", 1, 24),),
-            options={"length": 1, OPTION: named.as_option()},
+            options={"length": 1, STANDING_OPTION: named.as_option()},
             measured=numbers,
             data_budget=Budget(8.0, 1e-6),
         )

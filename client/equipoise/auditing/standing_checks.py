@@ -11,8 +11,7 @@ from typing import Any
 
 from equipoise.auditing.rounds import Recorded, RecordedRound
 from equipoise.errors import VerificationFailed
-from equipoise.model.rounds import GRANT, MEASUREMENT
-from equipoise.residuals.released import OPTION
+from equipoise.model.rounds import GRANT, MEASUREMENT, STANDING_OPTION
 
 
 def check_measurement(history: RecordedRound, recorded: Recorded) -> None:
@@ -23,7 +22,7 @@ def check_measurement(history: RecordedRound, recorded: Recorded) -> None:
     one that the terms do not name, so that what it starts from would have to be charged; and where the analyst of
     a grant is shown another one, by which it counts what statements cost.
     """
-    named = history.plan.terms.options.get(OPTION)
+    named = history.plan.terms.options.get(STANDING_OPTION)
     if history.terms.standing != (named if history.terms.mechanism == GRANT else None):
         raise VerificationFailed(
             f"{history.opened}: its analyst is told of another measurement than the terms name"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 
 from equipoise.model.accounts import Budget, Danger
-from equipoise.model.rounds import GRANT, STANDING, SessionTerms, Share, Terms
+from equipoise.model.rounds import GRANT, STANDING_OPTION, SessionTerms, Share, Terms
 
 # A grant costs the other analysts nothing. Terms must name a budget for them; this one holds nothing but that.
 ANALYSTS = Budget(1e-9, 1e-9)
 # The filter limits what is asked. These limits only bound what a store has to hold.
-MOST_STATEMENTS = 1 << 20
-MOST_QUERIES = 1 << 30
+MAX_STATEMENTS = 1 << 20
+MAX_QUERIES = 1 << 30
 
 
 def grant_terms(
@@ -36,12 +36,12 @@ def grant_terms(
     """
     return Terms(
         dataset=dataset,
-        shares=(Share(analyst, MOST_STATEMENTS, MOST_QUERIES),),
+        shares=(Share(analyst, MAX_STATEMENTS, MAX_QUERIES),),
         data_budget=budget,
         analyst_budget=ANALYSTS,
         beta=beta,
         mechanism=GRANT,
-        options={} if measurement is None else {STANDING: measurement},
+        options={} if measurement is None else {STANDING_OPTION: measurement},
         close_time=until,
         session=SessionTerms(),
         accepted=accepted,

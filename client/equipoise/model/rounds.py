@@ -17,6 +17,7 @@ from equipoise.model.accounts import AccountCharge, Budget, Danger
 AUTO, AUTO_BY_PROMISE = "auto", "auto_by_promise"  # the names of the planner, by what it goes
 # A round in which nobody has a share, and the rounds and sessions that answer from what it has measured.
 MEASUREMENT, STANDING = "measurement", "standing"
+STANDING_OPTION = "standing"  # the option that names the measurement, for rounds, sessions and grants
 GRANT = "grant"  # a session of one analyst, who says what each statement may cost
 NO_EVENTS = '{"events":[]}'
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from equipoise.queries.compiled_workload import CompiledWorkload
 from equipoise.queries.marginal_tables import Axes
 
-MOST_CELLS = 1 << 16  # of the table whose sums a meaning is; a statement about a larger one means what it says
-MOST_AXES = 6
+MAX_CELLS = 1 << 16  # of the table whose sums a meaning is; a statement about a larger one means what it says
+MAX_AXES = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ def meaning_of(asked: CompiledWorkload, question: bytes) -> Meaning:
     else:
         said = _telling(asked.restricted[0].axes, asked.schema_sizes) if asked.restricted else ()
     table = tuple(sorted(said)) if asked.marginals else asked.statement_tables()[0]
-    if len(table) > MOST_AXES or math.prod(asked.schema_sizes[axis] for axis in table) > MOST_CELLS:
+    if len(table) > MAX_AXES or math.prod(asked.schema_sizes[axis] for axis in table) > MAX_CELLS:
         return plain
     told = _reduced(asked, tuple(sorted(said)), table)
     if told.axes:

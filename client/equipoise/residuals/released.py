@@ -9,8 +9,6 @@ from equipoise.errors import VerificationFailed
 from equipoise.records.codec import HASH, TEXT, Codec, canonical_object, codec_of, key
 from equipoise.residuals.noise import ResidualNoise
 
-OPTION = "standing"
-
 
 @canonical_object
 class ReleasedNumbers:

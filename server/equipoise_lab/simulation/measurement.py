@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from hashlib import sha256
 
+from equipoise.model.rounds import STANDING_OPTION
 from equipoise.queries.schema import Schema
-from equipoise.residuals.released import OPTION, ReleasedMeasurement
+from equipoise.residuals.released import ReleasedMeasurement
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.persons import record_budget
@@ -35,4 +36,4 @@ def with_measurement(setting: PublicParameters, schema: Schema, data: Counts, se
     noise = planned_noise({}, schema, record_budget(setting.data_budget, setting.person_records))
     numbers = measure(data, noise, seed, "measurement").to_bytes()
     named = ReleasedMeasurement(ROUND, sha256(numbers).digest(), noise)
-    return replace(setting, options={**setting.options, OPTION: named.as_option()}, measured=numbers)
+    return replace(setting, options={**setting.options, STANDING_OPTION: named.as_option()}, measured=numbers)

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.model.rounds import GRANT, MechanismPlan
+from equipoise.model.rounds import GRANT, STANDING_OPTION, MechanismPlan
 from equipoise.model.rounds import STANDING as ANSWERING
 from equipoise.queries.workload_compiler import CompiledWorkload
-from equipoise.residuals.released import OPTION
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import ANSWERING_SUMS, check_setting
 from equipoise_server.mechanisms.choice import Candidate, Refusal, Rule, by_expected_error, choose
@@ -90,7 +89,7 @@ def compare(
     asked = {
         name: planned
         for name, planned in mechanisms.items()
-        if planned.name != ANSWERING or OPTION in setting.options
+        if planned.name != ANSWERING or STANDING_OPTION in setting.options
     }
     for done, (name, planned) in enumerate(asked.items()):
         report(name, done, len(asked))
@@ -172,7 +171,7 @@ def _counting(name: str) -> Candidate:
 
 def _candidate(mechanism: Mechanism | SessionMechanism, setting: PublicParameters) -> Candidate:
     reads = mechanism.name == ANSWERING or isinstance(mechanism, StartsFromPrior)
-    if OPTION in setting.options and not reads:
+    if STANDING_OPTION in setting.options and not reads:
         setting = replace(setting, options=without_measurement(setting.options))
     try:
         return _planned(mechanism, setting)

@@ -9,7 +9,7 @@ from equipoise_server.rpc.interceptors.call_rates import CallRates
 from equipoise_server.rpc.services.session_stream import SessionStreamLimits
 
 # Calls whose connection has ended stay in the line until they are looked at, so few connections may bring many.
-SHORTEST_LINE, LONGEST_LINE = 100_000, 2**31 - 1
+MIN_BACKLOG, MAX_BACKLOG = 100_000, 2**31 - 1
 KEEPALIVE_ANSWER_SECONDS = 20  # how long a peer has to answer a keepalive ping
 
 
@@ -45,7 +45,7 @@ def session_stream_limits(config: Config) -> SessionStreamLimits:
 
 def options(config: Config) -> list[tuple[str, int]]:
     """Return gRPC's settings where the default is unsafe for a server that strangers can reach."""
-    waiting = min(max(config.connections * config.streams_per_connection, SHORTEST_LINE), LONGEST_LINE)
+    waiting = min(max(config.connections * config.streams_per_connection, MIN_BACKLOG), MAX_BACKLOG)
     return [
         # With port sharing, a second server would silently take half of the connections.
         ("grpc.so_reuseport", 0),

@@ -27,7 +27,6 @@ pytestmark = pytest.mark.slow
 
 SIZES = (16, 7, 15, 5, 2, 2, 10)  # of a public census table
 RECORDS = 48_842
-PAID = Cost(rho=1)
 
 
 def setting(analysts: int, statements: int, queries: int, **changes: object) -> PublicParameters:

@@ -11,7 +11,7 @@ from equipoise.console.rendering import Table, plain_table
 from equipoise.frames import Frame
 from equipoise.frames import shown as shown_value
 
-MOST_ROWS = 200  # of a table on one page
+MAX_ROWS = 200  # of a table on one page
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class AnsweredTable:
     more: int
 
 
-def answered_table(title: str, frame: Frame, first: int = 0, most: int = MOST_ROWS) -> AnsweredTable:
+def answered_table(title: str, frame: Frame, first: int = 0, most: int = MAX_ROWS) -> AnsweredTable:
     """Returns rows of a table, with a chart of its first column of numbers.
 
     Args:

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 from equipoise.accounting import RHO_UNIT, ZcdpEvent
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.model.rounds import MechanismPlan
+from equipoise.model.rounds import STANDING_OPTION, MechanismPlan
 from equipoise.records.codec import COUNT, canonical_object, codec_of, key, optional
-from equipoise.residuals.released import OPTION, ReleasedNumbers
+from equipoise.residuals.released import ReleasedNumbers
 from equipoise_server.mechanisms.budget_rounding import usable_rho
 from equipoise_server.mechanisms.expected_error import noisy_answers_error
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -46,9 +46,9 @@ def plan_grant(name: str, setting: PublicParameters) -> MechanismPlan:
         BudgetExhausted: the budget allows no rho at all.
     """
     session_length(setting, slotted=False)
-    for option in sorted(setting.options.keys() - {"length", OPTION}):
-        raise InvalidArgument(f"options.{option}", f"unknown; there is {OPTION}")
-    measurement = named_measurement(setting).numbers if OPTION in setting.options else None
+    for option in sorted(setting.options.keys() - {"length", STANDING_OPTION}):
+        raise InvalidArgument(f"options.{option}", f"unknown; there is {STANDING_OPTION}")
+    measurement = named_measurement(setting).numbers if STANDING_OPTION in setting.options else None
     if len(setting.shares) != 1:
         raise InvalidArgument("shares", "must be one: a grant is of one analyst")
     rho = usable_rho(setting.data_budget)

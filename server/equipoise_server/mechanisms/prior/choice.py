@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from equipoise.errors import BudgetExhausted, InvalidArgument
-from equipoise.model.rounds import MechanismPlan
-from equipoise.residuals.released import OPTION as MEASUREMENT
+from equipoise.model.rounds import STANDING_OPTION, MechanismPlan
 from equipoise_server.mechanisms.interface import PublicParameters
 
 PRIOR = "prior"
 OWN, STANDING, NONE = "own", "standing", "none"
 PRIORS = (OWN, STANDING, NONE)
-OF_PRIOR = (PRIOR, MEASUREMENT)
+OF_PRIOR = (PRIOR, STANDING_OPTION)
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,8 @@ def check_prior(options: Mapping[str, object]) -> None:
     wanted = options.get(PRIOR, STANDING)
     if wanted not in PRIORS:
         raise InvalidArgument(f"options.{PRIOR}", f"must be {OWN}, {STANDING} or {NONE}")
-    if wanted != STANDING and MEASUREMENT in options:
-        raise InvalidArgument(f"options.{MEASUREMENT}", f"belongs to prior {STANDING}, and prior is {wanted}")
+    if wanted != STANDING and STANDING_OPTION in options:
+        raise InvalidArgument(f"options.{STANDING_OPTION}", f"belongs to prior {STANDING}, and prior is {wanted}")
 
 
 def starts_of(setting: PublicParameters, ways: Mapping[str, Callable[[], MechanismPlan]]) -> list[Start]:
@@ -65,7 +64,7 @@ def starts_of(setting: PublicParameters, ways: Mapping[str, Callable[[], Mechani
         return [Start(wanted, ways[wanted]())]
     starts, refusals = list[Start](), list[InvalidArgument | BudgetExhausted]()
     for prior, planned in ways.items():
-        if prior == STANDING and MEASUREMENT not in setting.options:
+        if prior == STANDING and STANDING_OPTION not in setting.options:
             continue
         try:
             starts.append(Start(prior, planned()))
@@ -78,4 +77,4 @@ def starts_of(setting: PublicParameters, ways: Mapping[str, Callable[[], Mechani
 
 def without_measurement(options: Mapping[str, object]) -> dict[str, object]:
     """Return the options of a plan that does not start from the standing measurement."""
-    return {name: value for name, value in options.items() if name != MEASUREMENT}
+    return {name: value for name, value in options.items() if name != STANDING_OPTION}

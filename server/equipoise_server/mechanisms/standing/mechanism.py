@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from equipoise.errors import InvalidArgument
-from equipoise.model.rounds import STANDING, MechanismPlan
+from equipoise.model.rounds import STANDING, STANDING_OPTION, MechanismPlan
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.residuals.noise import ResidualNoise
 from equipoise.residuals.query_variances import outside_of
-from equipoise.residuals.released import OPTION
 from equipoise_server.datasets.counts import Counts
 from equipoise_server.mechanisms.checking import planned_workloads
 from equipoise_server.mechanisms.interface import OnStep, Outcome, PublicParameters
@@ -67,8 +66,8 @@ class ToldStanding(Standing):
 
     def plan(self, setting: PublicParameters) -> MechanismPlan:
         """Plan a round in which no statement is refused. Raises what `check_tells_all` raises, too."""
-        for name in sorted(setting.options.keys() - {OPTION}):
-            raise InvalidArgument(f"options.{name}", f"unknown; there is {OPTION}")
+        for name in sorted(setting.options.keys() - {STANDING_OPTION}):
+            raise InvalidArgument(f"options.{name}", f"unknown; there is {STANDING_OPTION}")
         check_tells_all(setting)
         return super().plan(setting)
 

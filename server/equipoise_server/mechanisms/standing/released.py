@@ -5,19 +5,20 @@ from __future__ import annotations
 from hashlib import sha256
 
 from equipoise.errors import InvalidArgument, VerificationFailed
+from equipoise.model.rounds import STANDING_OPTION
 from equipoise.residuals.noise import ResidualNoise
-from equipoise.residuals.released import OPTION, RELEASED, ReleasedMeasurement, ReleasedNumbers
+from equipoise.residuals.released import RELEASED, ReleasedMeasurement, ReleasedNumbers
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.residuals.measurement import Measured
 
 
 def named_measurement(setting: PublicParameters) -> ReleasedMeasurement:
     """Return the measurement in the options. Raises `InvalidArgument` where there is none, or of another schema."""
-    field = f"options.{OPTION}"
-    if OPTION not in setting.options:
+    field = f"options.{STANDING_OPTION}"
+    if STANDING_OPTION not in setting.options:
         raise InvalidArgument(field, "must name a measurement of the dataset")
     try:
-        named = RELEASED.decode(setting.options[OPTION], field)
+        named = RELEASED.decode(setting.options[STANDING_OPTION], field)
     except VerificationFailed:
         raise InvalidArgument(field, "does not name a released measurement of the dataset") from None
     if named.noise.sizes != setting.attributes:

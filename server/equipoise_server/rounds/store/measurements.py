@@ -10,9 +10,9 @@ from hashlib import sha256
 from sqlalchemy import Connection, select
 
 from equipoise.errors import DataLoss, InvalidArgument, NotFound
-from equipoise.model.rounds import GRANT, MEASUREMENT, STANDING, RoundState, Terms
+from equipoise.model.rounds import GRANT, MEASUREMENT, STANDING, STANDING_OPTION, RoundState, Terms
 from equipoise.residuals.noise import ResidualNoise
-from equipoise.residuals.released import OPTION, ReleasedMeasurement
+from equipoise.residuals.released import ReleasedMeasurement
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.persons import record_budget
 from equipoise_server.mechanisms.prior.choice import PRIOR
@@ -29,7 +29,7 @@ from equipoise_server.rounds.store.rounds import read_round, round_records
 from equipoise_server.rounds.terms.checks import setting_of
 from equipoise_server.storage.tables.round import measurements, rounds
 
-FIELD = f"options.{OPTION}"
+FIELD = f"options.{STANDING_OPTION}"
 
 
 def newest_measurement(connection: Connection, dataset: DatasetRecord, now: datetime) -> ReleasedMeasurement | None:
@@ -129,22 +129,22 @@ def with_measurement(connection: Connection, terms: Terms, dataset: DatasetRecor
         budget = record_budget(terms.data_budget, dataset.persons.records)
         return replace(terms, options=as_options(planned_noise(options, dataset.schema, budget)))
     if terms.mechanism == STANDING:
-        named = chosen_measurement(connection, dataset, options.pop(OPTION, None), now)
+        named = chosen_measurement(connection, dataset, options.pop(STANDING_OPTION, None), now)
         for name in sorted(options):
-            raise InvalidArgument(f"options.{name}", f"unknown; there is {OPTION}")
-        return replace(terms, options={OPTION: named.as_option()})
+            raise InvalidArgument(f"options.{name}", f"unknown; there is {STANDING_OPTION}")
+        return replace(terms, options={STANDING_OPTION: named.as_option()})
     if terms.mechanism == GRANT:
-        if OPTION in options:
-            found = chosen_measurement(connection, dataset, options[OPTION], now)
+        if STANDING_OPTION in options:
+            found = chosen_measurement(connection, dataset, options[STANDING_OPTION], now)
         else:
             found = newest_measurement(connection, dataset, now)
-        return replace(terms, options=options | ({OPTION: found.as_option()} if found else {}))
+        return replace(terms, options=options | ({STANDING_OPTION: found.as_option()} if found else {}))
     if may_start_from_measurement(terms.mechanism) and options.get(PRIOR, STANDING_PRIOR) == STANDING_PRIOR:
-        if PRIOR in options or OPTION in options:
-            found = chosen_measurement(connection, dataset, options.get(OPTION), now)
+        if PRIOR in options or STANDING_OPTION in options:
+            found = chosen_measurement(connection, dataset, options.get(STANDING_OPTION), now)
         else:
             found = newest_measurement(connection, dataset, now)
-        return replace(terms, options=options | ({OPTION: found.as_option()} if found else {}))
+        return replace(terms, options=options | ({STANDING_OPTION: found.as_option()} if found else {}))
     return terms
 
 
@@ -156,7 +156,7 @@ def run_setting(connection: Connection, record: RoundRecord, dataset: DatasetRec
     setting = setting_of(
         record.terms, record.records, record.universe_size, dataset.schema, dataset.persons.records
     )
-    if OPTION not in setting.options:
+    if STANDING_OPTION not in setting.options:
         return setting
     named = named_measurement(setting)
     numbers = read_measured(connection, named.round_id)

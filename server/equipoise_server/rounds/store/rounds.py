@@ -8,11 +8,10 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, bindparam, select
 
 from equipoise.errors import DataLoss, InvalidArgument, NotFound, VerificationFailed
-from equipoise.model.rounds import GRANT, MechanismPlan, RoundState, SessionTerms, Share, Terms
+from equipoise.model.rounds import GRANT, STANDING_OPTION, MechanismPlan, RoundState, SessionTerms, Share, Terms
 from equipoise.model.times import from_microseconds
 from equipoise.records.canonical import canonical_json
 from equipoise.records.public_facts import PLAN, SHARE, TERMS, RecordedTerms
-from equipoise.residuals.released import OPTION
 from equipoise_server.rounds.records import DatasetRecord, RoundRecord
 from equipoise_server.rounds.store.datasets import NO_DATASET, read_dataset
 from equipoise_server.storage.tables.round import datasets, rounds, shares, submissions
@@ -44,7 +43,7 @@ def recorded_terms(terms: Terms) -> RecordedTerms:
 
 def combined_with(terms: Terms) -> Mapping[str, Any] | None:
     """Return the measurement that a grant's answers are combined with, as its terms name it; None without one."""
-    named = terms.options.get(OPTION) if terms.mechanism == GRANT else None
+    named = terms.options.get(STANDING_OPTION) if terms.mechanism == GRANT else None
     return named if isinstance(named, Mapping) else None
 
 

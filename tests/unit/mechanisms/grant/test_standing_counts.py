@@ -17,7 +17,7 @@ from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.model.accounts import Budget
 from equipoise.model.grants import ANALYSTS
 from equipoise.model.results import Answers
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import STANDING_OPTION, Share
 from equipoise.queries.grant_account import Wanted
 from equipoise.queries.grant_costs import StatementCost, account_after, grant_costs
 from equipoise.queries.grant_price import standard_error
@@ -29,7 +29,7 @@ from equipoise.queries.statements import Marginal, Statement, Sum
 from equipoise.queries.workload_compiler import compile_single
 from equipoise.residuals.noise import ResidualNoise
 from equipoise.residuals.reach import log_chance
-from equipoise.residuals.released import OPTION, ReleasedMeasurement
+from equipoise.residuals.released import ReleasedMeasurement
 from equipoise.residuals.told_counts import StandingNoise
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.grant.mechanism import GrantMechanism, GrantSession
@@ -90,7 +90,7 @@ def setting_with(numbers: Measured | None, beta: float = 0.05, persons: int = 1)
         data_budget=Budget(20.0, 1e-6),
         analyst_budget=ANALYSTS,
         beta=beta,
-        options={"length": 1 << 20} | ({} if numbers is None else {OPTION: named.as_option()}),
+        options={"length": 1 << 20} | ({} if numbers is None else {STANDING_OPTION: named.as_option()}),
         attributes=SCHEMA.sizes,
         ordered=SCHEMA.ordered,
         measured=data,
@@ -232,7 +232,7 @@ def test_a_measurement_of_another_table_is_refused() -> None:
         GRANT.plan(replace(setting, options={**setting.options, "prior": "none"}))
     with pytest.raises(ValueError, match="not those of the measurement that the plan names"):
         GRANT.start(replace(setting, measured=bytes(len(setting.measured))), GRANT.plan(setting), DATA, bytes(32))
-    named = setting.options[OPTION]
+    named = setting.options[STANDING_OPTION]
     assert isinstance(named, dict)
     with pytest.raises(VerificationFailed, match="the record: names a measurement of other attributes"):
         StandingNoise.of(named, (3, 3, 2), 1, "the record")

@@ -20,14 +20,14 @@ from equipoise.accounting import Cost
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.results import AnswerMethod
-from equipoise.model.rounds import MechanismPlan, Share
+from equipoise.model.rounds import STANDING_OPTION, MechanismPlan, Share
 from equipoise.queries.predicates import AllOf, Among, attribute
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.residuals.family import ResidualFamily
 from equipoise.residuals.reach import code_lengths, log_chance, reaches
-from equipoise.residuals.released import OPTION, ReleasedMeasurement
+from equipoise.residuals.released import ReleasedMeasurement
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import Outcome, PublicParameters
@@ -88,7 +88,7 @@ def asking(statements: int = 8, queries: int = 34, beta: float = 0.05) -> Public
     noise = MeasurementParameters.from_json(plan.parameters).noise
     named = ReleasedMeasurement("f" * 32, sha256(outcome.measured).digest(), noise)
     shares = (Share("AA", statements, queries), Share("BB", statements, queries))
-    options = {OPTION: named.as_option()}
+    options = {STANDING_OPTION: named.as_option()}
     setting = PublicParameters(RECORDS, UNIVERSE, shares, "query", DATA, Budget(1.0, 1e-6), beta, options)
     return replace(setting, attributes=SCHEMA.sizes, measured=outcome.measured)
 
@@ -211,7 +211,7 @@ def test_budgets_and_settings_that_do_not_fit_are_refused() -> None:
     with pytest.raises(InvalidArgument, match=r"^options.standing: must name"):
         mechanism("standing").plan(replace(asking(), options={}))
     with pytest.raises(InvalidArgument, match=r"^options.standing: does not name"):
-        mechanism("standing").plan(replace(asking(), options={OPTION: "f" * 32}))
+        mechanism("standing").plan(replace(asking(), options={STANDING_OPTION: "f" * 32}))
     with pytest.raises(InvalidArgument, match=r"^options.standing: names a measurement of other attributes"):
         mechanism("standing").plan(replace(asking(), attributes=(4, 3, 2, 5)))
 
