@@ -22,7 +22,7 @@ app = program(
         ),
         "login": LazyCommand(
             "equipoise.commands.login:login",
-            "Get a certificate of hours with your company's login; makes the profile, or renews its certificate.",
+            "Get a short-lived certificate by your company's login; makes the profile, or renews its certificate.",
         ),
         "whoami": LazyCommand(
             "equipoise.commands.enrolment:whoami",

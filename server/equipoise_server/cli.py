@@ -86,7 +86,7 @@ ca_app = lazy_app(
         ),
         "retire": LazyCommand(
             "equipoise_server.commands.authority:retire",
-            "End the authority before: what it signed is refused from now on; servers may run meanwhile.",
+            "Retire the previous authority: what it signed is refused from now on; servers may run meanwhile.",
         ),
     },
 )

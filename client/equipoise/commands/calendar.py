@@ -10,7 +10,7 @@ import typer
 
 from equipoise.clients.operator import Operator
 from equipoise.commands.columns import pair, shown_time
-from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId, with_fields
+from equipoise.commands.options import DEFAULT_PROFILE, TIME_FORMATS, AsJson, Profile, RequestId, with_fields
 from equipoise.commands.printing import Columns, print_json, print_list, print_rows
 from equipoise.commands.terms_options import RoundOptions
 from equipoise.errors import InvalidArgument
@@ -55,7 +55,7 @@ def schedule(
     first: Annotated[
         datetime,
         typer.Option(
-            formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M%z"],
+            formats=TIME_FORMATS,
             help="When the first round is opened, such as 2030-01-31T18:00Z. Monthly: the others on the same day "
             "of the month, or its last.",
         ),
@@ -65,7 +65,7 @@ def schedule(
     open_for: Annotated[
         str,
         typer.Option(
-            help="How long each takes workloads, such as 3d, 36h or 90m. [default: until the next]",
+            help="How long each round accepts workloads, such as 3d, 36h or 90m. [default: until the next]",
             show_default=False,
         ),
     ] = "",
@@ -98,7 +98,7 @@ def unschedule(
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """Open no more by a schedule. What it has opened goes on. Safe to repeat."""
+    """Stop a schedule: it opens nothing more. What it has opened goes on. Safe to repeat."""
     with Operator.from_profile(profile) as operator:
         stopped = operator.stop_schedule(schedule_id, request_id)
     _print(stopped, as_json)

@@ -13,9 +13,9 @@ from equipoise.model.dangers import Dangers
 Accept = Annotated[
     list[Danger] | None,
     typer.Option(
-        help="A danger of the budgets or the plan that you know and want; once for each. It goes on record, and "
-        "analysts are shown it. epsilon: one above 10. delta: 1 in as many as are protected, or more. noise: less "
-        "than one person's records. promise: that of nothing.",
+        help="Accept a danger of the budgets or of the plan; once for each. It goes on record, and analysts are "
+        "shown it. epsilon: an epsilon above 10. delta: a delta of at least 1 in the number of those protected. "
+        "noise: errors of less than one person's records. promise: a plan that promises nothing.",
         show_default=False,
     ),
 ]

@@ -30,7 +30,7 @@ def login(
     profile: ProfileOption = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
-    """Get a certificate of hours with your company's login; makes the profile, or renews its certificate.
+    """Get a short-lived certificate by your company's login; makes the profile, or renews its certificate.
 
     Your key is made here and never leaves this machine. When the certificate has ended, do the same again: your
     sessions, receipts and results are where they were.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from equipoise.clients.giving import Offer, Renewal
 from equipoise.clients.operator import Operator
 from equipoise.commands.dangers import Accept
 from equipoise.commands.dataset_columns import GRANT_REQUESTS, MEASURED
-from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RequestId
+from equipoise.commands.options import DEFAULT_PROFILE, TIME_FORMATS, AsJson, Profile, RequestId, with_fields
 from equipoise.commands.printing import print_json, print_line, print_list, print_rows, print_table
 from equipoise.commands.round_lists import GRANTS
 from equipoise.commands.rounds import act
@@ -28,24 +29,37 @@ grant_app = typer.Typer(
 )
 
 
-@grant_app.command("add")
-def add(
-    dataset: Dataset,
-    analyst: Annotated[str, typer.Argument(help="The analyst's name.")],
+@dataclass(frozen=True, kw_only=True)
+class GrantOptions:
+    """The options that say how large a grant is to be, and whose."""
+
+    dataset: Dataset
+    analyst: Annotated[str, typer.Argument(help="The analyst's name.")]
     data_epsilon: Annotated[
         float, typer.Option(help="The largest epsilon that all statements may cost the people in the table.")
-    ],
-    data_delta: DataDelta,
+    ]
+    data_delta: DataDelta
+    beta: Beta = 0.05
+
+    def offer(self) -> Offer:
+        """Make the offer of such a grant. Nothing is given."""
+        budget = Budget(self.data_epsilon, self.data_delta)
+        return Offer(dataset=self.dataset, analyst=self.analyst, budget=budget, beta=self.beta)
+
+
+@grant_app.command("add")
+@with_fields
+def add(
+    offered: GrantOptions,
     until: Annotated[
         datetime | None,
         typer.Option(
             "--until",
-            formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M%z"],
-            help="When it ends by itself, such as 2030-01-31T18:00Z. [default: when grant end is called]",
+            formats=TIME_FORMATS,
+            help="When the grant ends by itself, such as 2030-01-31T18:00Z. [default: when grant end is called]",
             show_default=False,
         ),
     ] = None,
-    beta: Beta = 0.05,
     request: Annotated[
         int | None,
         typer.Option(
@@ -57,7 +71,7 @@ def add(
     renew: Annotated[
         Period | None,
         typer.Option(
-            help="Give another one like it each time one ends, by the calendar; round schedules lists these.",
+            help="Give another grant like it each time one ends, by the calendar; round schedules lists these.",
             show_default=False,
         ),
     ] = None,
@@ -89,12 +103,9 @@ def add(
         if yearly_epsilon is None or yearly_delta is None:
             raise InvalidArgument("renew", "needs --yearly-epsilon and --yearly-delta")
         renewal = Renewal(renew, Budget(yearly_epsilon, yearly_delta))
-    offer = Offer(
-        dataset=dataset,
-        analyst=analyst,
-        budget=Budget(data_epsilon, data_delta),
+    offer = replace(
+        offered.offer(),
         until=until,
-        beta=beta,
         accepted=tuple(accept or ()),
         request=request,
         renewal=renewal,
@@ -104,14 +115,9 @@ def add(
 
 
 @grant_app.command("plan")
+@with_fields
 def plan(
-    dataset: Dataset,
-    analyst: Annotated[str, typer.Argument(help="The analyst's name.")],
-    data_epsilon: Annotated[
-        float, typer.Option(help="The largest epsilon that all statements may cost the people in the table.")
-    ],
-    data_delta: DataDelta,
-    beta: Beta = 0.05,
+    offered: GrantOptions,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
@@ -123,9 +129,8 @@ def plan(
     answers err by less, or cost less. Which tables that measurement tells, and how precisely, is shown below: as
     precisely as that they cost nothing.
     """
-    offer = Offer(dataset=dataset, analyst=analyst, budget=Budget(data_epsilon, data_delta), beta=beta)
     with Operator.from_profile(profile) as operator:
-        planned = offer.plan(operator)
+        planned = offered.offer().plan(operator)
     if as_json:
         print_json(planned)
     else:

@@ -38,6 +38,7 @@ Statements = Annotated[
 ]
 
 DEFAULT_PROFILE = Path("profile")
+TIME_FORMATS = ["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M%z"]  # such as 2030-01-31T18:00Z
 
 
 def percentage(text: str) -> float:

@@ -22,7 +22,7 @@ from equipoise.errors import InvalidArgument
 
 def datasets(
     dataset: Annotated[
-        str | None, typer.Argument(help="One of them: also which attributes it has, and what is measured.")
+        str | None, typer.Argument(help="A dataset's name: its attributes and what is measured are shown, too.")
     ] = None,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
@@ -52,7 +52,7 @@ def budget(
     grant_id: Annotated[
         str | None,
         typer.Argument(
-            metavar="[GRANT]", help="One of them, by its id or its dataset: also what each statement has cost."
+            metavar="[GRANT]", help="A grant's id or dataset: what each statement has cost is shown, too."
         ),
     ] = None,
     profile: Profile = DEFAULT_PROFILE,

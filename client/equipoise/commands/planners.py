@@ -103,7 +103,7 @@ def _duration(seconds: float) -> str:
 PriorOption = Annotated[
     str | None,
     typer.Option(
-        help="What it starts from, where a mechanism can: own measures pairs of attributes first; standing was "
+        help="What the mechanism starts from, where it can: own measures pairs of attributes first; standing was "
         "measured by equipoise operator dataset measure, and costs nothing; none starts from nothing. [default: "
         "planned]",
         show_default=False,

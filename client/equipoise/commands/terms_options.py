@@ -12,6 +12,7 @@ import typer
 
 from equipoise.commands.dangers import Accept
 from equipoise.commands.files import read_text
+from equipoise.commands.options import TIME_FORMATS
 from equipoise.commands.planners import ChooseBy, ChooseByOption, PriorOption
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
@@ -52,9 +53,9 @@ class RoundOptions:
             "--share",
             metavar=SHARE,
             help="What one analyst may ask, such as AA=100/240/120; once for each analyst. Queries count the "
-            "cells of marginals; left out, they are as many as the statements. The sensitivity is 1 for each "
-            "condition and 2 for each marginal, in sum; left out or 0, all may be marginals, and noise may be "
-            "larger for it. The support is how many records of the universe one query may cover or leave out, "
+            "cells of marginals; left out, they are as many as the statements. The sensitivity is the sum of 1 "
+            "for each condition and 2 for each marginal; left out or 0, all may be marginals, which can make noise "
+            "larger. The support is how many records of the universe one query may cover or leave out, "
             "whichever are fewer; left out or 0, half of the universe, and histogram promises less for it. "
             "The ways are how many attributes one statement may be about together, conditions included; left out "
             "or 0, all, and then auto answers from no standing measurement that leaves any table out.",
@@ -76,12 +77,14 @@ class RoundOptions:
     ] = "auto"
     choose_by: ChooseByOption = ChooseBy.EXPECTED
     prior: PriorOption = None
-    options: Annotated[str, typer.Option(help='Of the mechanism, as JSON. {"sums": true}: auto answers sums.')] = ""
+    options: Annotated[
+        str, typer.Option(help='Options of the mechanism, a JSON object; {"sums": true} lets auto answer sums.')
+    ] = ""
     close: Annotated[
         datetime | None,
         typer.Option(
             "--close",
-            formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M%z"],
+            formats=TIME_FORMATS,
             help="When the round closes, such as 2030-01-31T18:00Z: from then on the server seals, runs and "
             "releases it by itself. [default: each step is asked for]",
             show_default=False,
@@ -113,8 +116,8 @@ class SessionOptions:
     mechanism: Annotated[
         str,
         typer.Option(
-            help="online: least errors, but analysts are not protected from one another. online_private: they are. "
-            "low_sensitivity: so, and medians, variances and the like can be asked."
+            help="online: smallest errors, but analysts are not protected from one another. online_private: they "
+            "are. low_sensitivity: they are, and medians, variances and the like can be asked."
         ),
     ]
     data_epsilon: Annotated[
@@ -175,7 +178,7 @@ class SessionOptions:
         datetime | None,
         typer.Option(
             "--close",
-            formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M%z"],
+            formats=TIME_FORMATS,
             help="When the session closes, such as 2030-01-31T18:00Z: from then on the server seals, runs and "
             "releases it by itself. [default: after its last turn; without turns when it is asked for]",
             show_default=False,

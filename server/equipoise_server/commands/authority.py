@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from equipoise.commands.options import TIME_FORMATS
 from equipoise.commands.printing import counted, print_json, print_line
 from equipoise.profile.enrolment import authority_fingerprint
 from equipoise_server.admin.authority_exchange import Exchanged, retire_authority, rotate_authority
@@ -17,7 +18,7 @@ def rotate(
     until: Annotated[
         datetime | None,
         typer.Option(
-            formats=["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M%z"],
+            formats=TIME_FORMATS,
             help="When servers end the old authority by themselves, such as 2030-01-31T18:00Z. Whoever has not "
             "fetched a new certificate by then is locked out. [default: when ca retire is called]",
             show_default=False,
@@ -48,7 +49,7 @@ def retire(
     state: State = DEFAULT_STATE,
     as_json: AsJson = False,
 ) -> None:
-    """End the authority before: what it signed is refused from now on; servers may run meanwhile.
+    """Retire the previous authority: what it signed is refused from now on; servers may run meanwhile.
 
     Refused, naming them, as long as somebody would be locked out. Calls with its certificates end within a minute.
     """
