@@ -56,29 +56,29 @@ def _fields(part: PrivacyEvent) -> dict[str, object]:
     fields: dict[str, object] = {"event": part.event, "name": part.name}
     match part:
         case ZcdpEvent():
-            return fields | {"rho": _written(part.rho), "times": part.times}
+            return fields | {"rho": _fraction_text(part.rho), "times": part.times}
         case PureDpEvent():
-            return fields | {"epsilon": _written(part.epsilon), "times": part.times}
+            return fields | {"epsilon": _fraction_text(part.epsilon), "times": part.times}
         case ApproximateDpEvent():
-            return fields | {"epsilon": _written(part.epsilon), "delta": _written(part.delta)}
+            return fields | {"epsilon": _fraction_text(part.epsilon), "delta": _fraction_text(part.delta)}
         case Mixture():
             return fields | {
                 "trials": part.trials,
-                "probability": _written(part.probability),
-                "rho_of_one": _written(part.rho_of_one),
-                "epsilon": _written(part.epsilon),
-                "delta": _written(part.delta),
+                "probability": _fraction_text(part.probability),
+                "rho_of_one": _fraction_text(part.rho_of_one),
+                "epsilon": _fraction_text(part.epsilon),
+                "delta": _fraction_text(part.delta),
             }
         case ThresholdTests():
             return fields | {
                 "positives": part.positives,
-                "test_epsilon": _written(part.test_epsilon),
-                "answer_rho": _written(part.answer_rho),
-                "epsilon": _written(part.epsilon),
-                "delta": _written(part.delta),
+                "test_epsilon": _fraction_text(part.test_epsilon),
+                "answer_rho": _fraction_text(part.answer_rho),
+                "epsilon": _fraction_text(part.epsilon),
+                "delta": _fraction_text(part.delta),
             }
         case RenyiEvent():
-            return fields | {"order": _written(part.order), "bound": _written(part.bound)}
+            return fields | {"order": _fraction_text(part.order), "bound": _fraction_text(part.bound)}
 
 
 def _part(fields: dict[str, Any]) -> PrivacyEvent:
@@ -114,5 +114,5 @@ def _count(value: Any) -> int:
     return value
 
 
-def _written(value: Fraction) -> str:
+def _fraction_text(value: Fraction) -> str:
     return f"{value.numerator}/{value.denominator}"

@@ -68,7 +68,7 @@ FACTS: Mapping[str, Callable[[Round, Share | None], object]] = {
     "session of": lambda shown, own: _length(shown.terms, own),
     "after its updates": lambda shown, _: _ending(shown.terms),
     "unprotected": lambda shown, own: _unprotected(shown.terms, own),
-    "your share": lambda _, own: None if own is None else _allowed(own),
+    "your share": lambda _, own: None if own is None else _share_text(own),
     "answered so far": lambda shown, own: (
         None if own is None or shown.terms.session is None else counted(shown.answered, "statement")
     ),
@@ -113,7 +113,7 @@ def _ending(terms: Terms) -> str | None:
     return "refusals" if terms.session.ending == "stop" else "answers without an interval"
 
 
-def _allowed(share: Share) -> str:
+def _share_text(share: Share) -> str:
     allowed = f"{counted(share.statements, 'statement')}, {counted(share.queries, 'query')}"
     declared = {"sensitivity": share.sensitivity, "support": share.support, "ways": share.ways}
     allowed += "".join(f", {name} {number:,}" for name, number in declared.items() if number)

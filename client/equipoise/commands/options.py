@@ -86,7 +86,7 @@ def with_fields(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def with_options(**given: Any) -> None:
-        command(**{name: _built(name, kind, given) for name, kind in hints.items() if name != "return"})
+        command(**{name: _build(name, kind, given) for name, kind in hints.items() if name != "return"})
 
     with_options.__annotations__ = {option.name: option.annotation for option in options}
     vars(with_options)["__signature__"] = Signature(options)
@@ -105,10 +105,10 @@ def _options(name: str, kind: Any, default: object) -> Iterator[Parameter]:
         )
 
 
-def _built(name: str, kind: Any, given: Mapping[str, Any]) -> Any:
+def _build(name: str, kind: Any, given: Mapping[str, Any]) -> Any:
     """The value of a parameter, or of a field, of this type, from the options that were given."""
     if not is_dataclass(kind):
         return given[name]
     types = get_type_hints(kind, include_extras=True)
     build: Any = kind
-    return build(**{field.name: _built(field.name, types[field.name], given) for field in fields(kind)})
+    return build(**{field.name: _build(field.name, types[field.name], given) for field in fields(kind)})

@@ -102,7 +102,7 @@ def verify_bundle(
     if statements is not None and statements.suffix == ".sql":
         sources = (statements,)
     own = None if statements is None or sources else read_statements(statements)
-    remembered, questions = (own, ()) if not sources else _meant(sources, data)
+    remembered, questions = (own, ()) if not sources else _read_sql(sources, data)
     papers = VerifierInputs(
         keys,
         kept if receipt is None else read_file(receipt),
@@ -172,7 +172,9 @@ def _kept_sql(profile: Path, round_id: str) -> tuple[Path, ...]:
     return kept_session_sql(profile, round_id) if path is None else (path,)
 
 
-def _meant(sources: Sequence[Path], data: bytes) -> tuple[tuple[Statement, ...] | None, tuple[OwnQuestions, ...]]:
+def _read_sql(
+    sources: Sequence[Path], data: bytes
+) -> tuple[tuple[Statement, ...] | None, tuple[OwnQuestions, ...]]:
     """Translates files of SQL by the bundle's schema, which the checks compare with the log's.
 
     Returns the statements that the analyst asked in all, None where that is not known, and the questions of each

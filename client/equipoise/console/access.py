@@ -41,7 +41,7 @@ HEADERS = {
 }
 
 
-def _drawn() -> str:
+def _draw_secret() -> str:
     return secrets.token_urlsafe(32)
 
 
@@ -59,9 +59,9 @@ class Access:
 
     port: int
     place: str = field(default_factory=lambda: secrets.token_urlsafe(9))
-    opening: str = field(default_factory=_drawn, repr=False)
-    session: str = field(default_factory=_drawn, repr=False)
-    form_token: str = field(default_factory=_drawn, repr=False)
+    opening: str = field(default_factory=_draw_secret, repr=False)
+    session: str = field(default_factory=_draw_secret, repr=False)
+    form_token: str = field(default_factory=_draw_secret, repr=False)
 
     @property
     def authority(self) -> str:

@@ -89,7 +89,7 @@ class Stretch(Generic[T]):
     newest: bool
 
 
-def _shown(value: object) -> object:
+def _printable(value: object) -> object:
     """What an expression of a template comes to: texts as they can be shown, whoever wrote them."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
@@ -113,7 +113,7 @@ def environment() -> Environment:
         loader=PackageLoader("equipoise.console"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_shown,
+        finalize=_printable,
         trim_blocks=True,
         lstrip_blocks=True,
     )

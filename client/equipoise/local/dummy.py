@@ -42,7 +42,7 @@ def dummy_table(schema: Schema, records: int = 10_000, seed: int = 0) -> Frame:
         codes = random.integers(0, real, records)
         values = list(_values(attribute))
         columns[attribute.name] = (
-            [values[code] for code in codes.tolist()] if not attribute.edges else _drawn(attribute, codes, random)
+            [values[code] for code in codes.tolist()] if not attribute.edges else _draw_in(attribute, codes, random)
         )
     return Frame(columns)
 
@@ -62,14 +62,14 @@ def _values(attribute: Attribute) -> Iterator[object]:
 def _beyond(attribute: Attribute) -> object:
     """A value that is in no listed category."""
     if attribute.edges:
-        return _shown(attribute, math.floor(attribute.edges[0]) - 1)
+        return _number_or_date(attribute, math.floor(attribute.edges[0]) - 1)
     label = UNLISTED
     while label in attribute.categories or label in dict(attribute.codes):
         label += "_"
     return label
 
 
-def _drawn(attribute: Attribute, codes: NDArray[np.int64], random: np.random.Generator) -> list[object]:
+def _draw_in(attribute: Attribute, codes: NDArray[np.int64], random: np.random.Generator) -> list[object]:
     """Numbers or dates, anywhere in their bins; whole ones where a bin has any."""
     edges, values = np.array(attribute.edges), list(_values(attribute))
     inside = np.minimum(codes, attribute.bins - 1)
@@ -78,12 +78,12 @@ def _drawn(attribute: Attribute, codes: NDArray[np.int64], random: np.random.Gen
     whole = np.floor(drawn)
     chosen = np.where(whole >= lows, whole, np.clip(drawn, lows, np.nextafter(highs, lows)))
     return [
-        _shown(attribute, number) if code < attribute.bins else values[code]
+        _number_or_date(attribute, number) if code < attribute.bins else values[code]
         for code, number in zip(codes.tolist(), chosen.tolist(), strict=True)
     ]
 
 
-def _shown(attribute: Attribute, number: float) -> object:
+def _number_or_date(attribute: Attribute, number: float) -> object:
     if attribute.dates:
         return date_text(number)
     return int(number) if float(number).is_integer() else number

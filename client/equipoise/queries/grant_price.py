@@ -72,7 +72,7 @@ class GrantPrice:
             InvalidArgument: the statement is a statistic, which no grant answers, or is about no cells of which
                 one could be typical.
         """
-        moved = _moved(statement, table.person_records)
+        moved = _squared_move(statement, table.person_records)
         if self.rho is not None:
             units = math.floor(Fraction(str(self.rho)) * RHO_UNIT)
         elif self.epsilon is not None:
@@ -146,10 +146,10 @@ def standard_error(statement: Statement, person_records: int, units: int) -> flo
         person_records: how many records each person has, M.
         units: what is paid, in units of 10^-12 of rho.
     """
-    return math.sqrt(_moved(statement, person_records) * RHO_UNIT / (2 * units))
+    return math.sqrt(_squared_move(statement, person_records) * RHO_UNIT / (2 * units))
 
 
-def _moved(statement: Statement, person_records: int) -> int:
+def _squared_move(statement: Statement, person_records: int) -> int:
     kind = kind_of(statement)
     if not isinstance(kind, LinearKind):
         raise InvalidArgument("statement", "is a statistic, which no grant answers")

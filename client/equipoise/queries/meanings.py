@@ -133,13 +133,13 @@ def meaning_of(asked: CompiledWorkload, question: bytes) -> Meaning:
     told = _reduced(asked, tuple(sorted(said)), table)
     if told.axes:
         order = tuple(told.axes.index(axis) for axis in said)
-        return Meaning(_key("table", *_named(told)), moved, counts, order, told=told)
+        return Meaning(_key("table", *_key_of(told)), moved, counts, order, told=told)
     few = 2 * int(told.mask.sum()) <= told.mask.size
     least = told if few else Told(told.sizes, (), told.rest, 1 - told.mask)
     first = bool(least.mask.size) and 2 * int(least.mask.sum()) == least.mask.size and bool(least.mask.flat[0])
     named = Told(told.sizes, (), told.rest, 1 - least.mask) if first else least
     return Meaning(
-        _key("condition", *_named(named)),
+        _key("condition", *_key_of(named)),
         moved,
         counts,
         opposite=few == first,
@@ -191,7 +191,7 @@ def _telling(axes: Axes, sizes: tuple[int, ...]) -> Axes:
     return tuple(axis for axis in axes if sizes[axis] > 1)
 
 
-def _named(told: Told) -> tuple[bytes, ...]:
+def _key_of(told: Told) -> tuple[bytes, ...]:
     """Returns the bytes that say which sums these are."""
     mask = b"" if told.whole else np.packbits(told.mask.reshape(-1).astype(np.uint8)).tobytes()
     return repr((told.axes, told.rest)).encode(), mask

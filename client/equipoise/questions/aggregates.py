@@ -64,7 +64,7 @@ def count(where: Predicate | bool = True) -> Aggregate:
     Args:
         where: which of them are counted; True: all.
     """
-    return _known(Count(Measure(where)))
+    return _constant(Count(Measure(where)))
 
 
 def share(of: Predicate, among: Predicate | bool = True) -> Aggregate:
@@ -156,12 +156,12 @@ def _values(schema: Schema, grouped: frozenset[str], of: Clamped) -> NumericValu
     return numeric_values(attribute, of.low, of.high, of.attribute)
 
 
-def _known(expression: Expression) -> Aggregate:
+def _constant(expression: Expression) -> Aggregate:
     return Aggregate(lambda *_: expression)
 
 
 def _combined(operator: str, left: Aggregate | float, right: Aggregate | float) -> Aggregate:
-    one, other = (each if isinstance(each, Aggregate) else _known(Number(float(each))) for each in (left, right))
+    one, other = (each if isinstance(each, Aggregate) else _constant(Number(float(each))) for each in (left, right))
     return Aggregate(
         lambda schema, grouped: Arithmetic(operator, one.meant(schema, grouped), other.meant(schema, grouped))
     )

@@ -73,15 +73,15 @@ class Table:
         """
         outputs = [Output(key.attribute, GroupValue(place)) for place, key in enumerate(self.keys)]
         for place, each in enumerate(counts):
-            expression = self._meant(each)
+            expression = self._resolve(each)
             name = "count" if isinstance(expression, Count) else "value"
             outputs.append(Output(f"{name}_{place + 1}" if place else name, expression))
-        outputs += [Output(name, self._meant(each)) for name, each in named.items()]
+        outputs += [Output(name, self._resolve(each)) for name, each in named.items()]
         question = Question(self.name, self.schema, self.records, self.keys, tuple(outputs))
         check_columns(question)
         for place, statement in enumerate(question.statements):
             compile_single(statement, self.schema, f"statements[{place}]")
         return question
 
-    def _meant(self, aggregate: Aggregate) -> Expression:
+    def _resolve(self, aggregate: Aggregate) -> Expression:
         return aggregate.meant(self.schema, frozenset(key.attribute for key in self.keys))

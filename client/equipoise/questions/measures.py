@@ -87,7 +87,7 @@ class Counting:
     @property
     def statements(self) -> tuple[Statement, ...]:
         """What has to be asked, in order. What follows from the schema alone is not asked."""
-        return tuple(each for each in self._asked if not isinstance(each, bool))
+        return tuple(each for each in self._parts_asked if not isinstance(each, bool))
 
     def parts(self, measure: Measure) -> tuple[Statement | bool, ...]:
         """Returns the statements that count a measure, or what is known of it: all records, or none.
@@ -126,7 +126,7 @@ class Counting:
         """The statements, each with the number of its answers."""
         return tuple(
             (asked, math.prod(self.schema.attribute(name).size for name in names))
-            for (_, _, names), asked in zip(self._places, self._asked, strict=True)
+            for (_, _, names), asked in zip(self._places, self._parts_asked, strict=True)
             if not isinstance(asked, bool)
         )
 
@@ -145,7 +145,7 @@ class Counting:
         return places
 
     @cached_property
-    def _asked(self) -> list[Statement | bool]:
+    def _parts_asked(self) -> list[Statement | bool]:
         """Of each part: the statement that counts it, or what is known of it: all records, or none."""
         asked: list[Statement | bool] = []
         for measure, place, names in self._places:
@@ -172,7 +172,7 @@ class Counting:
     def _read(
         self, answers: Counted, starts: Mapping[Statement, int], records: int
     ) -> Iterator[tuple[Measure, Counted]]:
-        parts = zip(self._places, self._asked, strict=True)
+        parts = zip(self._places, self._parts_asked, strict=True)
         for measure, of_measure in itertools.groupby(parts, key=lambda part: part[0][0]):
             parts_of = (self.schema.attribute(measure.parted).size,) if measure.parted else ()
             shape = self.shape + parts_of

@@ -93,7 +93,7 @@ class Question:
         Raises:
             InvalidArgument: there is no such column.
         """
-        return replace(self, order=(Order(self._shown(column), descending, missing_first), *self.order))
+        return replace(self, order=(Order(self._output(column), descending, missing_first), *self.order))
 
     def keep(self, column: str, operator: str, number: float) -> Question:
         """Returns the question with those rows alone whose number, noisy as it is, compares so with another.
@@ -106,7 +106,7 @@ class Question:
         Raises:
             InvalidArgument: there is no such column, or no such operator.
         """
-        left = self._shown(column)
+        left = self._output(column)
         if isinstance(left, GroupValue):
             raise InvalidArgument("column", f"{column!r} is no number; conditions on attributes belong in where()")
         compared = Compared(operator, left, Number(float(number)))
@@ -118,7 +118,7 @@ class Question:
             raise InvalidArgument("rows", "must be at least 0")
         return replace(self, limit=rows if self.limit is None else min(rows, self.limit))
 
-    def _shown(self, column: str) -> Expression:
+    def _output(self, column: str) -> Expression:
         found = next((each.expression for each in self.outputs if each.name == column), None)
         if found is None:
             names = ", ".join(each.name for each in self.outputs)

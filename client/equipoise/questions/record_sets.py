@@ -43,10 +43,10 @@ class RecordSets:
         """
         known = self._known.get((condition, wanted))
         if known is None:
-            known = self._known[condition, wanted] = self._found(condition, wanted)
+            known = self._known[condition, wanted] = self._find(condition, wanted)
         return known
 
-    def _found(self, condition: Condition, wanted: bool) -> RecordSet:
+    def _find(self, condition: Condition, wanted: bool) -> RecordSet:
         names = self._attributes_of(condition)
         if not names:
             return _NOWHERE.truths(condition) == [TRUE if wanted else FALSE]

@@ -131,7 +131,7 @@ class _Select:
         if "GROUP" not in self.clauses.others:
             return ()
         part, schema = self.clauses.others["GROUP"], self.parts.schema
-        meant = [self._meant(each, selected) for each in self.parts.once(part, grouped_by)]
+        meant = [self._resolve(each, selected) for each in self.parts.once(part, grouped_by)]
         keys = tuple(dict.fromkeys(map(self.parts.key, meant)))
         parts = math.prod(len(key.buckets) or 1 for key in keys)
         cells = math.prod(schema.attribute(key.attribute).size for key in keys if key.attribute)
@@ -141,7 +141,7 @@ class _Select:
                 group.refuse(group.root, f"the {what} make {number:,} combinations; at most {most:,} can be asked")
         return keys
 
-    def _meant(self, term: Term, selected: list[Named]) -> SqlTree:
+    def _resolve(self, term: Term, selected: list[Named]) -> SqlTree:
         """What a position, or a name that AS gave, stands for; else the expression itself."""
         place = term.place(len(selected))
         if place is not None:

@@ -59,10 +59,10 @@ class Codes(dict[str, str]):
         self._names, self._keywords = names, keywords
 
     def __missing__(self, token: str) -> str:
-        code = self[token] = self._found(token)
+        code = self[token] = self._code_of(token)
         return code
 
-    def _found(self, token: str) -> str:
+    def _code_of(self, token: str) -> str:
         found = _KIND.match(token)
         code = [*_KINDS][found.lastindex - 1] if found and found.lastindex else UNREADABLE
         if code == WORD:

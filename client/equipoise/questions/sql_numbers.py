@@ -57,7 +57,7 @@ class NumberReader:
             exp.Sum: self._count,
             exp.Avg: self._count,
             **dict.fromkeys(self.values.spreads, self._count),
-            exp.Column: self._named,
+            exp.Column: self._number_by_name,
         }
         reader = readers.get(type(node))
         if reader is None:
@@ -106,7 +106,7 @@ class NumberReader:
             self.tree.refuse(written, f"ROUND takes a whole number of decimals, at most {MAX_DECIMALS}")
         return Rounded(self.read(node.this), int(decimals))
 
-    def _named(self, node: exp.Expression) -> Expression:
+    def _number_by_name(self, node: exp.Expression) -> Expression:
         """A number by the name that SELECT gives it."""
         self.tree.take(node, "this", "table")
         name = self.tree.column(node)
@@ -125,12 +125,12 @@ class NumberReader:
         if not isinstance(where, exp.Where):
             self.tree.unknown(where, "FILTER")
         self.tree.take(where, "this")
-        return self._counted(node.this, self.conditions.records(where.this))
+        return self._count_of(node.this, self.conditions.records(where.this))
 
     def _count(self, node: exp.Expression) -> Expression:
-        return self._counted(node, True)
+        return self._count_of(node, True)
 
-    def _counted(self, node: exp.Expression, among: RecordSet) -> Expression:
+    def _count_of(self, node: exp.Expression, among: RecordSet) -> Expression:
         """COUNT, COUNT_IF, or a SUM of ones, of some of the records."""
         if type(node) in self.values.spreads:
             return self.values.spread(node, among)

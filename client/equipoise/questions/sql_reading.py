@@ -58,7 +58,7 @@ class PartReader:
 
     def selected(self, item: Part) -> Named:
         """Returns an expression of SELECT, and the name that AS gives it. Raises `InvalidArgument`."""
-        return self.once(item, _named)
+        return self.once(item, _split_name)
 
     def where(self, where: Where | None) -> RecordSet:
         """Returns the records for which WHERE is true; all without it. Raises `InvalidArgument`."""
@@ -135,7 +135,7 @@ def _valued(measures: Iterable[Measure]) -> frozenset[str]:
     return frozenset(each.added.attribute if each.added else each.parted for each in measures) - {""}
 
 
-def _named(tree: SqlTree) -> Named:
+def _split_name(tree: SqlTree) -> Named:
     if not isinstance(tree.root, exp.Alias):
         return tree, ""
     tree.take(tree.root, "this", "alias")

@@ -60,7 +60,7 @@ class SqlTree:
         """Raises `InvalidArgument` where the node has an argument that is not understood."""
         for name, value in node.args.items():
             if name not in understood and value not in (None, False) and value != []:
-                words = self._written(_called(name))
+                words = self._words_present(_called(name))
                 at = _first(value) or node
                 self.refuse(at, INSTEAD.get(name, f"{words or 'this'} cannot be answered here"), words)
 
@@ -105,7 +105,7 @@ class SqlTree:
         """Raises `InvalidArgument` that names where the node stands, or else the words that it is written with."""
         offset = None if isinstance(node, exp.SetOperation) else _offset(node)
         if offset is None and isinstance(node, exp.Expr):
-            offset = self._found(words or (node.key if isinstance(node, exp.SetOperation) else node.sql()))
+            offset = self._place_of(words or (node.key if isinstance(node, exp.SetOperation) else node.sql()))
         self.statement.refuse(offset or 0, problem)
 
     def unknown(self, node: Any, where: str) -> NoReturn:
@@ -121,14 +121,14 @@ class SqlTree:
             written = TOKEN.findall(self.statement.template, int(node.meta["start"]))
             if written[0][0].isalpha() and [each for each in written[1:3] if each != " "][:1] == ["("]:
                 return str(written[0].upper())
-        return self._written(_called(type(node).__name__))
+        return self._words_present(_called(type(node).__name__))
 
-    def _written(self, words: str) -> str:
+    def _words_present(self, words: str) -> str:
         """Words, if all of them stand in the statement; else none."""
         tokens = {token.upper() for token in self.statement.tokens}
         return words if all(word in tokens for word in words.split()) else ""
 
-    def _found(self, text: str) -> int | None:
+    def _place_of(self, text: str) -> int | None:
         """Where the first word or sign of a text stands in the template."""
         first = next((token.upper() for token in TOKEN.findall(text) if token != " "), "")
         matches = TOKEN.finditer(self.statement.template, len(self.statement.before))

@@ -54,7 +54,7 @@ def condition_terms(workload: CompiledWorkload) -> Iterator[ProductTerms]:
 
 def _of_boxes(workload: CompiledWorkload, group: Terms) -> ProductTerms:
     def factors(rows: Rows) -> list[NDArray[np.float64]]:
-        return [_taken(workload, axis, group.vectors[rows, place]) for place, axis in enumerate(group.axes)]
+        return [_vector_rows(workload, axis, group.vectors[rows, place]) for place, axis in enumerate(group.axes)]
 
     return ProductTerms(group.axes, group.queries, group.coefficients, factors)
 
@@ -86,7 +86,7 @@ def _of_restricted(workload: CompiledWorkload, tables: RestrictedTables) -> Prod
         for axis in axes:
             factor = np.ones((len(rows), tables.sizes[axis]))
             if axis in tables.box_axes:
-                factor *= _taken(workload, axis, tables.vectors[own, tables.box_axes.index(axis)])
+                factor *= _vector_rows(workload, axis, tables.vectors[own, tables.box_axes.index(axis)])
             if axis in cells:
                 factor *= _single(tables.sizes[axis], cells[axis])
             if tables.weights is not None and tables.weights.axis == axis:
@@ -103,7 +103,7 @@ def _telling(axes: Axes, sizes: tuple[int, ...]) -> Axes:
     return tuple(sorted(axis for axis in axes if sizes[axis] > 1))
 
 
-def _taken(workload: CompiledWorkload, axis: int, numbers: NDArray[np.int32]) -> NDArray[np.float64]:
+def _vector_rows(workload: CompiledWorkload, axis: int, numbers: NDArray[np.int32]) -> NDArray[np.float64]:
     return workload.vectors[axis].rows(numbers).astype(np.float64)
 
 

@@ -138,11 +138,11 @@ class Instance:
             histogram = np.zeros(last + 1, dtype=np.int64)
             histogram[0], histogram[last] = there, self.records - there
             tables.append(DenseCounts(histogram, self.sizes))
-        asked = self._all_ask(self._kept)
+        asked = self._all_ask(self._first)
         margin = np.zeros(last + 1, dtype=np.int64)
         margin[0], margin[last] = 1, -1
         inputs = (Input(tables[0], asked), Input(tables[1], asked))
-        words = f"one record moves away; all ask how many have {self._describe(self._kept)}, as it had"
+        words = f"one record moves away; all ask how many have {self._describe(self._first)}, as it had"
         return Neighbours("data", words, inputs, self.names, margin)
 
     def _changed(self, others: Among, words: str) -> Neighbours:
@@ -157,20 +157,19 @@ class Instance:
         shared = {name: self._workload([others] * self.statements) for name in viewers}
         inputs = tuple(
             Input(self._far_from_even, {first: self._workload([asked] * changes + rest), **shared})
-            for asked in (self._kept, self._other)
+            for asked in (self._first, self._other)
         )
-        counted = [self._covered(workload) for workload in (self._kept, self._other)]
+        counted = [self._covered(workload) for workload in (self._first, self._other)]
         what = "every statement" if self.unit == "analyst" else "one statement"
-        described = (
-            f"{what} of {first} changes from {self._describe(self._kept)} to {self._describe(self._other)}; {words}"
-        )
+        change = f"from {self._describe(self._first)} to {self._describe(self._other)}"
+        described = f"{what} of {first} changes {change}; {words}"
         return Neighbours("analysts", described, (inputs[0], inputs[1]), viewers, counted[0] - counted[1])
 
     def _others(self) -> tuple[tuple[Among, str], ...]:
         """What all others may ask: what cannot be wrong, so that nothing outweighs the change; or the same."""
         return (
             (self._constant, "all others ask for all records"),
-            (self._kept, f"all others ask for {self._describe(self._kept)}"),
+            (self._first, f"all others ask for {self._describe(self._first)}"),
         )
 
     @cached_property
@@ -184,7 +183,7 @@ class Instance:
         return DenseCounts(histogram, self.sizes)
 
     @property
-    def _kept(self) -> Among:
+    def _first(self) -> Among:
         return Among(NAMES[0], ("0",))
 
     @property

@@ -65,7 +65,7 @@ def acceptance(request: PlanRequest, setting: PublicParameters, comparison: Comp
         cost = _counts(plan.charged_analyst_cost, plan.analyst_events, analyst_cap)
         asked.append(("each analyst", analyst_cap, cost))
     charges = tuple(_charge(*each) for each in asked)
-    refusals = [_refused(request, setting), *(each.refusal for each in charges)]
+    refusals = [_refusal(request, setting), *(each.refusal for each in charges)]
     rounds = tuple(_rounds(cap, cost) for _, cap, cost in asked)
     return Acceptance(charges, rounds, next((each for each in refusals if each), ""))
 
@@ -92,7 +92,7 @@ def cap_of(option: str, text: str, *, adds: bool) -> Cap:
     return cap
 
 
-def _refused(request: PlanRequest, setting: PublicParameters) -> str:
+def _refusal(request: PlanRequest, setting: PublicParameters) -> str:
     """Why no server would accept such a round, whatever its accounts hold."""
     if len(setting.attributes) > MAX_ATTRIBUTES:
         return f"--universe: has {len(setting.attributes)} attributes, and a table has at most {MAX_ATTRIBUTES}"

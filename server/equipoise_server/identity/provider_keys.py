@@ -43,7 +43,7 @@ class ProviderKeys:
             Unavailable: None are known and the provider cannot be asked now.
         """
         with self._lock:
-            found = self._known(key_id)
+            found = self._kept_keys(key_id)
             if found:
                 return found
             now = self._clock()
@@ -55,9 +55,9 @@ class ProviderKeys:
                     _log.warning("provider_not_reached", problem=str(error))
             if not self._reached:
                 raise Unavailable("the identity provider cannot be reached by the server; try again")
-            return self._known(key_id)
+            return self._kept_keys(key_id)
 
-    def _known(self, key_id: str) -> list[Jwk]:
+    def _kept_keys(self, key_id: str) -> list[Jwk]:
         if self._clock() - self._fetched > KEEP_SECONDS:
             return []
         return [key for key in self._keys if key.get("kid") == key_id]

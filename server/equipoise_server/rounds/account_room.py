@@ -60,7 +60,7 @@ def check_accounts(connection: Connection, account: str, terms: Terms, plan: Mec
     Raises:
         BudgetExhausted: an account has no room; the message names the account.
     """
-    for asked in _asked(connection, account, terms, plan):
+    for asked in _charges_asked(connection, account, terms, plan):
         check_room(asked.on, asked.pending, asked.cost)
 
 
@@ -76,7 +76,7 @@ def planned_charges(
         One charge for each of the two accounts, with the reason why the account refuses it now, if it does.
     """
     shown: dict[bool, AccountCharge] = {}
-    for asked in _asked(connection, account, terms, plan):
+    for asked in _charges_asked(connection, account, terms, plan):
         of_data = holder(asked.on.name) is None
         if of_data in shown and shown[of_data].refusal:
             continue
@@ -95,7 +95,7 @@ def round_charges(connection: Connection, opened: RoundRecord) -> tuple[AccountC
     )
 
 
-def _asked(connection: Connection, account: str, terms: Terms, plan: MechanismPlan) -> Iterator[Asked]:
+def _charges_asked(connection: Connection, account: str, terms: Terms, plan: MechanismPlan) -> Iterator[Asked]:
     caps, charges = _analyst_caps(connection, account), charges_of(account, terms, plan)
     units = analyst_accounts(account, terms)
 

@@ -180,7 +180,7 @@ def _insert(
     """Write the dataset, and open the data account of new people. `caps`: as `new_caps` returns them."""
     same = func.lower(datasets.c.name) == new.name.lower()
     if taken := connection.execute(select(datasets.c.name).where(same)).scalar():
-        raise AlreadyExists(_taken(read_dataset(connection, taken)))
+        raise AlreadyExists(_explain_taken(read_dataset(connection, taken)))
     paying = payer(connection, new.name, new.people, table, new_budgets=new.new_budgets)
     connection.execute(
         datasets.insert().values(
@@ -221,7 +221,7 @@ def insert_version(connection: Connection, name: str, version: int, read: ReadTa
     )
 
 
-def _taken(dataset: DatasetRecord) -> str:
+def _explain_taken(dataset: DatasetRecord) -> str:
     """Say why a name cannot be registered, and what to do instead."""
     name = dataset.name
     match dataset.state:

@@ -98,7 +98,7 @@ def payer(connection: Connection, name: str, people: str, table: NewTable, *, ne
         Unavailable: a source cannot be compared now.
     """
     known = table.datasets(connection)
-    named = _named(connection, people, known)
+    named = _named_dataset(connection, people, known)
     lost = _lost(connection)
     if named is not None:
         return _shared(connection, named, known, lost.get(name), new_budgets=new_budgets)
@@ -171,7 +171,7 @@ def _lost(connection: Connection) -> dict[str, str]:
     return {name: name for name in names} | of_lost_datasets(connection)
 
 
-def _named(connection: Connection, people: str, known: dict[str, str]) -> str | None:
+def _named_dataset(connection: Connection, people: str, known: dict[str, str]) -> str | None:
     """Return the dataset that the answer names; None for new people."""
     if people:
         return read_people(people)

@@ -98,7 +98,7 @@ class Submissions:
             self._check_open(connection, read_own_round(connection, round_id, analyst, locked=True))
             statements, queries = compiled.statement_count, compiled.query_count
             about = (analyst, round_id, commitment, statements, queries)
-            envelope = self._signed(connection, *about, now, questions)
+            envelope = self._sign_receipt(connection, *about, now, questions)
             receipt = Receipt(round_id, digest, statements, queries, now, envelope, salt)
             _replace(connection, analyst, workload, receipt)
             return _receipt_to_json(receipt)
@@ -119,7 +119,7 @@ class Submissions:
             own = (submissions.c.round_id == round_id) & (submissions.c.analyst == analyst)
             if connection.execute(submissions.delete().where(own)).rowcount == 0:
                 raise NotFound("you have submitted no workload to this round")
-            return self._signed(connection, analyst, round_id, None, 0, 0, now, None).decode()
+            return self._sign_receipt(connection, analyst, round_id, None, 0, 0, now, None).decode()
 
         request = make_request(f"analyst/{analyst}", request_id, "withdraw", round_id)
         return self.operations.accept(request, work, lambda _, kept: kept.encode())
@@ -156,7 +156,7 @@ class Submissions:
             _check_asked(record.plan, statements, schema)
         return compiled, record.plan
 
-    def _signed(
+    def _sign_receipt(
         self,
         connection: Connection,
         analyst: str,

@@ -119,7 +119,7 @@ def _handler(method: MethodDescriptor, answer: Any, row: MethodPolicy, serving: 
     async def written(responses: AsyncGenerator[Message], caller: Caller, context: Context) -> None:
         async with aclosing(responses):
             async for response in responses:
-                if not await _written(context, response.SerializeToString(), serving.stall_seconds):
+                if not await _write(context, response.SerializeToString(), serving.stall_seconds):
                     break
             else:
                 return
@@ -160,7 +160,7 @@ def _build_handler(make: Any, behaviour: Any) -> Handler:
     return handler
 
 
-async def _written(context: Context, message: bytes, seconds: float) -> bool:
+async def _write(context: Context, message: bytes, seconds: float) -> bool:
     """Write a message, and return whether the reader made room for it in time."""
     try:
         async with asyncio.timeout(seconds):

@@ -57,13 +57,13 @@ class SessionProcess:
             DataLoss: the table is not the one that was registered.
             Unavailable: the worker has ended, failed or stalled.
         """
-        return self._asked(questions)
+        return self._ask(questions)
 
     def pass_to(self, slot: int) -> None:
         """Have all slots before this one processed that nobody asked in. Raises as `answers` does."""
-        self._asked(EmptySlots(slot))
+        self._ask(EmptySlots(slot))
 
-    def _asked(self, request: Request) -> list[Answers]:
+    def _ask(self, request: Request) -> list[Answers]:
         try:
             self._process.send(request)
             reply: Reply = self._process.receive()

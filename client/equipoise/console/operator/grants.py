@@ -59,12 +59,12 @@ def requests(desk: Desk, asked: Asked) -> Response:
 
 def request(desk: Desk, asked: Asked) -> Response:
     """One request, which can be granted or declined while it waits."""
-    return _request_page(desk, _found(desk, asked.path["analyst"], asked.path["number"]))
+    return _request_page(desk, _find_request(desk, asked.path["analyst"], asked.path["number"]))
 
 
 def decline(desk: Desk, asked: Asked) -> Response:
     """Declines a request, for good."""
-    wanted = _found(desk, asked.path["analyst"], asked.path["number"])
+    wanted = _find_request(desk, asked.path["analyst"], asked.path["number"])
     try:
         answer, request_id = asked.needed("answer"), asked.needed("request_id")
         desk.operator.decide_grant_request(wanted.analyst, wanted.number, answer=answer, request_id=request_id)
@@ -82,7 +82,7 @@ def give(desk: Desk, asked: Asked) -> Response:
     """Gives an analyst a part of a table's budget."""
     try:
         analyst, number = asked.needed("analyst"), asked.whole("request", 0)
-        if number and (wanted := _found(desk, analyst, str(number))).state is RequestState.GRANTED:
+        if number and (wanted := _find_request(desk, analyst, str(number))).state is RequestState.GRANTED:
             return desk.go(f"/rounds/{wanted.grant_id}")  # the form was sent twice
         offer = Offer(
             dataset=asked.needed("dataset"),
@@ -119,7 +119,7 @@ def _renewal(asked: Asked) -> Renewal | None:
     return Renewal(read_choice(asked, "renew", Period), read_budget(asked, "yearly"))
 
 
-def _found(desk: Desk, analyst: str, number: str) -> GrantRequest:
+def _find_request(desk: Desk, analyst: str, number: str) -> GrantRequest:
     for each in desk.operator.grant_requests(decided=True):
         if (each.analyst, str(each.number)) == (analyst, number):
             return each

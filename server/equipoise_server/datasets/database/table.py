@@ -84,14 +84,14 @@ class DatabaseTable:
 
     def counts(self, schema: Schema, progress: OnRead = unseen) -> Counts:  # noqa: ARG002  # no database tells
         address = self._address()
-        with _told(), _connected(self._url(address)) as connection:
+        with _translate_errors(), _connected(self._url(address)) as connection:
             asked = grouping(_reflected(connection, address), schema)
             *words, counts = _columns(connection, asked, len(words_of(schema)) + 1)
         return counts_of(schema, words, counts)
 
     def snapshot(self, schema: Schema, person: str = "") -> Snapshot:
         address = self._address()
-        with _told(), _connected(self._url(address)) as connection:
+        with _translate_errors(), _connected(self._url(address)) as connection:
             if connection.dialect.name == "postgresql":
                 # A server asks this before it charges a round: a locked table must not hold the server up.
                 connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
@@ -105,7 +105,7 @@ class DatabaseTable:
         progress: OnRead = unseen,  # noqa: ARG002  # no database tells
     ) -> Iterator[Settled | Unsettled]:
         address = self._address()
-        with _told(), _connected(self._url(address)) as connection:
+        with _translate_errors(), _connected(self._url(address)) as connection:
             asked = person_statements(_reflected(connection, address), schema, column)
             count, nameless = connection.execute(asked.totals).one()
             *packed, rows, persons = _columns(connection, asked.settled, len(words_of(schema)) + 2)
@@ -115,13 +115,13 @@ class DatabaseTable:
 
     def rows_a_person(self, column: str) -> RowsAPerson:
         address = self._address()
-        with _told(), _connected(self._url(address)) as connection:
+        with _translate_errors(), _connected(self._url(address)) as connection:
             asked = rows_a_person_statement(_reflected(connection, address), column)
             return RowsAPerson.of([tuple(row) for row in connection.execute(asked)])
 
     def columns(self) -> tuple[Column, ...]:
         address = self._address()
-        with _told(), _connected(self._url(address)) as connection:
+        with _translate_errors(), _connected(self._url(address)) as connection:
             table = _reflected(connection, address)
             return tuple(columns_of(lambda statement: connection.execute(statement).all(), table))
 
@@ -189,7 +189,7 @@ def _connected(url: URL) -> Iterator[Connection]:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Turn the database's errors into ours.
 
     Drivers' messages about values quote these, and values are private: only messages about something else are told.

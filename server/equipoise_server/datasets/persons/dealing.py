@@ -65,7 +65,7 @@ def dealt(given: PersonRows, persons: Persons) -> tuple[NDArray[np.int64], NDArr
     ordered = given.ordered()
     match persons.mode:
         case PersonMode.EVENTS:
-            return ordered.records, _chosen(ordered, persons.records)
+            return ordered.records, _count_chosen(ordered, persons.records)
         case PersonMode.AVERAGE:
             return ordered.records, _shared(ordered, persons.records)
         case PersonMode.ONE:
@@ -74,7 +74,7 @@ def dealt(given: PersonRows, persons: Persons) -> tuple[NDArray[np.int64], NDArr
             return ordered.records, ordered.rows
 
 
-def _chosen(given: PersonRows, most: int) -> NDArray[np.int64]:
+def _count_chosen(given: PersonRows, most: int) -> NDArray[np.int64]:
     """Return how many rows of each group are chosen: the person's rows with the smallest tokens, at most `most`."""
     group = np.repeat(np.arange(len(given.rows)), given.rows)
     first = np.cumsum(given.rows) - given.rows

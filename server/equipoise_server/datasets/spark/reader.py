@@ -88,13 +88,13 @@ def _answer(request: Request, tell: Tell) -> None:
     session = start(request.place)
     try:
         threading.Thread(target=_report, args=(session, tell), daemon=True).start()
-        for part in _told(session, request, open_table(session, request.place)):
+        for part in _answers(session, request, open_table(session, request.place)):
             tell(part)
     finally:
         session.stop()
 
 
-def _told(session: SparkSession, request: Request, table: Table) -> Iterator[Told]:
+def _answers(session: SparkSession, request: Request, table: Table) -> Iterator[Told]:
     match request.question:
         case ByRecords(schema):
             *words, counts = _numbers(session, grouping(table, schema))

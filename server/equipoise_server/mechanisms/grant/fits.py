@@ -83,7 +83,7 @@ class Fits:
             self._drawn[meaning.key] = Drawn(noisy.astype(np.float64), own, own, chance, half_width)
         else:
             before.precision += own
-            before.counts = _moved(before.counts, noisy, own / before.precision)
+            before.counts = _move_towards(before.counts, noisy, own / before.precision)
         told = meaning.told
         if told is None or not told.whole:
             return
@@ -96,7 +96,7 @@ class Fits:
                 self._firsts[part] = self.precision.part(part)
             else:
                 gain = own / cells_outside(told, part) / self.precision.part(part)
-                self._parts[part] = _moved(self._parts[part], sums, gain)
+                self._parts[part] = _move_towards(self._parts[part], sums, gain)
 
     def counts(self, told: Told, measured: MeasuredParts = NOT_MEASURED) -> NDArray[np.float64]:
         """Return the fitted counts, float64[k], of sums of the cells of a table that the fit tells.
@@ -147,10 +147,10 @@ class Fits:
         if own is None or precision == EXACTLY:
             return told
         paid = self.precision.part(part)
-        return _moved(told, own, paid / (paid + precision))
+        return _move_towards(told, own, paid / (paid + precision))
 
 
-def _moved(
+def _move_towards(
     counts: NDArray[np.float64], noisy: NDArray[np.int64] | NDArray[np.float64], part: Fraction
 ) -> NDArray[np.float64]:
     return np.asarray(counts + (noisy - counts) * float(part))

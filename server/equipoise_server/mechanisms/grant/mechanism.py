@@ -128,15 +128,15 @@ class GrantSession:
         fits = self._account.precision.fits(meaning, Fraction(0) if drawn is None else drawn.precision)
         ways = []
         if self._standing is not None and measured is not None and all(measured.precisions):
-            paid, square = self._fitted(meaning, drawn) if fits else self._alone(meaning, drawn)
+            paid, square = self._estimate_fitted(meaning, drawn) if fits else self._estimate_alone(meaning, drawn)
             standing = self._standing.estimates(asked)
             known = standing if paid is None else combined(paid, standing)
             ways.append((known, square + grown(Fraction(1))))
         elif fits:
-            ways.append(self._fitted(meaning, drawn))
+            ways.append(self._estimate_fitted(meaning, drawn))
         if self._standing is not None and self._account.precision.joined(meaning, measured) is not None:
             parts = MeasuredParts(self._standing.noise.parts, self._standing.table)
-            ways.append(self._fitted(meaning, drawn, parts))
+            ways.append(self._estimate_fitted(meaning, drawn, parts))
         answers = own
         for known, square in ways:
             reaches = fitted_reaches(asked, self._setting.beta, square, 0 if measured is None else WAYS)
@@ -184,11 +184,11 @@ class GrantSession:
             noisy = noisy_on_grid(counts.astype(np.int64), records)
             return answers_within(noisy, AnswerMethod.GAUSSIAN, drawn.half_width, error)
         reach = topped_reach(drawn.chance, meaning.counts, grown(drawn.precision / drawn.first))
-        known, _ = self._alone(meaning, drawn)
+        known, _ = self._estimate_alone(meaning, drawn)
         assert known is not None
         return self._answers(known, np.full(len(counts), reach))
 
-    def _alone(self, meaning: Meaning, drawn: Drawn | None) -> tuple[Estimates | None, float]:
+    def _estimate_alone(self, meaning: Meaning, drawn: Drawn | None) -> tuple[Estimates | None, float]:
         """Return what the noise of just this meaning tells, if any was drawn, and what `grown` adds for it."""
         if drawn is None:
             return None, 0.0
@@ -196,7 +196,7 @@ class GrantSession:
         variances = np.full(len(counts), self._variance(1 / drawn.precision))
         return self._estimates(counts, variances), grown(drawn.precision / drawn.first)
 
-    def _fitted(
+    def _estimate_fitted(
         self, meaning: Meaning, drawn: Drawn | None, measured: MeasuredParts = NOT_MEASURED
     ) -> tuple[Estimates, float]:
         """Return what all tables tell together, and the noise of just this meaning if it is not a table's.

@@ -53,7 +53,7 @@ def drawn_records(sizes: Sequence[int], tables: Sequence[Target], count: int = R
     for axis, parent in dependence_tree(len(sizes), information):
         stream = KeyedStream.derive(digest, "support", str(axis))
         own = np.zeros(along, dtype=np.int64) if parent is None else codes[parent, :along].astype(np.int64)
-        table = alone[axis][None] if parent is None else _given(parent, axis, pairs, alone[axis])
+        table = alone[axis][None] if parent is None else _weights_by_parent(parent, axis, pairs, alone[axis])
         codes[axis, :along] = laid_out(own, table, stream)
         codes[axis, along:] = laid_out(np.zeros(count - along, dtype=np.int64), alone[axis][None], stream)
     return RecordList(tuple(sizes), codes)
@@ -103,7 +103,7 @@ def laid_out(given: NDArray[np.int64], table: NDArray[np.int64], stream: KeyedSt
     return categories
 
 
-def _given(
+def _weights_by_parent(
     parent: int, axis: int, pairs: Mapping[Axes, NDArray[np.int64]], alone: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return the weights of an attribute's categories in a row for each of its parent's; as alone in empty rows."""

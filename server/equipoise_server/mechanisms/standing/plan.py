@@ -122,7 +122,7 @@ def expected_error(noise: ResidualNoise, setting: PublicParameters) -> float:
     with the mean over these tables of one that covers a quarter of the table's cells, drawn at random, and so does
     every condition of a share that must hold some.
     """
-    tables = {share.ways: _asked(noise, share) for share in setting.shares}
+    tables = {share.ways: _tables_asked(noise, share) for share in setting.shares}
     cells = {ways: cell_error(noise, asked) / setting.records for ways, asked in tables.items()}
     predicates = {ways: predicate_error(noise, asked) / setting.records for ways, asked in tables.items()}
     return mean_over_queries(
@@ -130,7 +130,7 @@ def expected_error(noise: ResidualNoise, setting: PublicParameters) -> float:
     )
 
 
-def _asked(noise: ResidualNoise, share: Share) -> tuple[Axes, ...]:
+def _tables_asked(noise: ResidualNoise, share: Share) -> tuple[Axes, ...]:
     """Return the family's largest tables, or those of so many attributes as a share's statements may be about."""
     return tuple(axes for axes in noise.family.sets if len(axes) == share.ways) or noise.largest
 

@@ -82,14 +82,14 @@ def check_submissions(connection: Connection, record: RoundRecord) -> None:
     query = select(submissions).where(submissions.c.round_id == record.id)
     for row in connection.execute(query):
         try:
-            signed = _signed(row, promise) if record.terms.session is None else _signed_last(row, promise)
+            signed = _promises(row, promise) if record.terms.session is None else _signed_last(row, promise)
         except VerificationFailed:
             signed = False
         if not signed or hashlib.sha256(row.workload).digest() != row.digest:
             damaged(record.id, "workloads")
 
 
-def _signed(row: Row[Any], promise: Promise) -> bool:
+def _promises(row: Row[Any], promise: Promise) -> bool:
     receipt = read_receipt(row.receipt)
     return receipt == ReceiptPayload(
         receipt.deployment,
