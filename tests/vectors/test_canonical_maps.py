@@ -32,7 +32,11 @@ from equipoise.model.accounts import Account, Budget, Danger
 from equipoise.model.identities import Role
 from equipoise.model.persons import PersonMode, Persons
 from equipoise.model.rounds import Ending, MechanismPlan, SessionTerms, Share, Terms
+from equipoise.queries.meanings import meaning_of
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Sum
+from equipoise.queries.workload_compiler import compile_single
 from equipoise.records import dataset_items, identity_items, item_parts, items, log_items
 from equipoise.records.canonical import canonical_json
 from equipoise.records.codec import Codec, codec_of
@@ -161,6 +165,16 @@ ACCOUNTS = Account(
 SCHEMA = Schema((Attribute("colour", ("red", "blue")),))
 NEW = NewDataset("flights", "flights.csv", SCHEMA, BUDGET, BUDGET, accepted=(Danger.EPSILON,))
 
+ASKED = Schema((*SCHEMA.attributes, Attribute("size", ("1", "2", "3"))))
+MEANINGS = {
+    name: (compile_single(statement, ASKED), b"its bytes")
+    for name, statement in {
+        "a marginal": Marginal(("size", "colour")),
+        "a condition": (attribute("colour") == "red") & (attribute("size") != "3"),
+        "a marginal with a condition": Marginal(("size",), where=attribute("colour") == "blue"),
+        "a sum": Sum("size", by=("colour",)),
+    }.items()
+}
 
 ROOT, DIGEST, NONCE = b"\1" * 32, b"\2" * 32, b"\3" * 32
 PERSONS = Persons(PersonMode.EVENTS, 4)
@@ -258,6 +272,7 @@ def texts() -> dict[str, str]:
         "request to open": open_request(TERMS, "olga", "once").content.hex(),
         "request to register": NEW.request("olga", "once").content.hex(),
         "request to update": NewVersion("flights", "newer.csv", SCHEMA).request("olga", "once").content.hex(),
+        **{f"meaning of {name}": meaning_of(*each).key.hex() for name, each in MEANINGS.items()},
         "bound seed": bound_seed(bytes(32), b"n" * 32, b"d" * 32, SETTING, PLAN, {"ann": b"all"}).hex(),
     }
 

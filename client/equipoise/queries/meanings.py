@@ -194,7 +194,9 @@ def _telling(axes: Axes, sizes: tuple[int, ...]) -> Axes:
 def _key_of(told: Told) -> tuple[bytes, ...]:
     """Returns the bytes that say which sums these are."""
     mask = b"" if told.whole else np.packbits(told.mask.reshape(-1).astype(np.uint8)).tobytes()
-    return repr((told.axes, told.rest)).encode(), mask
+    # Hashed, so written in full: a number of numpy's would be written otherwise by each version of it.
+    axes, rest = tuple(map(int, told.axes)), tuple(map(int, told.rest))
+    return f"({axes}, {rest})".encode(), mask
 
 
 def _key(kind: str, *parts: bytes) -> bytes:

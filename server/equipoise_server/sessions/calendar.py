@@ -30,6 +30,7 @@ from equipoise.model.calendar import Period, RoundSchedule, opening_time
 from equipoise.model.rounds import Terms
 from equipoise.model.times import from_microseconds, to_microseconds
 from equipoise.records.canonical import canonical_json
+from equipoise.records.public_facts import BUDGET
 from equipoise_server.rounds.opening import Opening
 from equipoise_server.rounds.schedule import CALLER
 from equipoise_server.rounds.slow_steps import SlowSteps
@@ -86,11 +87,13 @@ class Calendar:
             WrongState: 64 schedules go on already.
         """
         stored = scheduled_terms_to_json(terms)
-        facts = {"period": period, "first": to_microseconds(first_time), "open": open_seconds}
-        budget = repr((yearly_budget.epsilon, yearly_budget.delta))
-        request = make_request(
-            f"operator/{caller}", request_id, "schedule_rounds", stored, canonical_json(facts), budget
-        )
+        facts = {
+            "period": period,
+            "first": to_microseconds(first_time),
+            "open": open_seconds,
+            "yearly_budget": BUDGET.encode(yearly_budget),
+        }
+        request = make_request(f"operator/{caller}", request_id, "schedule_rounds", stored, canonical_json(facts))
         if (known := self.operations.answered(request, _read)) is not None:
             return known
         if terms.close_time is not None:

@@ -104,6 +104,10 @@ def test_a_caller_s_newest_requests_are_kept_and_no_more(store: Store) -> None:
         assert count_requests(connection) == MAX_REQUESTS + more + 1
 
 
+def test_requests_are_known_for_as_long_as_is_promised() -> None:
+    assert (1000, timedelta(days=7)) == (MAX_REQUESTS, REQUEST_LIFE)
+
+
 def test_requests_are_forgotten_after_their_life(store: Store) -> None:
     with store.write() as connection:
         for day in range(10):
