@@ -35,7 +35,7 @@ from equipoise.model.rounds import Ending, MechanismPlan, SessionTerms, Share, T
 from equipoise.queries.meanings import meaning_of
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
-from equipoise.queries.statements import Marginal, Sum
+from equipoise.queries.statements import Marginal, Statement, Sum
 from equipoise.queries.workload_compiler import compile_single
 from equipoise.records import dataset_items, identity_items, item_parts, items, log_items
 from equipoise.records.canonical import canonical_json
@@ -166,14 +166,11 @@ SCHEMA = Schema((Attribute("colour", ("red", "blue")),))
 NEW = NewDataset("flights", "flights.csv", SCHEMA, BUDGET, BUDGET, accepted=(Danger.EPSILON,))
 
 ASKED = Schema((*SCHEMA.attributes, Attribute("size", ("1", "2", "3"))))
-MEANINGS = {
-    name: (compile_single(statement, ASKED), b"its bytes")
-    for name, statement in {
-        "a marginal": Marginal(("size", "colour")),
-        "a condition": (attribute("colour") == "red") & (attribute("size") != "3"),
-        "a marginal with a condition": Marginal(("size",), where=attribute("colour") == "blue"),
-        "a sum": Sum("size", by=("colour",)),
-    }.items()
+STATEMENTS: dict[str, Statement] = {
+    "a marginal": Marginal(("size", "colour")),
+    "a condition": (attribute("colour") == "red") & (attribute("size") != "3"),
+    "a marginal with a condition": Marginal(("size",), where=attribute("colour") == "blue"),
+    "a sum": Sum("size", by=("colour",)),
 }
 
 ROOT, DIGEST, NONCE = b"\1" * 32, b"\2" * 32, b"\3" * 32
@@ -272,7 +269,10 @@ def texts() -> dict[str, str]:
         "request to open": open_request(TERMS, "olga", "once").content.hex(),
         "request to register": NEW.request("olga", "once").content.hex(),
         "request to update": NewVersion("flights", "newer.csv", SCHEMA).request("olga", "once").content.hex(),
-        **{f"meaning of {name}": meaning_of(*each).key.hex() for name, each in MEANINGS.items()},
+        **{
+            f"meaning of {name}": meaning_of(compile_single(each, ASKED), b"its bytes").key.hex()
+            for name, each in STATEMENTS.items()
+        },
         "bound seed": bound_seed(bytes(32), b"n" * 32, b"d" * 32, SETTING, PLAN, {"ann": b"all"}).hex(),
     }
 

@@ -35,6 +35,10 @@ AUTHORITY = Authority.create("here", NOW)
 RECHECK_SECONDS = 0.02
 
 
+def test_a_revocation_is_looked_for_often_enough_to_take_effect_within_a_minute() -> None:
+    assert revocation_watch.RECHECK_SECONDS + revocation_watch.IN_DOUBT_SECONDS <= 30
+
+
 def fresh() -> Request:
     """A request that was never made before."""
     return make_request("o", secrets.token_hex(8), "add_identity")
