@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,13 +13,13 @@ from equipoise.commands.dangers import Accept
 from equipoise.commands.files import read_text
 from equipoise.commands.options import TIME_FORMATS
 from equipoise.commands.planners import ChooseBy, ChooseByOption, PriorOption
+from equipoise.commands.shares import SHARE, parse_shares
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Ending, SessionTerms, Share, Terms
+from equipoise.model.rounds import Ending, SessionTerms, Terms
 from equipoise.queries.strict_json import parse_json
 
 Dataset = Annotated[str, typer.Argument(help="The dataset's name.")]
-SHARE = "ANALYST=STATEMENTS[/QUERIES[/SENSITIVITY[/SUPPORT[/WAYS]]]]"
 DataDelta = Annotated[float, typer.Option(help="The delta of the data epsilon.")]
 AnalystDelta = Annotated[float, typer.Option(help="The delta of the analyst epsilon.")]
 Unit = Annotated[
@@ -33,13 +32,6 @@ Beta = Annotated[float, typer.Option(help="The probability that any truth lies o
 ReleaseGrid = Annotated[
     int, typer.Option(help="Results open at multiples of this many seconds since 1970; 0: the server's setting.")
 ]
-
-_SHARE = re.compile(
-    r"(?P<analyst>[^=]+)=(?P<statements>[0-9]{1,13})"
-    r"(?:/(?P<queries>[0-9]{1,13})(?:/(?P<sensitivity>[0-9]{1,13})(?:/(?P<support>[0-9]{1,13})"
-    r"(?:/(?P<ways>[0-9]{1,13}))?)?)?)?",
-    re.ASCII,
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,19 +222,6 @@ def _terms(
         session=session,
         accepted=tuple(given.accept or ()),
     )
-
-
-def parse_shares(texts: list[str], field: str = "--share") -> tuple[Share, ...]:
-    """The shares of texts such as `SHARE`. Raises `InvalidArgument` naming the field."""
-    shares = []
-    for text in texts:
-        match = _SHARE.fullmatch(text)
-        if match is None:
-            raise InvalidArgument(field, f"{text!r} is not {SHARE}")
-        queries = int(match["queries"] or match["statements"])
-        declared = (int(match[name] or 0) for name in ("sensitivity", "support", "ways"))
-        shares.append(Share(match["analyst"], int(match["statements"]), queries, *declared))
-    return tuple(shares)
 
 
 def parse_options(text: str, field: str = "--options") -> dict[str, object]:

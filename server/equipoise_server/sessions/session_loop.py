@@ -245,7 +245,6 @@ class SessionLoop:
             return
         if problem is not None:
             log.warning("session_let_go", session_id=self._id, kind=type(problem).__name__)
-        self._ended = problem or WrongState(CLOSED)
-        self._due = []
+        self._ended, self._due = problem or WrongState(CLOSED), []
         self._pending.finish(self._ended, problem)
         self._changed.notify_all()

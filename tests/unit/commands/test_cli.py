@@ -21,7 +21,6 @@ from equipoise.commands.asking import show_answers
 from equipoise.commands.columns import in_words, print_round
 from equipoise.commands.printing import counted, plain, print_json, print_line, print_table
 from equipoise.commands.progress import RunProgress
-from equipoise.commands.terms_options import parse_shares
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.results import AnswerMethod
@@ -116,39 +115,6 @@ def test_what_a_server_says_of_a_run_is_shown_as_it_is(said: str, capsys: pytest
     shown = capsys.readouterr().err
     assert all(each.isprintable() for each in shown.replace("\n", ""))
     assert shown.count(printable(said)) == 2
-
-
-def test_shares_are_read() -> None:
-    assert parse_shares(["a.b-c=3", "d=2/40", "e=2/40/3", "f=2/40/3/16800", "g=2/40/0/5", "h=2/40/0/0/3"]) == (
-        Share("a.b-c", 3, 3),
-        Share("d", 2, 40),
-        Share("e", 2, 40, 3),
-        Share("f", 2, 40, 3, 16_800),
-        Share("g", 2, 40, 0, 5),
-        Share("h", 2, 40, ways=3),
-    )
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "a",
-        "a=",
-        "=3",
-        "a=3/",
-        "a=-3",
-        "a=3/4/",
-        "a=3/4/5/6/7/8",
-        "a=3/4/5/",
-        "a=3/4/-5",
-        "a=\u0663",
-        f"a=1/{'9' * 20}",
-    ],
-)
-def test_a_malformed_share_is_refused(text: str) -> None:
-    with pytest.raises(InvalidArgument, match="--share"):
-        parse_shares([text])
 
 
 def test_json_says_it_plainly(capsys: pytest.CaptureFixture[str]) -> None:

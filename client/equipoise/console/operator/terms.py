@@ -10,7 +10,8 @@ from typing import Self, TypeVar
 
 from starlette.responses import Response
 
-from equipoise.commands.terms_options import parse_options, parse_shares
+from equipoise.commands.shares import parse_shares
+from equipoise.commands.terms_options import parse_options
 from equipoise.console.asked import Asked
 from equipoise.console.desk import Desk
 from equipoise.errors import AlreadyExists, BudgetExhausted, EquipoiseError, InvalidArgument, NotFound, WrongState
