@@ -225,7 +225,12 @@ def _terms(
 
 
 def parse_options(text: str, field: str = "--options") -> dict[str, object]:
-    """The options of a mechanism, a JSON object. Raises `InvalidArgument` naming the field."""
+    """Return the options of a mechanism, a JSON object. Raises `InvalidArgument`.
+
+    Args:
+        text: the object; empty for none.
+        field: what errors call it.
+    """
     options = parse_json(text or "{}", field)
     if not isinstance(options, dict):
         raise InvalidArgument(field, 'must be a JSON object, such as {"play": "sampled"}')
