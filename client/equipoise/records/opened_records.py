@@ -84,7 +84,7 @@ def check_hashes(leaf: bytes, items: Sequence[ItemOpening], padding: Sequence[by
     read = read_leaf(leaf, what)
     hashes = [*(item.hash for item in items), *padding]
     if any(len(each) != HASH_BYTES for each in hashes) or len(set(hashes)) != len(hashes):
-        raise VerificationFailed(f"{what} has an item twice, or a hash that is none")
+        raise VerificationFailed(f"{what} has an item twice, or something that is not a hash")
     for place, item in enumerate(items):
         if (item.content or item.salt) and not _opens(item):
             raise VerificationFailed(f"{what}: {_called(read.kind, place)} does not open to its hash")

@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from equipoise.records.codec import (
-    Codec,
-    codec_of,
-)
+from equipoise.records.codec import Codec, codec_of
 from equipoise.records.dataset_items import DataItem, DatasetItem, DeletionItem, RetirementItem
 from equipoise.records.identity_items import AuthorityItem, IdentityItem
 from equipoise.records.items import (

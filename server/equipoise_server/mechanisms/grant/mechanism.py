@@ -69,7 +69,7 @@ class GrantMechanism:
     def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:  # noqa: ARG002
         """Accept every linear statement. Raises `InvalidArgument` for anything else."""
         if linear(statement).statement_count != 1:
-            raise InvalidArgument("statement", "must be one")
+            raise InvalidArgument("statement", "must be exactly one statement")
 
     def start(self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes) -> GrantSession:
         """Start a grant, of which nothing is spent yet."""

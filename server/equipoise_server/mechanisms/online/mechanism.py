@@ -141,7 +141,7 @@ class Online:
     def check_statement(self, plan: MechanismPlan, statement: CompiledStatement) -> None:  # noqa: ARG002
         """Accept every predicate, marginal and sum. Raises `InvalidArgument` for anything else."""
         if linear(statement).statement_count != 1:
-            raise InvalidArgument("statement", "must be one")
+            raise InvalidArgument("statement", "must be exactly one statement")
 
     def start(self, setting: PublicParameters, plan: MechanismPlan, data: Counts, seed: bytes) -> OnlineSession:
         """Start a session before its first statement, from the uniform hypothesis or from a prior.
