@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from equipoise.clients.analyst import Client
-from equipoise.commands.files import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson
 from equipoise.commands.options import Profile as ProfileOption
 from equipoise.commands.printing import print_json, print_line
@@ -25,6 +24,7 @@ from equipoise.profile.enrolment import (
 )
 from equipoise.profile.profile import LOGIN, Profile
 from equipoise.profile.succession import follow_authority
+from equipoise.queries.text_file import read_text
 
 SOON = timedelta(days=30)
 

@@ -11,12 +11,12 @@ import typer
 from equipoise.clients.login import check_is_login, log_in
 from equipoise.clients.provider import Description
 from equipoise.clients.provider_login import DeviceCode, by_browser, by_device
-from equipoise.commands.files import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson
 from equipoise.commands.options import Profile as ProfileOption
 from equipoise.commands.printing import print_aside, print_json, print_line
 from equipoise.profile.login_file import LoginFile, kept_login
 from equipoise.profile.profile import Profile
+from equipoise.queries.text_file import read_text
 
 
 def login(

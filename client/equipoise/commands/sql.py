@@ -10,13 +10,13 @@ import typer
 
 from equipoise.clients.analyst import Client
 from equipoise.commands.asking import Rho, Unprotected, WantedError
-from equipoise.commands.files import read_text
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RoundId
 from equipoise.commands.printing import bars_of, counted, print_json, print_line, print_table
 from equipoise.errors import InvalidArgument
 from equipoise.frames import Frame, check_suffix, shown
 from equipoise.model.rounds import RoundState
 from equipoise.profile.kept_sql import keep_sql
+from equipoise.queries.text_file import read_text
 from equipoise.questions.questions import Questions
 
 SHOWN_ROWS = 60

@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from equipoise.commands.dangers import Accept
-from equipoise.commands.files import read_text
 from equipoise.commands.options import TIME_FORMATS
 from equipoise.commands.planners import ChooseBy, ChooseByOption, PriorOption
 from equipoise.commands.shares import SHARE, parse_shares
@@ -18,6 +17,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.rounds import Ending, SessionTerms, Terms
 from equipoise.queries.strict_json import parse_json
+from equipoise.queries.text_file import read_text
 
 Dataset = Annotated[str, typer.Argument(help="The dataset's name.")]
 DataDelta = Annotated[float, typer.Option(help="The delta of the data epsilon.")]

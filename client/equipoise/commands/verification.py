@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from equipoise.clients.analyst import Client
-from equipoise.commands.files import read_statements, read_text
+from equipoise.commands.files import read_statements
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RoundId
 from equipoise.commands.printing import err, print_json, print_line
 from equipoise.errors import InvalidArgument, VerificationFailed
@@ -19,6 +19,7 @@ from equipoise.profile.profile import LOG_KEYS, parse_log_keys, read_file, read_
 from equipoise.profile.receipt_store import ReceiptStore
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
+from equipoise.queries.text_file import read_text
 from equipoise.questions.questions import Questions, comments_before
 from equipoise.questions.sql_extra import PARSER, questions_of
 from equipoise.records.bundle import Bundle

@@ -23,6 +23,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Schema
 from equipoise.queries.schema_checks import MAX_CATEGORIES, check_keys, check_text
 from equipoise.queries.strict_json import parse_json
+from equipoise.queries.text_file import read_text
 
 LAST_DAY = 28  # of a month, that every month has
 MONTHS = {"month": 1, "year": 12}
@@ -38,7 +39,7 @@ def read_schema_file(path: Path) -> Schema:
         InvalidArgument: a file cannot be read; or a value is wrong, whose place the message names, such as
             `schema.attributes[2].edges`.
     """
-    text = _read(path)
+    text = read_text(path)
     document = parse_json(text, "schema")
     attributes = document.get("attributes") if isinstance(document, dict) else None
     if not isinstance(attributes, list):
@@ -145,7 +146,7 @@ def read_lookup(directory: Path, file: str, field: str, **wanted: str) -> list[l
 
 def _rows(directory: Path, file: str, field: str) -> list[list[str]]:
     """Return the rows of a CSV file but empty ones, at least one, which is its header."""
-    lines = _read(directory / file).splitlines()
+    lines = read_text(directory / file).splitlines()
     rows = csv.reader(lines, delimiter="\t" if file.lower().endswith(".tsv") else ",", strict=True)
     try:
         return [row for row in rows if row] or [[]]
@@ -189,15 +190,6 @@ def _day(field: str, text: str) -> date:
 def _texts(field: str, said: Mapping[str, object], keys: tuple[str, ...]) -> list[str]:
     check_keys(field, said, set(keys))
     return [check_text(f"{field}.{key}", said.get(key, "")) for key in keys]
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InvalidArgument(str(path), f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InvalidArgument(str(path), "is not UTF-8 text") from None
 
 
 # What bins are called that are whole days, months or years; empty where they are called by their ends.
