@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget, Danger
@@ -27,7 +27,7 @@ class AccountingMethod:
     analyst_order: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, order in asdict(self).items():
+        for name, order in (("data_order", self.data_order), ("analyst_order", self.analyst_order)):
             if not math.isfinite(order):
                 raise InvalidArgument(name, "must be finite")
 
