@@ -95,7 +95,7 @@ class Counting:
         Args:
             measure: one of `measures`.
         """
-        parts = zip(self._places, self._asked, strict=True)
+        parts = zip(self._places, self._parts_asked, strict=True)
         return tuple(asked for (each, _, _), asked in parts if each == measure)
 
     @cached_property

@@ -11,7 +11,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from equipoise.commands.files import read_text
 from equipoise.commands.person_options import PersonOptions
 from equipoise.errors import InvalidArgument
 from equipoise.model.rounds import Share
@@ -21,6 +20,7 @@ from equipoise.queries.schema import Schema
 from equipoise.queries.schema_file import read_schema_file
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.statements_file import statements_from_json
+from equipoise.queries.text_file import read_text
 from equipoise.queries.workload_compiler import CompiledWorkload, compile_workload
 from equipoise_lab.simulation.demand import draw_demand
 from equipoise_server.datasets.counts import Counts

@@ -17,7 +17,7 @@ from equipoise.accounting import RHO_UNIT
 from equipoise.model.accounts import Budget
 from equipoise.model.grants import ANALYSTS
 from equipoise.model.results import Answers
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import STANDING_OPTION, Share
 from equipoise.queries.grant_account import GrantAccount, Wanted
 from equipoise.queries.meanings import meaning_of
 from equipoise.queries.predicates import Predicate, attribute
@@ -26,7 +26,7 @@ from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import compile_single
 from equipoise.residuals.axis_bases import bases_of
 from equipoise.residuals.noise import ResidualNoise
-from equipoise.residuals.released import OPTION, ReleasedMeasurement
+from equipoise.residuals.released import ReleasedMeasurement
 from equipoise.residuals.told_counts import StandingNoise
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.grant.mechanism import GrantMechanism, GrantSession
@@ -80,7 +80,7 @@ class Setting:
             data_budget=Budget(20.0, 1e-6),
             analyst_budget=ANALYSTS,
             beta=0.05,
-            options={"length": 1 << 20, OPTION: named.as_option()},
+            options={"length": 1 << 20, STANDING_OPTION: named.as_option()},
             attributes=SIZES,
             ordered=self.schema.ordered,
             measured=data,
