@@ -98,7 +98,12 @@ class Pieces(dict[str, str]):
 
 
 def without_spaces(tokens: list[str], codes: str) -> list[str]:
-    """Returns the tokens that are neither spaces nor comments, by their codes."""
+    """Returns the tokens that are neither spaces nor comments.
+
+    Args:
+        tokens: of a text, in order.
+        codes: a letter for each.
+    """
     return [*itertools.compress(tokens, map(SPACE.__ne__, codes))]
 
 
