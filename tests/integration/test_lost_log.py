@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from harness.client_command import answered, refusal
 from harness.console_pages import Browser
+from harness.dangers import LARGE_CAPS_TYPED
 from harness.server_process import make_state, running
 from harness.shop_commands import SCHEMA, STATEMENTS, Run, open_round, register
 
@@ -64,12 +66,13 @@ def held(run: Run, place: Path) -> str:
     return round_id
 
 
-def by_server(capsys: pytest.CaptureFixture[str], *words: object) -> None:
-    """A command of the custodian's, which must succeed; what it prints is not looked at."""
+def by_server(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    """What a command of the custodian's prints, which must succeed."""
     with pytest.raises(SystemExit) as ended:
         server_main([*map(str, words)])
-    assert not ended.value.code, capsys.readouterr().err
-    capsys.readouterr()
+    printed = capsys.readouterr()
+    assert not ended.value.code, printed.err
+    return printed.out
 
 
 def last_check(capsys: pytest.CaptureFixture[str], profile: Path, *words: object) -> dict[str, Any]:
@@ -119,6 +122,34 @@ def test_analysts_accept_a_loss_that_the_log_admits(
             assert last_check(capsys, ann, "verify", place / str(words[0]), *words[1:])["holds"]
         assert run("ann", "bundle", held(run, place), "--out", place / "ann.next")["verified"]
         by_the_pages(place, kept)
+
+
+@pytest.mark.nightly
+def test_where_the_guard_was_lost_the_keys_that_signed_are_retired(
+    place: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody knows how much of the log was lost. Analysts take the old key's line out, as the runbook says."""
+    state, ann = place / "state", place / "ann"
+    with served(place):
+        register(run, place)
+        kept = held(run, place)
+        assert run("ann", "bundle", kept, "--out", place / "ann.kept")["verified"]
+    for name in ("guard", "guard.digests"):
+        (state / name).unlink()
+    by_server(capsys, "ledger", "write-off", "--state", state)
+    lines = re.findall(r"equipoise/\S+", by_server(capsys, "keys", "show", "--state", state))
+    before = (ann / "log.vkey").read_text()
+    for who in ("ann", "bob"):
+        (place / who / "log.vkey").write_text("".join(f"{line}\n" for line in lines if line not in before))
+    with served(place):
+        caps = ("--epsilon", 60, "--delta", 1e-3, *LARGE_CAPS_TYPED)
+        run("operator", "operator", "budget", "set-cap", "data/shop", *caps)
+        new = held(run, place)
+        failed = last_check(capsys, ann, "bundle", new, "--out", place / "ann.new")
+        assert (failed["number"], failed["holds"]) == (13, False)
+        assert "which has signed your checkpoint, signs no more" in failed["found"]
+        assert run("ann", *failed["found"].rpartition(": ")[2].split()[1:])["accepted"]
+        assert last_check(capsys, ann, "bundle", new, "--out", place / "ann.new")["holds"]
 
 
 def by_the_pages(place: Path, round_id: str) -> None:

@@ -102,6 +102,7 @@ def spend_after_a_backup(place: Place) -> Day:
         # Since then budget was really spent: what waited in the copy was released, and has been read.
         place.released(waiting)
         place.ask("auditor", "audit", "verify")
+        assert place.ask("ann", "bundle", waiting, "--out", place.directory / "lost.bundle")["verified"]
         place.operate("analyst", "add", "cyd", "--out", place.profile("cyd"))
         spent = place.charged()
         assert "store: " in place.failed(block("Restore", 1)), "restored under a server that runs"
@@ -131,8 +132,8 @@ def go_on(place: Place, day: Day) -> None:
     place.refuse_for_want_of_budget()
 
 
-def accept_the_loss(place: Place) -> None:
-    """An auditor who saw the lost part finds it missing, is told how to go on, and does."""
+def accept_the_loss(place: Place, day: Day) -> None:
+    """An auditor and an analyst who saw the lost part find it missing, are told how to go on, and do."""
     (failed,) = [each for each in audited(place)["checks"] if each["outcome"] == "failed"]
     assert failed["number"] == "A3"
     place.ask("auditor", *failed["detail"].rpartition(": ")[2].split()[1:])
@@ -140,11 +141,26 @@ def accept_the_loss(place: Place) -> None:
     assert audit["passed"]
     assert any("has accepted that the log of size" in each for each in audit["remarks"])
 
+    failed = verified(place, day)["checks"][-1]
+    assert failed["number"] == 13
+    assert place.ask("ann", *failed["found"].rpartition(": ")[2].split()[1:])["accepted"]
+    assert verified(place, day)["verified"]
+
 
 def audited(place: Place) -> Any:
     """What an audit of everything says, also where it does not pass."""
+    return said_by(place, "auditor", "audit", "verify")
+
+
+def verified(place: Place, day: Day) -> Any:
+    """What ann's own verification of a round says that is left."""
+    return said_by(place, "ann", "bundle", day.kept, "--out", str(place.directory / "kept.bundle"))
+
+
+def said_by(place: Place, who: str, *words: str) -> Any:
+    """What a check says, also where it fails."""
     with pytest.raises(SystemExit):
-        client_main(["audit", "verify", "--json", "--profile", str(place.profile("auditor"))])
+        client_main([*words, "--json", "--profile", str(place.profile(who))])
     return json.loads(place.capsys.readouterr().out)
 
 
@@ -180,7 +196,7 @@ def test_yesterdays_backup_over_today_is_refused_and_repaired(place: Place) -> N
     assert "all agree" in place.done(verify)
     with place.serving():
         go_on(place, day)
-        accept_the_loss(place)
+        accept_the_loss(place, day)
     lose_the_machine(place)
     assert re.search(said("The guard is lost", place.state), place.failed(serve.replace(" serve", " check")))
     assert "There was no guard" in place.done(write_off)

@@ -112,9 +112,9 @@ def accept_admitted(client: ResultsClient, profile: Path, round_id: str, root: s
         WrongState: as `admitted_to`.
         VerificationFailed: as `admitted_to`.
     """
-    kept = ReceiptStore(profile).checkpoint()
     lost, said, now = admitted_to(client, profile, round_id)
-    if lost.root.hex() != root or kept is None:
+    kept = ReceiptStore(profile).checkpoint()
+    if kept is None or claimed(kept) != lost or lost.root.hex() != root:
         raise InvalidArgument("root", f"is not that of the checkpoint in the profile, {lost.root.hex()}")
     keep_accepted_loss(profile, kept, now)
     return lost, said
