@@ -40,6 +40,7 @@ from equipoise_server.mechanisms.pooled.family import Family, asked_sets, table_
 from equipoise_server.mechanisms.pooled.measured import reach
 from equipoise_server.mechanisms.pooled.tables_plan import PAIR
 from equipoise_server.mechanisms.residuals.allocation import least_summed
+from equipoise_server.mechanisms.residuals.sum_error import sum_error
 
 MAX_RESIDUALS = 1 << 14  # with levels: each has a number in the plan
 CONDITION_PART = 0.95  # of the error of a condition's estimate, which the fit leaves
@@ -99,7 +100,7 @@ def residuals_expected_error(setting: PublicParameters, noise: ResidualNoise, fa
 
         def of_sums(share: Share) -> float:
             asked = asked_sets(family, share.ways or PAIR)
-            return min(1.0, CONDITION_PART * _sum_error(noise, asked) / setting.records)
+            return min(1.0, CONDITION_PART * sum_error(noise, asked) / setting.records)
 
         return mean_over_queries(setting, of_sums)
     cells = {
@@ -146,21 +147,6 @@ def _box_error(noise: ResidualNoise, sets: Sequence[Axes]) -> float:
         ]
         variances += product_variances(noise, axes, [half.astype(np.float64) for half in halves]).tolist()
     return math.fsum(map(gaussian_mean, variances)) / max(1, len(variances))
-
-
-def _sum_error(noise: ResidualNoise, sets: Sequence[Axes]) -> float:
-    """Return the mean error of sums, in records: of each attribute of these sets, in a cell of all others.
-
-    The weights of the attribute's categories grow evenly from 0 to 1.
-    """
-    errors: list[float] = []
-    for axes in sets:
-        cell = [np.eye(noise.sizes[axis])[noise.sizes[axis] // 2][None] for axis in axes]
-        for place, axis in enumerate(axes):
-            weights = np.linspace(0.0, 1.0, noise.sizes[axis])[None]
-            factors = [*cell[:place], weights, *cell[place + 1 :]]
-            errors += map(gaussian_mean, product_variances(noise, axes, factors).tolist())
-    return math.fsum(errors) / max(1, len(errors))
 
 
 def _mean(numbers: NDArray[np.float64]) -> float:

@@ -24,6 +24,7 @@ from equipoise_server.mechanisms.expected_error import COVERED, gaussian_mean, m
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.make_plan import make_plan
 from equipoise_server.mechanisms.parameters import Parameters
+from equipoise_server.mechanisms.residuals.sum_error import sum_error
 from equipoise_server.mechanisms.running_time import (
     FITTING_BYTES,
     QUERY_BYTES,
@@ -120,9 +121,13 @@ def expected_error(noise: ResidualNoise, setting: PublicParameters) -> float:
 
     Tables count with the mean over the cells of the largest tables that a share may ask about. A predicate counts
     with the mean over these tables of one that covers a quarter of the table's cells, drawn at random, and so does
-    every condition of a share that must hold some.
+    every condition of a share that must hold some. Where sums are expected, every answer counts as one: of each
+    attribute of these tables, in a cell of all others.
     """
     tables = {share.ways: _tables_asked(noise, share) for share in setting.shares}
+    if setting.sums:
+        sums = {ways: sum_error(noise, asked) / setting.records for ways, asked in tables.items()}
+        return mean_over_queries(setting, lambda share: min(1.0, sums[share.ways]))
     cells = {ways: cell_error(noise, asked) / setting.records for ways, asked in tables.items()}
     predicates = {ways: predicate_error(noise, asked) / setting.records for ways, asked in tables.items()}
     return mean_over_queries(
