@@ -137,6 +137,9 @@ class ConditionReader:
         if not isinstance(left, exp.Column) and isinstance(right, exp.Column):
             left, right, operator = right, left, _TURNED[operator]
         if isinstance(right, exp.Column):
+            name = self.tree.column(right)
+            if name is not None and name.lower() not in map(str.lower, self.schema.names):
+                self.tree.refuse(right, f"{name!r} is no attribute; as a text it stands in single quotes: '{name}'")
             self.tree.refuse(right, "two columns cannot be compared; ask for a column of their difference")
         attribute = self.attribute(left)
         if isinstance(right, exp.Null):

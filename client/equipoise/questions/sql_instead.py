@@ -15,9 +15,15 @@ INSTEAD: dict[str, str] = {
     "sample": "a sample of the records cannot be asked; leave it out",
     "into": "an answer cannot be written to a table; use --out",
     "locks": "nothing can be locked",
+    "all": "ALL cannot be answered; GROUP BY takes the names of attributes",
     "db": "the name of a dataset has one part",
     "catalog": "the name of a dataset has one part",
 }
+_GROUPINGS = "asks several groupings at once; ask each by itself, parted by `;`"
+_LABELS = "nothing is computed of labels; name the attribute itself, or write CASE WHEN"
+_PARTS = (
+    "no part of a date is computed; write CASE WHEN with dates, or ask the custodian to register a column of it"
+)
 CLASSES: dict[str, str] = {
     "Window": INSTEAD["windows"],
     "Subquery": "a subquery cannot be answered; write its condition into WHERE",
@@ -40,6 +46,26 @@ CLASSES: dict[str, str] = {
     "StddevSamp": "the deviation of a sample cannot be answered; STDDEV_POP is that of the records",
     "PercentileDisc": "a quantile that is some record's value is never shown; QUANTILE_CONT lies between records",
     "Quantile": "a quantile that is some record's value is never shown; QUANTILE_CONT lies between records",
+    "ApproxQuantile": "this quantile cannot be answered; QUANTILE_CONT(x, q) is",
+    "Corr": "CORR cannot be answered; equipoise.derived.correlation computes it of a marginal over both attributes",
+    "Mode": "MODE cannot be answered; GROUP BY the attribute, ORDER BY COUNT(*) DESC LIMIT 1",
+    "Rollup": f"ROLLUP {_GROUPINGS}",
+    "Cube": f"CUBE {_GROUPINGS}",
+    "GroupingSets": f"GROUPING SETS {_GROUPINGS}",
+    "Upper": _LABELS,
+    "Lower": _LABELS,
+    "Coalesce": "COALESCE cannot be answered; write CASE WHEN x IS NULL THEN ..",
+    "If": "IF cannot be answered; write CASE WHEN .. THEN .. ELSE .. END",
+    "Extract": _PARTS,
+    "DateTrunc": _PARTS,
+    "TimestampTrunc": _PARTS,
+    "Year": _PARTS,
+    "Month": _PARTS,
+    "Exists": "a subquery cannot be answered; write its condition into WHERE",
+    "Any": "ANY cannot be answered; list the values with IN",
+    "RegexpLike": "regular expressions cannot be answered; write LIKE, or list the labels with IN",
+    "RegexpFullMatch": "regular expressions cannot be answered; write LIKE, or list the labels with IN",
+    "Fetch": "FETCH cannot be answered; write LIMIT",
     "Anonymous": "this function is not known here; docs/sql.md lists those that are",
 }
 

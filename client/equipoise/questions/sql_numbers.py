@@ -61,7 +61,9 @@ class NumberReader:
         }
         reader = readers.get(type(node))
         if reader is None:
-            self.tree.unknown(node, "an answer")
+            self.tree.unknown(
+                node, "an answer, which takes COUNT, SUM, AVG, MEDIAN, QUANTILE_CONT, VAR_POP, STDDEV_POP"
+            )
         return reader(node)
 
     def filter(self, node: exp.Expression) -> Filter:
@@ -171,7 +173,7 @@ class NumberReader:
             condition: Condition = Negated(IsMissing(attribute.name))
             return self.conditions.records_of(condition, node)
         if not isinstance(node, exp.Case):
-            self.tree.unknown(node, "COUNT")
+            self.tree.unknown(node, "COUNT, which takes *, an attribute or CASE")
         return self._case(node, lambda value: value is not None)[0]
 
     def _ones(self, node: exp.Expression) -> RecordSet:
