@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Share
+from equipoise.model.rounds import STANDING_OPTION, Share
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement, Sum
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.residuals.family import ResidualFamily
 from equipoise.residuals.noise import ResidualNoise
-from equipoise.residuals.released import OPTION, ReleasedMeasurement
+from equipoise.residuals.released import ReleasedMeasurement
 from equipoise.residuals.variances import cell_variances
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import PublicParameters
@@ -58,7 +58,7 @@ def test_standing_expects_of_sums_what_they_err_by() -> None:
         asking = replace(
             plain,
             shares=(Share("AA", workload.statement_count, workload.query_count),),
-            options={OPTION: named.as_option()},
+            options={STANDING_OPTION: named.as_option()},
             measured=measured,
             sums=True,
         )
