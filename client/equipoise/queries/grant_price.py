@@ -55,8 +55,10 @@ class GrantPrice:
         if sum(number is not None for _, number in given) != 1:
             raise InvalidArgument("rho", ONE_OF)
         for name, number in given:
-            if number is not None and not 0 < number < math.inf:
-                raise InvalidArgument(name, "must be above 0 and finite")
+            if number is None:
+                continue
+            if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < math.inf:
+                raise InvalidArgument(name, "must be a number above 0 and finite")
 
     def units(self, statement: Statement, table: AskedTable) -> int:
         """Return what a statement may cost, in units of 10^-12 of rho: at least 1, and at most 2^63 - 1.

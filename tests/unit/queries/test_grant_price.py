@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -48,9 +49,9 @@ def test_either_of_the_two_is_given(given: dict[str, float]) -> None:
         GrantPrice(**given)
 
 
-@pytest.mark.parametrize("number", [0, -1, math.inf, math.nan])
+@pytest.mark.parametrize("number", [0, -1, math.inf, math.nan, True, "0.1"])
 @pytest.mark.parametrize("name", ["rho", "error", "epsilon", "relative"])
-def test_numbers_that_mean_nothing_are_refused(name: str, number: float) -> None:
+def test_numbers_that_mean_nothing_are_refused(name: str, number: Any) -> None:
     with pytest.raises(InvalidArgument, match=name):
         GrantPrice(**{name: number})
 
