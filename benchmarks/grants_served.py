@@ -5,7 +5,7 @@
 Analysts ask at once, each one question after the other, and chosen by the answers so far. What they were told that
 they paid is compared with the journal, and what that comes to with `dp_accounting`. Beside the time on the clock is
 what the server's processes have computed, which another load on the machine does not change much. `--long` asks so
-often in one grant, and compares the first tenth with the last.
+often in one grant, and prints each tenth as it is there: with 100,000, one answer takes some 10 ms.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def quickness(client: Client, grant: str) -> int:
 
 
 def length(client: Client, grant: str, long: int) -> None:
-    """Print what the server computes for each of many answers in one grant: of the first tenth, and of the last.
+    """Print what the server computes for each of many answers in one grant, tenth by tenth, as they are there.
 
     No two questions are alike, and each is paid.
     """
@@ -136,6 +136,8 @@ def length(client: Client, grant: str, long: int) -> None:
     for number, _ in enumerate(client.ask(grant, different(tenth * 10), rho=1e-9, window=32), start=1):
         if number % tenth == 0:
             marks.append((time.perf_counter(), processor_seconds()))
+            took, computed = (1e3 * (now - then) / tenth for then, now in zip(*marks[-2:], strict=True))
+            print(f"{number:>9,} answers: {took:.1f} ms each, computed {computed:.1f} ms each", flush=True)
     clock, computed = (np.diff([mark[of] for mark in marks]) / tenth * 1e3 for of in (0, 1))
     print(f"{long} answers in one grant, by tenths: ", end="")
     print(", ".join(f"{each:.1f}" for each in clock), "ms each; ", end="")
