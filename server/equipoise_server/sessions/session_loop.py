@@ -42,8 +42,7 @@ class SessionLoop:
         self._changed = threading.Condition()  # guards all that follows
         self._pending = PendingStatements()
         self._due: list[tuple[datetime, PendingStatement, StoredAnswer | EquipoiseError]] = []
-        self._slots = journal.first_slot
-        self._spending = journal.spending()
+        self._slots, self._spending = journal.first_slot, journal.spending()
         self._ended: EquipoiseError | None = None
         self._process = SessionProcess(session.job, idle_seconds, session.table)
         self._thread = threading.Thread(target=self._answer_all, name=f"session-{self._id}", daemon=True)
