@@ -18,10 +18,12 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from itertools import groupby
 from pathlib import Path
 
 import pytest
 from harness.audit_size import FAST, QUICK, SIZES, AuditSize
+from harness.dealing import deal
 from harness.engines import engines_are_here
 from harness.faults.preloading import UNTOLD, can_preload
 from harness.stores import KINDS, MISSING, Cluster, cluster, sqlite_file
@@ -157,6 +159,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     number, parts = config.getoption("--part")
     config.hook.pytest_deselected(items=[each for at, each in enumerate(items) if at % parts != number - 1])
     items[:] = items[number - 1 :: parts]
+    hands = getattr(config, "workerinput", {}).get("workercount", 1)
+    if hands > 1 and not config.getoption("--audit-size"):
+        items[:] = dealt(items, hands)
+
+
+def dealt(items: list[pytest.Item], hands: int) -> list[pytest.Item]:
+    """Order the tests for so many processes: first whole modules that wait for servers, then what is slow."""
+    alone = {TESTS / "unit", TESTS / "vectors"}
+    served = [item for item in items if alone.isdisjoint(item.path.parents)]
+    rest = [item for item in items if not alone.isdisjoint(item.path.parents)]
+    slow = [item for item in rest if item.get_closest_marker("slow")]
+    quick = [item for item in rest if not item.get_closest_marker("slow")]
+    return deal([list(module) for _, module in groupby(served, lambda item: item.path)], slow, quick, hands)
 
 
 def part(text: str) -> tuple[int, int]:

@@ -7,9 +7,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 import pytest
+from harness.dealing import deal
 
 TESTS = Path(__file__).parents[1]
 PROMISES = TESTS.parent / "docs" / "promises.md"
@@ -73,3 +75,22 @@ def test_of_every_promise_the_quick_tier_runs_a_test() -> None:
     rows = [line for line in PROMISES.read_text(encoding="utf-8").splitlines() if CITED.search(line)]
     assert len(rows) > 90
     assert [row for row in rows if quick.isdisjoint(CITED.findall(row))] == []
+
+
+@pytest.mark.parametrize("hands", [2, 3, 4])
+def test_every_process_begins_with_modules_of_long_tests_and_ends_with_short_ones(hands: int) -> None:
+    modules = [[f"served {module}/{test}" for test in range(module + 1)] for module in range(8)]
+    slow, quick = [f"slow {number}" for number in range(7)], [f"quick {number}" for number in range(60)]
+    order = deal(modules, slow, quick, hands)
+    assert sorted(order) == sorted([*chain.from_iterable(modules), *slow, *quick])
+    start = 0
+    for left in range(hands, 0, -1):
+        size = (len(order) - start) // left
+        kinds = [test.partition(" ")[0] for test in order[start : start + size]]
+        assert kinds == sorted(kinds, key=["served", "slow", "quick"].index)
+        assert (kinds[0], kinds[-1]) == ("served", "quick")
+        start += size
+    for module in modules:
+        first = order.index(module[0])
+        assert order[first : first + len(module)] == module
+    assert deal([], [], [], hands) == []
