@@ -28,6 +28,7 @@ SELECT AVG(delay) / 2 - 1 AS half FROM t WHERE late = 'no'
 """
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_the_error_and_the_interval_of_a_mean_are_those_of_answers() -> None:
     text = TEXT.replace(", 0) AS share", ", 6) AS share")  # whose errors can be measured
