@@ -1,4 +1,4 @@
-"""What analysts type after the custodian's log has lost what they had seen of it."""
+"""The command `accept-loss`: an analyst accepts that the custodian's log has lost a part that it had seen."""
 
 from __future__ import annotations
 

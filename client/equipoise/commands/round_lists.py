@@ -17,7 +17,7 @@ def _listed_time(time: datetime | None) -> str:
 
 
 def _protects(detail: RoundDetail) -> str:
-    """Whether analysts are protected from one another, where there is more than one."""
+    """Says whether a session protects its analysts from one another; one alone has nobody to be protected from."""
     if len(detail.round.terms.shares) == 1:
         return "there is one"
     return "no" if detail.round.terms.analyst_budget is None else "yes"

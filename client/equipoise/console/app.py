@@ -52,7 +52,7 @@ def pages_of(desk: Desk) -> ASGIApp:
 def _endpoint(page: Page, desk: Desk) -> Callable[[Request], Awaitable[Response]]:
     """A page as the web server calls it. What is sent without the form's token is refused here, for all pages.
 
-    What a form came to is shown at an address of its own: a browser that reloads it, or goes back to it, must not
+    The page that answers a form has an address of its own: a browser that reloads it, or goes back to it, must not
     send the form again.
     """
 

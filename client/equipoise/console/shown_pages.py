@@ -1,4 +1,4 @@
-"""What forms came to, each at an address of its own, so that a browser can go back to it and load it again."""
+"""Pages that answer a form, each at an address of its own: a browser can go back to them and load them again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from equipoise.console.pages import Pages
 from equipoise.errors import NotFound
 
 KIND = "shown"
-MOST = 30  # pages that are remembered
+MAX_PAGES = 30  # that are remembered
 
 
 def keep(desk: Desk, page: HTMLResponse) -> Response:
@@ -20,10 +20,10 @@ def keep(desk: Desk, page: HTMLResponse) -> Response:
 
     Args:
         desk: the user's.
-        page: what a form came to.
+        page: that answers a form.
     """
     token = secrets.token_urlsafe(16)
-    desk.remembered((KIND, token), lambda: (bytes(page.body), page.status_code), MOST)
+    desk.remembered((KIND, token), lambda: (bytes(page.body), page.status_code), MAX_PAGES)
     return desk.go(f"/shown/{token}")
 
 

@@ -1,7 +1,7 @@
-"""What the numbers that questions show are expected to err by, before anything is asked.
+"""The expected errors of the numbers that questions show, before anything is asked.
 
-A mean's error depends on the records that it is of. Nobody may know these before, so they are supposed: a group of
-so many records, about which the statements' noise is public.
+A mean's error depends on how many records it is of. Nobody may know that before, so a number of records is
+supposed for each group; the noise of the statements is public.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class _Supposed:
         return error, float(np.maximum(high[0] - told[0], told[0] - low[0]))
 
     def _values(self, measure: Measure, expression: Expression, whole: frozenset[Measure]) -> NDArray[np.float64]:
-        """What is counted of the group: a number, or one for each category."""
+        """Returns the counts of the supposed group: one number, or one for each category."""
         if measure.parted:
             size = self._question.schema.attribute(measure.parted).size
             valued = next(each.values.valued for each in _spreads(expression) if each.counted == measure)

@@ -148,7 +148,7 @@ def statements_of(text: str, names: frozenset[str], keywords: frozenset[str]) ->
         codes = " ".join(map(pieces.__getitem__, written))
         tokens = [*itertools.chain.from_iterable(map(pieces.tokens.__getitem__, written))]
         if UNREADABLE in codes or _GLUED.search(codes):
-            tokens, codes = _found(text, start, stop, known)
+            tokens, codes = _read_tokens(text, start, stop, known)
         codes = _CALLED.sub(WORD, _NAMED.sub(NAME, codes.replace(SPACE, "")))
         explain = codes.startswith(EXPLAIN)
         statement = SqlStatement(text, start, explain, codes[explain:], tokens[explain:])
@@ -183,7 +183,7 @@ def _check_size(text: str, start: int, stop: int) -> None:
             refuse(text, match.start(), f"a statement has more than {MAX_TOKENS:,} words and signs; ask several")
 
 
-def _found(text: str, start: int, stop: int, known: Codes) -> tuple[list[str], str]:
+def _read_tokens(text: str, start: int, stop: int, known: Codes) -> tuple[list[str], str]:
     """The tokens of a statement but spaces, and the codes of all, found one after another.
 
     Raises `InvalidArgument` for what stands for nothing, and for words and literals without a space between.

@@ -77,7 +77,7 @@ def verify_round(desk: Desk, asked: Asked) -> Response:
 
 
 def loss(desk: Desk, asked: Asked) -> Response:
-    """What the log admits of the kept checkpoint, which it does not contain any more; nothing is accepted yet."""
+    """Shows how the log admits that it has lost the kept checkpoint. Nothing is accepted yet."""
     lost, said, _ = admitted_to(desk.analyst, desk.profile, asked.path["round_id"])
     return desk.show("analyst/loss.html", section="Receipts", round_id=asked.path["round_id"], lost=lost, said=said)
 
