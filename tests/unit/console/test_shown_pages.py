@@ -14,7 +14,7 @@ from equipoise.clients.connection import Connection
 from equipoise.console.access import Access
 from equipoise.console.asked import Asked
 from equipoise.console.desk import Desk
-from equipoise.console.shown_pages import MOST, keep, show
+from equipoise.console.shown_pages import MAX_PAGES, keep, show
 from equipoise.errors import NotFound
 from equipoise.model.identities import Caller, Role
 
@@ -24,7 +24,7 @@ def test_a_page_is_shown_as_it_was_until_it_is_forgotten() -> None:
     nobody = cast(Connection, None)
     desk = Desk(Path("profile"), nobody, Caller("ann", Role.ANALYST), end, Access(8042))
     tokens = []
-    for number in range(MOST + 1):
+    for number in range(MAX_PAGES + 1):
         led = keep(desk, HTMLResponse(f"page {number}", 400))
         assert led.status_code == 303
         tokens.append(led.headers["location"].rpartition("/shown/")[2])
