@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from harness.rounds_bench import TERMS, Bench, new_bench
 
-from equipoise.errors import BudgetExhausted, InvalidArgument, NotFound
-from equipoise.model.accounts import Budget
-from equipoise.model.calendar import Period
+from equipoise.errors import BudgetExhausted, InvalidArgument, NotFound, WrongState
+from equipoise.model.accounts import Budget, Danger
+from equipoise.model.calendar import Period, RoundSchedule
 from equipoise.model.grants import grant_terms
 from equipoise.model.rounds import GRANT, RoundState, SessionTerms, Terms
 from equipoise_server.sessions.calendar import MISSED, Calendar
 
-HOUR, WEEK = 3_600, 7 * 86_400
+HOUR, DAY, WEEK = 3_600, 86_400, 7 * 86_400
 PLAIN = replace(TERMS, mechanism="gaussian", options={})
 YEARLY = Budget(19.0, 1e-3)
 
@@ -112,6 +112,61 @@ def test_a_grant_is_given_anew_each_time_until_the_next(on_sqlite: Bench) -> Non
     assert (given.mechanism, given.state) == (GRANT, RoundState.OPEN)
     assert given.terms.close_time == given.open_time + timedelta(days=7)
     assert bench.on_data().committed == bench.due(given.plan)
+
+
+LARGE = Budget(18.0, 9e-4)  # the data account has no room for two
+
+
+def grant_of(analyst: str, budget: Budget) -> Terms:
+    """A grant whose dangers are accepted."""
+    return grant_terms("shop", analyst, budget, None, 0.05, tuple(Danger))
+
+
+def renewed(bench: Bench, each: Budget, yearly: Budget) -> RoundSchedule:
+    """A grant that is given now, and anew every day."""
+    return calendar_of(bench).add(grant_of("ann", each), Period.DAILY, None, 0, yearly, "renewed", "olga")
+
+
+def test_the_first_of_renewed_grants_is_given_at_once_and_counts_in_the_yearly_budget(bench: Bench) -> None:
+    each, enough_for_one = Budget(0.2, 1e-6), Budget(0.29, 1e-6)
+    begun = renewed(bench, each, enough_for_one)
+    assert renewed(bench, each, enough_for_one) == begun  # the same request again
+    (first,) = begun.round_ids
+    given = bench.rounds.views.get(first)
+    assert (given.state, given.terms.close_time) == (RoundState.OPEN, begun.next_time)
+    bench.clock.move(DAY)
+    calendar_of(bench).keep()
+    (schedule,), _ = calendar_of(bench).page()
+    assert (schedule.round_ids, "yearly_budget" in schedule.problem) == ((first,), True)
+
+
+def test_a_first_grant_that_is_refused_stops_its_schedule(on_sqlite: Bench) -> None:
+    bench = on_sqlite
+    bench.sessions.open(grant_of("bob", LARGE), "nearly all there is", "olga")
+    for error in (BudgetExhausted, WrongState):  # the second is the same request again
+        with pytest.raises(error, match="no budget left"):
+            renewed(bench, LARGE, Budget(500.0, 0.9))
+    (schedule,), _ = calendar_of(bench).page()
+    assert (schedule.round_ids, schedule.next_time) == ((), None)
+    assert "no budget left" in schedule.problem
+
+
+def test_a_grant_that_follows_waits_for_what_the_one_before_returns(on_sqlite: Bench) -> None:
+    bench = on_sqlite
+    begun = renewed(bench, LARGE, Budget(500.0, 0.9))
+    (first,) = begun.round_ids
+    bench.clock.move(DAY)
+    calendar_of(bench).keep()
+    (waits,), _ = calendar_of(bench).page()
+    assert (waits.round_ids, waits.problem, waits.next_time) == ((first,), "", begun.next_time)
+    bench.sessions.close(first, "close", "olga")
+    bench.rounds.lifecycle.run(first, "run", "olga")
+    bench.wait(first)
+    bench.rounds.lifecycle.release(first, "release", "olga")
+    calendar_of(bench).keep()
+    second, kept = opened(bench)
+    assert kept == first
+    assert bench.on_data().committed == bench.due(bench.rounds.views.get(second).plan)
 
 
 def test_a_schedule_that_cannot_be_kept_is_refused(on_sqlite: Bench) -> None:

@@ -24,7 +24,8 @@ def test_schedules_by_the_commands(place: Path, run: Run, refused: Callable[...,
     given = run(*GIVE, "--renew", "monthly", "--yearly-epsilon", "3", "--yearly-delta", "1e-4")
     renewing, listed = run("operator", "operator", "round", "schedules")["schedules"]
     assert listed == made
-    assert (renewing["terms"]["mechanism"], renewing["first_time"]) == (
+    assert renewing["round_ids"] == [given["round"]["id"]]
+    assert (renewing["terms"]["mechanism"], renewing["next_time"]) == (
         "grant",
         given["round"]["terms"]["close_time"],
     )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
-from equipoise.clients.analyst import fresh_request_id
 from equipoise.clients.operator import Operator
-from equipoise.errors import EquipoiseError, InvalidArgument
+from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget, Danger
-from equipoise.model.calendar import Period, opening_time
+from equipoise.model.calendar import Period
 from equipoise.model.grants import grant_terms
 from equipoise.model.own_world import MeasuredTable, RequestState
 from equipoise.model.rounds import Plan, RoundDetail
@@ -109,7 +108,7 @@ class Offer:
         Args:
             operator: the client.
             request_id: a call that is repeated with the same id is done once. The repetition is refused where a
-                request was granted, or where the grant is renewed. None: a fresh id.
+                request was granted. None: a fresh id.
 
         Raises:
             InvalidArgument: a field is not what it must be, or the request does not wait, or is of another dataset.
@@ -118,37 +117,34 @@ class Offer:
             BudgetExhausted: the data account or the yearly budget has too little left.
             WrongState: as many grants are open as the server has room for.
         """
-        request_id = request_id or fresh_request_id()
         if self.request is not None:
             self._check_waiting(operator, self.request)
-        until, following = self.until, None
-        if self.renewal is not None:
-            if until is not None:
-                raise InvalidArgument("until", "must not be given with a renewal, which says when each ends")
-            if self.measurement is not None:
-                raise InvalidArgument("measurement", "must not be given with a renewal: each takes the newest one")
-            until = opening_time(datetime.now(UTC).replace(microsecond=0), self.renewal.period, 1)
-            terms = grant_terms(self.dataset, self.analyst, self.budget, None, self.beta, self.accepted)
-            period, yearly = self.renewal.period, self.renewal.yearly_budget
-            following = operator.schedule(terms, period, until, yearly, request_id=f"{request_id} renewal")
-        try:
+        if self.renewal is None:
             given = operator.give_grant(
                 self.dataset,
                 self.analyst,
                 self.budget,
-                until=until,
+                until=self.until,
                 beta=self.beta,
                 accepted=self.accepted,
                 measurement=self.measurement,
                 request_id=request_id,
             )
-        except EquipoiseError:
-            if following is not None:
-                operator.stop_schedule(following.id)
-            raise
+        else:
+            given = self._renewing(operator, self.renewal, request_id)
         if self.request is not None:
             operator.decide_grant_request(self.analyst, self.request, grant_id=given.round.id)
         return given
+
+    def _renewing(self, operator: Operator, renewal: Renewal, request_id: str | None) -> RoundDetail:
+        """Have the server give the first of the grants that follow one another. It counts in the yearly budget."""
+        if self.until is not None:
+            raise InvalidArgument("until", "must not be given with a renewal, which says when each ends")
+        if self.measurement is not None:
+            raise InvalidArgument("measurement", "must not be given with a renewal: each takes the newest one")
+        terms = grant_terms(self.dataset, self.analyst, self.budget, None, self.beta, self.accepted)
+        begun = operator.schedule(terms, renewal.period, None, renewal.yearly_budget, request_id=request_id)
+        return operator.round(begun.round_ids[-1])
 
     def _measured(self, operator: Operator, plan: Plan) -> tuple[MeasuredTable, ...]:
         """Return the largest tables of the measurement that a grant's plan names; none where it names none."""

@@ -26,7 +26,7 @@ class RequestClient(DatasetClient):
         self,
         terms: Terms,
         period: Period,
-        first_time: datetime,
+        first_time: datetime | None,
         yearly_budget: Budget,
         *,
         open_seconds: int = 0,
@@ -37,7 +37,7 @@ class RequestClient(DatasetClient):
         Args:
             terms: of each, without a closing time; of a grant `model.grants.grant_terms`.
             period: how far apart openings are.
-            first_time: of the first one, in the future.
+            first_time: of the first one, in the future; None: now, and this call opens it.
             yearly_budget: the most that all opened in one calendar year (UTC) may cost the people in the table.
             open_seconds: how long after its opening each closes; 0: when the next one is opened.
             request_id: makes the call safe to repeat; None: a fresh one.
@@ -45,11 +45,12 @@ class RequestClient(DatasetClient):
         Raises:
             InvalidArgument: a field is not what it must be, or the terms allow no plan.
             BudgetExhausted: not even one fits the yearly budget.
+            EquipoiseError: as opening raises, where the first one is refused now; the schedule is stopped then.
         """
         request = operator_pb2.ScheduleRoundsRequest(
             terms=terms_to_message(terms),
             period=period.value,
-            first_time=time_to_message(first_time, "first_time"),
+            first_time=None if first_time is None else time_to_message(first_time, "first_time"),
             open_seconds=open_seconds,
             yearly_budget=budget_to_message(yearly_budget),
             request_id=request_id or fresh_request_id(),

@@ -1967,7 +1967,7 @@ class ScheduleRoundsRequest(_message.Message):
 
     @_builtins.property
     def first_time(self) -> _timestamp_pb2.Timestamp:
-        """When the first one is opened; in the future."""
+        """When the first one is opened, in the future. Not set: now, and the call opens it before it returns."""
 
     @_builtins.property
     def yearly_budget(self) -> _types_pb2.Budget:

@@ -33,7 +33,7 @@ class CalendarMethods(GrantRequestMethods):
         made = self.calendar.add(
             terms_from_message(request.terms),
             period_from_text(request.period),
-            time_from_message(request.first_time, "first_time"),
+            time_from_message(request.first_time, "first_time") if request.HasField("first_time") else None,
             request.open_seconds,
             budget_from_message(request.yearly_budget, "yearly_budget"),
             request.request_id,
