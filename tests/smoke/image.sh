@@ -10,7 +10,7 @@ client="${CLIENT:-equipoise}"
 read -ra build_options <<<"${BUILD_OPTIONS:-}"
 sources="$(cd "$(dirname "$0")/../.." && pwd)"
 place="$(mktemp -d)"
-port=17443
+port="$(python3 -c 'import socket; free = socket.create_server(("127.0.0.1", 0)); print(free.getsockname()[1])')"
 cd "$place"
 
 buildah build --format docker --network host "${build_options[@]}" --build-arg "BASE=$base" \
@@ -37,7 +37,8 @@ inside equipoise-server init --host 127.0.0.1 --listen "127.0.0.1:$port"
 # Not by `inside`: the process of a function in the background is not the one to be stopped.
 buildah run --network host "$container" -- equipoise-server serve >served.txt 2>&1 &
 served=$!
-for _ in $(seq 60); do grep -q '"event": "serving"' served.txt && break; sleep 1; done
+for _ in $(seq 300); do grep -q '"event": "serving"' served.txt && break; kill -0 "$served" 2>/dev/null || break; sleep 1; done
+grep -q '"event": "serving"' served.txt || { cat served.txt; echo "The server in the image does not serve."; exit 1; }
 inside equipoise-server check
 # What HEALTHCHECK asks.
 inside equipoise-server ping
