@@ -135,7 +135,8 @@ def measure(data: Counts, noise: ResidualNoise, seed: bytes, label: str) -> Meas
     bases = bases_of(family.sizes, family.is_ordered)
     numbers = {}
     for axes, table in data.marginals(family.sets):
-        if data.records * math.prod(2 * bases[axis].size for axis in axes) >= FITS:
+        # No number on the way is above this: a cell has a weight of at most its axis's size along every axis.
+        if data.records * math.prod(bases[axis].size for axis in axes) >= FITS:
             raise ValueError(f"the residuals over {axes} are too large for exact integers")
         exact = table
         for place, axis in enumerate(axes):

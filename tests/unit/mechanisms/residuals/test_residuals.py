@@ -97,6 +97,36 @@ def test_numbers_beyond_64_bits_are_restored_exactly(monkeypatch: pytest.MonkeyP
     assert np.array_equal(usual.numerators, wide.numerators.astype(np.int64))
 
 
+def all_alike(records: int, sizes: tuple[int, ...]) -> DenseCounts:
+    """A table of one record again and again: its residuals are the largest that there are."""
+    counts = np.zeros(math.prod(sizes), dtype=np.int64)
+    counts[0] = records
+    return DenseCounts(counts, sizes)
+
+
+def exactly(sizes: tuple[int, ...]) -> ResidualNoise:
+    """A variance of 2^-10 draws 0."""
+    family = ResidualFamily.closed(sizes, [tuple(range(len(sizes)))])
+    return ResidualNoise.of(family, [1] * len(family.residuals))
+
+
+@pytest.mark.parametrize("sizes", [(64, 64), (16, 16, 16)])
+def test_tables_of_many_records_are_restored_where_64_bits_do_not_hold_them(sizes: tuple[int, ...]) -> None:
+    data = all_alike(2**40 - 1, sizes)
+    restored = measure(data, exactly(sizes), SEED, "test").table(tuple(range(len(sizes))))
+    assert int(np.abs(restored.numerators).max()) >= 2**63
+    assert np.array_equal(restored.counts().reshape(-1), data.histogram)
+
+
+@pytest.mark.slow
+def test_tables_of_many_attributes_and_the_most_records_are_measured_exactly() -> None:
+    axes = (0, 1, 2, 3, 4, 5)
+    data = all_alike(2**40 - 1, (7,) * len(axes))
+    numbers = measure(data, exactly((7,) * len(axes)), SEED, "test").numbers[axes]
+    for cell in [(0, 0, 0, 0, 0, 0), (0, 0, 0, 0, 0, 1), (0, 2, 5, 0, 3, 1), (6, 2, 5, 4, 3, 1)]:
+        assert numbers[cell] == data.records * math.prod(-1 if category else 6 for category in cell)
+
+
 def test_variances_and_covariances_are_those_of_the_dense_reference() -> None:
     noise, random = random_noise(), np.random.default_rng(4)
     for axes in [(0,), (4,), (1, 2), (0, 4), (0, 1, 4)]:
