@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from fractions import Fraction
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -193,6 +194,32 @@ def test_a_grant_is_asked_in_sql(place: Path, run: Run, refused: Callable[..., s
     ((red,),) = run("ann", "sql", grant_id, question, "--rho", "0.001")["answers"]
     assert red["n_low"] <= red["n"] <= red["n_high"]
     assert "rho, in zCDP, or epsilon" in refused("ann", "sql", grant_id, question)
+    ((same,),) = run("ann", "sql", "shop", question, "--epsilon", "0.01")["answers"]  # by the dataset's name
+    assert (same, run("ann", "budget", "shop")["grants"][0]["grant"]["spent"]) == (red, 10**9)
+    (expected,) = run("ann", "sql", "shop", f"EXPLAIN {question}", "--relative", "50%")["expected"]
+    assert expected["unit"] == "records"
+    assert "no open grant" in refused("bob", "sql", "shop", question, "--rho", "0.001")
+
+
+@pytest.mark.full
+def test_statements_that_are_typed_say_their_own_prices(
+    place: Path,
+    run: Run,
+    refused: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    register(run, place)
+    run("operator", *GRANT, "ann", *BUDGET)
+    red = {"among": {"attribute": "colour", "categories": ["red"]}}
+    typed = [{**red, "rho": 1e-6}, {**red, "error": 300}, red, {"marginal": ["colour"], "epsilon": 0.01}]
+    monkeypatch.setattr("sys.stdin", StringIO("\n".join(map(json.dumps, typed))))
+    assert len(lines(capsys, place / "ann", "ask", "shop", "--rho", "0.002")) == len(typed)
+    spent = run("ann", "budget", "shop")["statements"]
+    assert [each["rho"] for each in spent] == [10**6, 5_555_556, 2 * 10**9, 5 * 10**7]
+    for wrong, said in (({**red, "weight": 2}, "weight"), ({**red, "rho": 1, "error": 1}, "one price")):
+        monkeypatch.setattr("sys.stdin", StringIO(json.dumps(wrong)))
+        assert said in refused("ann", "ask", "shop", "--rho", "0.002")
 
 
 @pytest.mark.nightly

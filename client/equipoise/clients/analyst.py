@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import secrets
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-from equipoise.clients.asked_questions import AskingClient
 from equipoise.clients.connection import Connection
-from equipoise.frames import Frame
+from equipoise.clients.explaining import ExplainingClient, pieces_of
 from equipoise.local.client import LocalClient
 from equipoise.local.noise import Noise
-from equipoise.model.submissions import DryRun, Receipt, Withdrawal
+from equipoise.model.submissions import Receipt, Withdrawal
 from equipoise.profile.receipt_store import ReceiptHolder, ReceiptStore, check_accepted, check_withdrawn
 from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Statement
@@ -26,12 +21,10 @@ from equipoise.records.receipts import RECEIPT_TYPE
 from equipoise.records.record import SALT_BYTES, questions_commitment
 from equipoise.v1 import analyst_pb2
 from equipoise.wire import workloads
-from equipoise.wire.submissions import dry_run_from_message, receipt_from_message
-
-PIECE_BYTES = 1 << 20  # of a workload in one message; servers receive at most 4 MiB
+from equipoise.wire.submissions import receipt_from_message
 
 
-class Client(AskingClient):
+class Client(ExplainingClient):
     """An analyst's client of a server. Thread-safe; every method may raise `equipoise.errors.EquipoiseError`.
 
     Args:
@@ -113,7 +106,7 @@ class Client(AskingClient):
 
         def requests() -> Iterator[analyst_pb2.SubmitWorkloadRequest]:
             yield analyst_pb2.SubmitWorkloadRequest(header=header)
-            for piece in _pieces(workload):
+            for piece in pieces_of(workload):
                 yield analyst_pb2.SubmitWorkloadRequest(piece=piece)
 
         receipt = receipt_from_message(self._connection.upload(self._service.SubmitWorkload, requests).receipt)
@@ -142,83 +135,6 @@ class Client(AskingClient):
             check_withdrawn(envelope, round_id)
         return Withdrawal(round_id, envelope)
 
-    def dry_run(self, round_id: str, statements: Sequence[Statement]) -> DryRun:
-        """Checks a workload against a round and returns its predicted error. Costs nothing and leaves no trace.
-
-        Args:
-            round_id: the round; or a session that is no grant.
-            statements: the workload that would be submitted, or what would be asked.
-
-        Raises:
-            InvalidArgument: a statement is malformed; `field` names it.
-            BudgetExhausted: the workload is larger than the caller's share.
-        """
-        workload = workloads.workload_to_bytes(statements)
-        header = analyst_pb2.SubmitHeader(round_id=round_id, workload_bytes=len(workload))
-
-        def requests() -> Iterator[analyst_pb2.DryRunWorkloadRequest]:
-            yield analyst_pb2.DryRunWorkloadRequest(header=header)
-            for piece in _pieces(workload):
-                yield analyst_pb2.DryRunWorkloadRequest(piece=piece)
-
-        response = self._connection.upload(self._service.DryRunWorkload, requests)
-        return dry_run_from_message(response)
-
-    def explain(
-        self, round_id: str, questions: Questions, *, rho: float | None = None, error: float | None = None
-    ) -> Frame:
-        """Returns the error that each statement of questions is expected to have. Costs nothing, leaves no trace.
-
-        The numbers are the round's or session's, from public facts: what is expected on average, and the most that
-        an interval can reach to either side. A synopsis or a narrower interval may do better. Those of a grant are
-        each statement's own, after all that was asked of it.
-
-        Args:
-            round_id: the round or session, or a grant, also by the name of its dataset.
-            questions: those that would be submitted or asked.
-            rho: of a grant: as for `ask`.
-            error: of a grant: as for `ask`.
-
-        Returns:
-            A row for each statement, as `Questions.expected` has it.
-
-        Raises:
-            BudgetExhausted: the statements are more than the caller's share.
-            InvalidArgument: it is a grant, and neither `rho` nor `error` is given.
-        """
-        return questions.expected(*self._expected(round_id, questions, rho, error))
-
-    def explain_numbers(
-        self, round_id: str, questions: Questions, *, rho: float | None = None, error: float | None = None
-    ) -> Frame:
-        """Returns the error that each number which questions show, such as a mean, is expected to have.
-
-        Args:
-            round_id: as for `explain`.
-            questions: as for `explain`.
-            rho: as for `explain`.
-            error: as for `explain`.
-
-        Returns:
-            A row for each column of numbers, as `Questions.expected_numbers` has it. Raises as `explain`.
-        """
-        return questions.expected_numbers(*self._expected(round_id, questions, rho, error))
-
-    def _expected(
-        self, round_id: str, questions: Questions, rho: float | None, error: float | None
-    ) -> tuple[NDArray[np.float64] | float, NDArray[np.float64] | float, int]:
-        """The mean errors and half-widths of statements, as fractions of the records, and how many these are."""
-        shown, statements = self.session(round_id), questions.statements
-        records = self.dataset(shown.terms.dataset, shown.dataset_version).records
-        if shown.grant is None:
-            dry = self.dry_run(shown.id, statements)
-            return dry.expected_error, dry.max_half_width, records
-        costs = self.grant_costs(shown.id, statements, rho=rho, error=error).statements
-        # The mean error of noise of a Gaussian law, by its standard error.
-        errors = np.array([each.standard_error for each in costs]) * math.sqrt(2 / math.pi)
-        reaches = np.array([np.nan if each.half_width is None else each.half_width for each in costs])
-        return errors / records, reaches / records, records
-
     @contextlib.contextmanager
     def _judging(
         self, round_id: str, envelope: bytes, holder: ReceiptHolder | None, *, repeated: bool
@@ -236,8 +152,3 @@ class Client(AskingClient):
 def fresh_request_id() -> str:
     """Returns a request_id that nobody has used."""
     return secrets.token_hex(16)
-
-
-def _pieces(workload: bytes) -> Iterator[bytes]:
-    for start in range(0, len(workload), PIECE_BYTES):
-        yield workload[start : start + PIECE_BYTES]

@@ -24,7 +24,7 @@ def costs_of(
     dataset: Dataset,
     price: GrantPrice | None,
     weights: Sequence[float] | None,
-    prices: Sequence[GrantPrice | None] = (),
+    prices: Iterable[GrantPrice | None] = (),
 ) -> Callable[[Statement], int]:
     """Returns what each statement of a grant may cost; to be called once for each, in their order.
 

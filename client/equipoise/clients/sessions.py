@@ -71,17 +71,17 @@ class SessionsClient(OwnWorldClient):
         return [each for each in self.sessions() if each.grant is not None and each.state is RoundState.OPEN]
 
     def session(self, name: str) -> Round:
-        """Returns a session by its id, or an open grant by the name of its dataset.
+        """Returns a round or session by its id, or an open grant by the name of its dataset.
 
         Raises:
-            NotFound: the caller has no such session, and no open grant of such a dataset.
+            NotFound: the caller has no such round or session, and no open grant of such a dataset.
             InvalidArgument: the caller has several open grants of it, whose ids say which is meant.
         """
         if re.fullmatch(ID, name):
             return self.round(name)
         found = [each for each in self.grants() if each.terms.dataset == name]
         if not found:
-            raise NotFound(f"there is no session {name!a}, and you have no open grant of a dataset of that name")
+            raise NotFound(f"there is no round {name!a}, and you have no open grant of a dataset of that name")
         if len(found) > 1:
             ids = ", ".join(each.id for each in found)
             raise InvalidArgument("session_id", f"must be the id of one of your grants of {name!a}: {ids}")
@@ -112,7 +112,7 @@ class SessionsClient(OwnWorldClient):
         epsilon: float | None = None,
         relative: float | None = None,
         weights: Sequence[float] | None = None,
-        prices: Sequence[GrantPrice | None] = (),
+        prices: Iterable[GrantPrice | None] = (),
     ) -> Iterator[StatementAnswer]:
         """Asks statements in a session or of a grant and yields the answers in the same order, as they come.
 
@@ -141,7 +141,8 @@ class SessionsClient(OwnWorldClient):
             relative: or the wanted error of a typical cell, as a part of it (`GrantPrice`). All None in sessions
                 that are no grants.
             weights: one for each statement; then `rho` is what all may cost together, and they share it by these.
-            prices: or one for each statement, None among them where it is what the others say.
+            prices: or one for each statement, None among them where it is what the others say. Each is taken after
+                its statement, so that it may depend on the same answers.
 
         Raises:
             InvalidArgument: a statement is malformed; `field` names it. Or what it may cost is missing, or is given
@@ -189,7 +190,7 @@ class SessionsClient(OwnWorldClient):
         epsilon: float | None = None,
         relative: float | None = None,
         weights: Sequence[float] | None = None,
-        prices: Sequence[GrantPrice | None] = (),
+        prices: Iterable[GrantPrice | None] = (),
     ) -> GrantCosts:
         """Returns what statements would cost of a grant as it stands, and the cheapest way. Nothing is asked.
 

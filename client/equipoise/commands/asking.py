@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -16,18 +15,19 @@ from equipoise.clients.analyst import Client
 from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.commands.files import read_priced
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId, percentage, weights_of
-from equipoise.commands.printing import err, fraction, print_json, print_line, print_list, print_table
+from equipoise.commands.printing import fraction, print_json, print_line, print_list, print_table
 from equipoise.commands.round_lists import OWN_SESSIONS
-from equipoise.errors import BudgetExhausted, EquipoiseError, InvalidArgument
+from equipoise.commands.typed_statements import Typed
+from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.queries.grant_costs import SHOWN as SHOWN_ERRORS
 from equipoise.queries.grant_costs import shown_errors
 from equipoise.queries.grant_price import GrantPrice
 from equipoise.queries.statements import Statement, StatisticKind, kind_of
-from equipoise.queries.statements_file import statement_from_json
-from equipoise.wire.printable import printable
+from equipoise.results import Answer
 
 TYPED = Path("-")
 SHOWN = ("cell", "value", "low", "high", "standard_error", "method")
+HEAD = f"{'number':>8} {'value':>9} {'low':>9} {'high':>9} {'error':>9} {'records':>19}  {'method':<12}  cell"
 WINDOW = 32  # statements of a file that are on their way at once
 
 
@@ -47,6 +47,19 @@ WantedError = Annotated[
     float | None,
     typer.Option(
         help="Of a grant: the wanted standard error of each count, in records; what it needs is paid.",
+        show_default=False,
+    ),
+]
+Epsilon = Annotated[
+    float | None,
+    typer.Option(help="Of a grant: the pure epsilon of an answer that costs as much.", show_default=False),
+]
+Relative = Annotated[
+    float | None,
+    typer.Option(
+        parser=percentage,
+        metavar="PERCENT",
+        help="Of a grant: the wanted error of a typical cell, such as 5%; 19 of 20 of such cells keep it.",
         show_default=False,
     ),
 ]
@@ -73,19 +86,8 @@ def ask(
     accept_unprotected: Unprotected = False,
     rho: Rho = None,
     error: WantedError = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(help="Of a grant: the pure epsilon of an answer that costs as much.", show_default=False),
-    ] = None,
-    relative: Annotated[
-        float | None,
-        typer.Option(
-            parser=percentage,
-            metavar="PERCENT",
-            help="Of a grant: the wanted error of a typical cell, such as 5%; 19 of 20 of such cells keep it.",
-            show_default=False,
-        ),
-    ] = None,
+    epsilon: Epsilon = None,
+    relative: Relative = None,
     weights: Annotated[
         str | None,
         typer.Option(
@@ -107,9 +109,12 @@ def ask(
     """Ask statements of a grant or in a session, one after the other; each answer is printed as it arrives.
 
     Of a grant, --rho, --epsilon, --error or --relative says how precisely each statement is wanted. The same
-    question again, for no more than was paid for it, has the same answer and costs nothing. In a file a statement
-    can say so for itself, as in {"marginal": ["carrier"], "error": 200}: rho, epsilon, error, relative (0.05 for
-    5%), or a weight by which all share --rho.
+    question again, for no more than was paid for it, has the same answer and costs nothing. A statement can say so
+    for itself, as in {"marginal": ["carrier"], "error": 200}: rho, epsilon, error, relative (0.05 for 5%), or in a
+    file a weight by which all share --rho.
+
+    Values, intervals and standard errors are fractions of the records. Beside them are a count and its standard
+    error, in records.
 
     What is typed, or piped in, is one statement a line, as in a statements file:
 
@@ -129,22 +134,20 @@ def ask(
     if dry_run and asked is not None:
         show_costs(profile, session_id, asked.statements, price, as_json)
         return
-    if not as_json:
-        print_line(f"{'number':>8} {'value':>9} {'low':>9} {'high':>9} {'error':>9}  {'method':<12}  cell")
     with Client.from_profile(profile) as client:
-        answers_to = partial(
-            client.ask,
-            session_id,
-            accept_unprotected=accept_unprotected,
-            **price,
-        )
+        shown = client.session(session_id)
+        typed = Typed(priced=shown.grant is not None)
+        if asked is None and shown.grant is not None and price["weights"] is None:
+            price["prices"] = typed.prices()
+        answers_to = partial(client.ask, shown.id, accept_unprotected=accept_unprotected, **price)
+        if not as_json:
+            print_line(HEAD)
         if asked is not None:
-            show_answers(answers_to(asked.statements, after=after or 0, window=WINDOW), as_json)
+            show_answers(answers_to(asked.statements, after=after or 0, window=WINDOW), shown.records, as_json)
             return
-        typed = _Typed()
         while not typed.ended:
             try:
-                show_answers(answers_to(typed, after=after), as_json)
+                show_answers(answers_to(typed, after=after), shown.records, as_json)
             except (InvalidArgument, BudgetExhausted) as refusal:
                 typed.refused(refusal)
                 after = None  # all before it were answered
@@ -189,44 +192,15 @@ class Price(TypedDict):
     epsilon: float | None
     relative: float | None
     weights: list[float] | None
-    prices: Sequence[GrantPrice | None]
+    prices: Iterable[GrantPrice | None]
 
 
-class _Typed:
-    """The statements that somebody types, who can type something else than what is refused; or pipes in."""
-
-    def __init__(self) -> None:
-        self.ended = False
-        self._waits = False  # a statement for its answer
-        self._prompt = "> " if sys.stdin.isatty() else ""
-
-    def __iter__(self) -> Iterator[Statement]:
-        while not self.ended:
-            self._waits = False
-            try:
-                line = input(self._prompt).strip()
-                if line:
-                    statement = statement_from_json(line)
-                    self._waits = True
-                    yield statement
-            except EOFError:
-                self.ended = True
-            except InvalidArgument as error:
-                self._waits = True
-                self.refused(error)
-
-    def refused(self, error: EquipoiseError) -> None:
-        """Says why the last statement was refused, to whoever can type another one. Else raises it."""
-        if not (self._prompt and self._waits):
-            raise error
-        err.print(printable(error.message), style="red", markup=False, highlight=False, soft_wrap=True)
-
-
-def show_answers(answers: Iterable[StatementAnswer], as_json: bool) -> None:
+def show_answers(answers: Iterable[StatementAnswer], records: int, as_json: bool) -> None:
     """Print a line for each cell of each answer, or an object for each answer.
 
     Args:
         answers: in the order in which they arrive.
+        records: how many the table has.
         as_json: whether objects are printed.
     """
     for answer in answers:
@@ -237,9 +211,18 @@ def show_answers(answers: Iterable[StatementAnswer], as_json: bool) -> None:
         for each in answer.results:
             numbers = (each.value, each.low, each.high, each.standard_error)
             row = " ".join(f"{fraction(number):>9}" for number in numbers)
+            row += f" {_in_records(answer, each, records):>19}"
             cell = " / ".join(each.cell) or _meaning(answer)
             line = f"{answer.sequence:>8} {row}  {each.method.label:<12}  {cell}"
             print_line(line.rstrip())
+
+
+def _in_records(answer: StatementAnswer, each: Answer, records: int) -> str:
+    """Return a count with its standard error, in records; nothing of what is no count."""
+    if isinstance(kind_of(answer.statement), StatisticKind):
+        return ""
+    error = "" if each.standard_error is None else f" +- {each.standard_error * records:,.4g}"
+    return f"{each.value * records:,.0f}{error}"
 
 
 def _meaning(answer: StatementAnswer) -> str:

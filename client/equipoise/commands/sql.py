@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from equipoise.clients.analyst import Client
-from equipoise.commands.asking import Rho, Unprotected, WantedError
+from equipoise.commands.asking import Epsilon, Relative, Rho, Unprotected, WantedError
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, RoundId
 from equipoise.commands.printing import bars_of, counted, print_json, print_line, print_table
 from equipoise.errors import InvalidArgument
@@ -37,6 +37,8 @@ def sql(
     accept_unprotected: Unprotected = False,
     rho: Rho = None,
     error: WantedError = None,
+    epsilon: Epsilon = None,
+    relative: Relative = None,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
 ) -> None:
@@ -50,38 +52,34 @@ def sql(
     """
     if to is not None:
         check_suffix(to)
+    price = {"rho": rho, "error": error, "epsilon": epsilon, "relative": relative}
     with Client.from_profile(profile) as client:
         text = read_text(Path(query)) if query.endswith(".sql") else query
-        questions = client.sql(round_id, text)
+        state = client.session(round_id)
+        questions = client.sql(state.id, text)
         if not as_json:
             for line in questions.understood:
                 print_line(f"understood as: {line}")
-        state = client.round(round_id)
         explained = any(question.explain for question in questions)
         submitted = state.terms.session is None and state.state is RoundState.OPEN and bool(questions.statements)
         if to is not None and (explained or submitted):
             raise InvalidArgument("--out", "is for answers, and there is none yet; leave it out")
         if explained:
-            unpriced = state.grant is not None and rho is None and error is None
+            unpriced = state.grant is not None and all(each is None for each in price.values())
             asked = bool(questions.statements) and not unpriced
-            of_statements = client.explain(round_id, questions, rho=rho, error=error) if asked else None
-            of_numbers = client.explain_numbers(round_id, questions, rho=rho, error=error) if asked else None
+            of_statements = client.explain(state.id, questions, **price) if asked else None
+            of_numbers = client.explain_numbers(state.id, questions, **price) if asked else None
             _explain(questions, of_statements, of_numbers, as_json)
         elif submitted:
-            receipt = client.submit(round_id, questions)
-            keep_sql(profile, round_id, questions.kept)
+            receipt = client.submit(state.id, questions)
+            keep_sql(profile, state.id, questions.kept)
             if as_json:
                 print_json({"understood": questions.understood, "receipt": receipt})
             else:
                 print_line(f"Submitted {counted(receipt.statements, 'statement')}; any before are replaced.")
         else:
             frames = client.frames(
-                round_id,
-                questions,
-                fractions=fractions,
-                accept_unprotected=accept_unprotected,
-                rho=rho,
-                error=error,
+                state.id, questions, fractions=fractions, accept_unprotected=accept_unprotected, **price
             )
             _show(frames, questions, to, as_json)
 
@@ -106,7 +104,9 @@ def _explain(questions: Questions, expected: Frame | None, numbers: Frame | None
             print_line("What is shown, of groups of so many records each; conditions hold for half of them:")
             _print_rows([[*map(shown, row)] for row in numbers.rows()], numbers.names)
     elif questions.statements:
-        print_line("Errors follow from the price of each statement of a grant: give --rho or --error.")
+        print_line(
+            "Errors follow from the price of a grant's statements: say --error, --relative, --rho or --epsilon."
+        )
 
 
 def _show(frames: tuple[Frame, ...], questions: Questions, to: Path | None, as_json: bool) -> None:

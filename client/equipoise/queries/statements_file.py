@@ -71,7 +71,12 @@ def statements_of(document: object) -> tuple[Statement, ...]:
 
 def statement_from_json(text: str) -> Statement:
     """Reads one statement, as a file lists them. Raises `InvalidArgument` naming, say, `statement.among`."""
-    return _read_statement(parse_json(text, "statement"), "statement")
+    return statement_of(parse_json(text, "statement"))
+
+
+def statement_of(document: object) -> Statement:
+    """Returns one statement that was parsed. Raises `InvalidArgument` as `statement_from_json` does."""
+    return _read_statement(document, "statement")
 
 
 def statements_to_json(statements: Sequence[Statement]) -> str:

@@ -18,8 +18,9 @@ from harness.shown_rounds import PROMISE, shown_round
 from harness.small_custodian import DEPLOYMENT, Custodian
 
 from equipoise.clients import connection as connection_module
-from equipoise.clients.analyst import PIECE_BYTES, Client
+from equipoise.clients.analyst import Client
 from equipoise.clients.conversation import ATTEMPTS
+from equipoise.clients.explaining import PIECE_BYTES
 from equipoise.errors import (
     DataLoss,
     InvalidArgument,

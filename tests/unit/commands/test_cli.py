@@ -25,6 +25,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import RoundState, SessionTerms, Share
+from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.schema_checks import bin_labels
 from equipoise.queries.statements import Quantile, Statement, Variance
@@ -209,13 +210,25 @@ def test_a_number_that_json_does_not_have_is_named_with_its_line(text: str, tmp_
         app([*given, "--options", "{"], standalone_mode=False)
 
 
+def test_a_count_is_shown_in_records_beside_fractions(capsys: pytest.CaptureFixture[str]) -> None:
+    schema = Schema.from_json('{"version": 1, "attributes": [{"name": "size", "categories": ["s", "l"]}]}')
+    results = Results(
+        "g",
+        some_answers(np.array([1 << 39], dtype=np.int64), AnswerMethod.GAUSSIAN, 1 << 38),
+        Labels(schema, (attribute("size") == "s",)),
+    )
+    show_answers([StatementAnswer(1, 0, attribute("size") == "s", results, b"")], 4000, as_json=False)
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.split() == ["1", "0.50000", "0.25000", "0.75000", "0.12500", "2,000", "+-", "500", "gaussian"]
+
+
 def test_a_quantile_is_shown_with_what_it_stands_for(capsys: pytest.CaptureFixture[str]) -> None:
     schema = Schema.from_json('{"version": 1, "attributes": [{"name": "age", "edges": [10, 20, 110]}]}')
     asked: tuple[Statement, ...] = (Quantile("age", 0.5, 0.1), Variance("age"))
     for sequence, statement in enumerate(asked, start=1):
         units = np.array([1 << 38], dtype=np.int64)
         results = Results("s", some_answers(units, AnswerMethod.GAUSSIAN, 1 << 37), Labels(schema, (statement,)))
-        show_answers([StatementAnswer(sequence, 0, statement, results, b"")], as_json=False)
+        show_answers([StatementAnswer(sequence, 0, statement, results, b"")], 100, as_json=False)
     first, second = capsys.readouterr().out.splitlines()
     assert first.split() == ["1", "0.25000", "0.12500", "0.37500", "0.06250", "gaussian", "at", "35"]
     assert second.endswith("gaussian")

@@ -9,7 +9,7 @@ import pytest
 from equipoise.errors import InvalidArgument
 from equipoise.queries.grant_price import GrantPrice
 from equipoise.queries.predicates import attribute
-from equipoise.queries.priced_file import priced_from_json
+from equipoise.queries.priced_file import priced_from_json, priced_statement_from_json
 from equipoise.queries.statements import Marginal
 from equipoise.queries.statements_file import statements_from_json, statements_to_json
 
@@ -60,3 +60,20 @@ def test_what_is_wrong_is_named(said: list[dict[str, object]], field: str, probl
 def test_what_is_no_statements_file_is_refused_as_one(text: str) -> None:
     with pytest.raises(InvalidArgument, match="must be"):
         priced_from_json(text)
+
+
+def test_a_single_statement_says_its_price_but_no_weight() -> None:
+    typed = json.loads(statements_to_json([RED]))["statements"][0]
+    assert priced_statement_from_json(json.dumps(typed)) == (RED, None)
+    assert priced_statement_from_json(json.dumps({**typed, "error": 3})) == (RED, GrantPrice(error=3.0))
+    for own, field in (
+        ({"weight": 1}, "statement.weight"),
+        ({"error": "3"}, "statement.error"),
+        ({"error": 0}, "statement.error"),
+        ({"error": 3, "rho": 1}, "statement"),
+    ):
+        with pytest.raises(InvalidArgument) as refused:
+            priced_statement_from_json(json.dumps({**typed, **own}))
+        assert refused.value.field == field
+    with pytest.raises(InvalidArgument, match="must be an object"):
+        priced_statement_from_json("[]")
