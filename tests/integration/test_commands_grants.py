@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from io import StringIO
 from pathlib import Path
@@ -199,6 +200,27 @@ def test_a_grant_is_asked_in_sql(place: Path, run: Run, refused: Callable[..., s
     (expected,) = run("ann", "sql", "shop", f"EXPLAIN {question}", "--relative", "50%")["expected"]
     assert expected["unit"] == "records"
     assert "no open grant" in refused("bob", "sql", "shop", question, "--rho", "0.001")
+
+
+@pytest.mark.full
+def test_programs_of_one_analyst_ask_a_grant_at_the_same_time(place: Path, run: Run) -> None:
+    register(run, place)
+    grant_id = run("operator", *GRANT, "ann", *BUDGET)["round"]["id"]
+
+    def program(number: int) -> list[tuple[int, int]]:
+        told = []
+        with Client.from_profile(place / "ann") as client:
+            for size in "smlx":
+                asked = attribute("size") == size
+                (answer,) = client.ask(grant_id, [asked], rho=(number + 1) * 1e-6)
+                assert answer.statement == asked
+                told.append((answer.sequence, answer.cost))
+        return told
+
+    with ThreadPoolExecutor(3) as pool:
+        told = [each for program_told in pool.map(program, range(3)) for each in program_told]
+    assert sorted(sequence for sequence, _ in told) == list(range(1, 13))
+    assert sum(cost for _, cost in told) == run("ann", "budget")["grants"][0]["grant"]["spent"] == 4 * 3 * 10**6
 
 
 @pytest.mark.full

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import secrets
+import time
 from collections import deque
 from collections.abc import Iterator
 from typing import TypeAlias
@@ -21,6 +22,7 @@ from equipoise.clients.conversation import Conversation
 from equipoise.clients.receipt_chain import ReceiptChain
 from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.errors import (
+    AlreadyExists,
     DataLoss,
     InvalidArgument,
     Unavailable,
@@ -37,6 +39,11 @@ from equipoise.v1 import analyst_pb2, analyst_pb2_grpc
 from equipoise.wire.results import answers_from_chunk
 
 _Conversation: TypeAlias = Conversation[analyst_pb2.AskQueriesRequest, analyst_pb2.AskQueriesResponse]
+
+TAKE_OVERS = 30  # in a row without an answer, before a grant is left to other programs of the analyst
+MOST_PAUSE = (
+    200  # milliseconds before the next one, at random, so that two programs do not hinder one another again
+)
 
 
 class SessionStream:
@@ -76,6 +83,7 @@ class SessionStream:
         self._accept_unprotected = accept_unprotected
         self._chain = ReceiptChain(shown, after, keepsakes, holder)
         self._joins = after is None
+        self._of_grant = shown.grant is not None
         self._before = after or 0  # so many answers are not to statements that are on their way, or need not be
         self._salt = secrets.token_bytes(SALT_BYTES)
         self._on_way: deque[tuple[Statement, bytes]] = deque()  # taken, and not answered yet
@@ -123,25 +131,27 @@ class SessionStream:
                 self.close()
 
     def _answers(self, asking: Asking, statements: Iterator[Statement]) -> Iterator[StatementAnswer]:
-        again = self._stored is not None  # other programs may have asked since then
-        if not again:
+        if self._stored is None:
             self._attached(self._conversation.receive())
+        tries = left = TAKE_OVERS if self._of_grant else 0
         while self._fill(asking, statements):
             try:
                 message = self._next()
-            except WrongState:
-                if not again:
+            except (AlreadyExists, WrongState):
+                # Another program of the analyst has taken the grant over, or asks under the same number just now.
+                # This one takes it over in turn. Its statement was answered, or it is asked again.
+                if not left:
                     raise
-                # Another program of the analyst has taken the session over, and this one does so in turn.
-                again = False
+                left -= 1
                 self.close()
+                time.sleep(secrets.randbelow(MOST_PAUSE) / 1000)
                 continue
             if message is None:
                 raise WrongState("the session takes no more statements; the rest of yours was not asked")
             if message.WhichOneof("part") == "attached":
                 self._attached(message)
             elif (answer := self._read(message.answered)) is not None:
-                again = False
+                left = tries
                 if self._given == 1:
                     self._keep_questions(asking)
                 yield answer

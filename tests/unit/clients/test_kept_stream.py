@@ -14,10 +14,10 @@ from harness.fake_server import connected, refuse
 from harness.session_server import SESSION, STATEMENTS, Handler, Store, handlers, profile_of
 from harness.waiting import PATIENCE, until
 
-from equipoise.clients import receipt_chain
+from equipoise.clients import receipt_chain, session_stream
 from equipoise.clients.analyst import Client
 from equipoise.clients.statement_answer import StatementAnswer
-from equipoise.errors import BudgetExhausted, InvalidArgument, WrongState
+from equipoise.errors import AlreadyExists, BudgetExhausted, EquipoiseError, InvalidArgument, WrongState
 from equipoise.model.rounds import Grant
 from equipoise.profile.receipt_store import SESSION_RECEIPTS, ReceiptStore
 from equipoise.queries.statements import Statement
@@ -141,6 +141,51 @@ def test_two_clients_that_ask_in_turn_take_the_grant_over_from_one_another() -> 
         told = [each for client, statement in turns for each in ask(client, statement)]
     assert [each.sequence for each in told] == [1, 2, 3, 4, 5]
     assert [each.statement for each in told] == list(STATEMENTS)
+
+
+@pytest.mark.parametrize("refusal", [ELSEWHERE, AlreadyExists("sequence: was asked before with another statement")])
+@pytest.mark.parametrize("stored", [True, False], ids=["its answer was stored", "it was not taken"])
+def test_a_grant_that_another_program_asks_at_the_same_time_is_taken_over_in_turn(
+    monkeypatch: pytest.MonkeyPatch, refusal: EquipoiseError, stored: bool
+) -> None:
+    monkeypatch.setattr(session_stream, "MOST_PAUSE", 1)
+    streams = Streams()
+    hindered: list[int] = []
+
+    def serve(requests: Iterator[Any], context: Any) -> Iterator[Any]:
+        yield streams.store.attach(requests)
+        yield from streams.store.answers[streams.store.attached[-1] :]
+        for request in requests:
+            if len(hindered) < 3:
+                hindered.append(1)
+                streams.store.answer(statement_to_bytes(STATEMENTS[4], PRICE))  # the other program's
+                if stored and len(hindered) == 3:
+                    streams.store.answer(request.asked.statement)
+                refuse(context, refusal)
+            yield streams.answer(request)
+
+    with asking(serve) as client:
+        told = ask(client, STATEMENTS[0], STATEMENTS[1])
+    assert [each.statement for each in told] == list(STATEMENTS[:2])
+    assert [each.sequence for each in told] == [4, 5]
+
+
+def test_a_grant_that_is_never_left_to_a_program_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_stream, "MOST_PAUSE", 1)
+    monkeypatch.setattr(session_stream, "TAKE_OVERS", 3)
+    streams = Streams()
+
+    def serve(requests: Iterator[Any], context: Any) -> Iterator[Any]:
+        yield streams.store.attach(requests)
+        next(requests)
+        refuse(context, ELSEWHERE)
+
+    with asking(serve) as client, pytest.raises(WrongState, match="attached elsewhere"):
+        ask(client, STATEMENTS[0])
+    assert len(streams.store.attached) == 4
+    with asking(serve, None) as client, pytest.raises(WrongState, match="attached elsewhere"):
+        list(client.ask(SESSION, STATEMENTS, after=None))
+    assert len(streams.store.attached) == 5
 
 
 def test_an_error_ends_the_stream_and_the_next_question_has_another() -> None:
