@@ -20,6 +20,7 @@ from equipoise.cli import main
 from equipoise.errors import InvalidArgument, NotFound
 
 GRANT = ("operator", "grant", "add", "shop")
+LARGE = ("--data-epsilon", "8", "--data-delta", "1e-6")  # its counts err by less than a record
 BUDGET = ("--data-epsilon", "0.5", "--data-delta", "1e-6")
 
 
@@ -158,6 +159,17 @@ def test_a_grant_is_planned_before_it_is_given(
     with pytest.raises(SystemExit):
         main([*planning[1:], "ann", *BUDGET, "--profile", operator_of(place)])
     assert "could be given now" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as ended:
+        main([*planning[1:], "ann", *LARGE, "--profile", operator_of(place)])
+    said = capsys.readouterr().out
+    assert (ended.value.code, "needs --accept noise" in said, "if the dangers are accepted" in said) == (
+        1,
+        True,
+        True,
+    )
+    with pytest.raises(SystemExit) as ended:
+        main([*planning[1:], "ann", *LARGE, "--accept", "noise", "--profile", operator_of(place)])
+    assert (ended.value.code, "noise" in refused("operator", *GRANT, "ann", *LARGE)) == (0, True)
     assert run("operator", "operator", "grant", "list")["grants"] == []
     given = run("operator", *GRANT, "ann", *BUDGET)
     assert planned["total"] == given["plan"]["data_cost"]["rho"]
@@ -176,7 +188,10 @@ def test_the_plan_of_a_grant_shows_what_the_standing_measurement_tells(
     assert run("operator", "operator", *planning)["measured"] == []
     run("operator", "operator", "dataset", "measure", "shop", *BUDGET, "--release-grid", "1")
     until(lambda: run("operator", "operator", *planning)["measured"])  # it is released a second later at most
-    (table,) = run("operator", "operator", *planning)["measured"]
+    planned = run("operator", "operator", *planning)
+    ((table,), (improved,)) = planned["measured"], planned["improved"]
+    for error, paid in zip(improved, planned["shared"], strict=True):
+        assert error**-2 == pytest.approx(table["standard_error"] ** -2 + paid["marginal_error"] ** -2)
     assert table["attributes"] == ["colour", "size"]
     capsys.readouterr()
     with pytest.raises(SystemExit):

@@ -10,10 +10,11 @@ from equipoise.clients.operator import Operator
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget, Danger
 from equipoise.model.calendar import Period
+from equipoise.model.dangers import Dangers, dangers_of_round
 from equipoise.model.grants import grant_terms
 from equipoise.model.own_world import MeasuredTable, RequestState
 from equipoise.model.rounds import Plan, RoundDetail
-from equipoise.queries.grant_outlook import Outlook, outlooks
+from equipoise.queries.grant_outlook import Outlook, combined_error, outlooks
 from equipoise.queries.strict_json import parse_json
 from equipoise.records.codec import codec_of
 from equipoise.residuals.noise import ResidualNoise
@@ -43,8 +44,11 @@ class GrantPlan:
         records: the public number of records.
         person_records: how many of them each person has.
         shared: what statements would get that share it evenly.
-    measured: the largest tables of the standing measurement that answers would be combined with, which cost
-        nothing as precisely as it tells them; none without one.
+        dangers: of the budget and the plan, each with what is wrong; a grant is refused unless all are accepted.
+        measured: the largest tables of the standing measurement that answers would be combined with, which cost
+            nothing as precisely as it tells them; none without one.
+        improved: of each of these tables the mean standard error of a cell, in records, where it is paid for, too:
+            with each part of the grant in `shared`. Other tables that are paid for, and measured, tell more.
     """
 
     total: int
@@ -52,7 +56,9 @@ class GrantPlan:
     records: int
     person_records: int
     shared: tuple[Outlook, ...]
+    dangers: Dangers
     measured: tuple[MeasuredTable, ...] = ()
+    improved: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,14 +99,21 @@ class Offer:
             NotFound: there is no such dataset.
             BudgetExhausted: the budget allows no statement at all.
         """
-        planned = operator.plan(
-            grant_terms(
-                self.dataset, self.analyst, self.budget, self.until, self.beta, self.accepted, self.measurement
-            )
+        terms = grant_terms(
+            self.dataset, self.analyst, self.budget, self.until, self.beta, self.accepted, self.measurement
         )
-        records, total = planned.persons.records, planned.plan.data_cost.rho
-        shared, measured = outlooks(total, records, self.beta), self._measured(operator, planned.plan)
-        return GrantPlan(total, planned.plan.refusal, planned.records, records, shared, measured)
+        planned = operator.plan(terms)
+        plan, records, persons = planned.plan, planned.records, planned.persons.records
+        dangers = dangers_of_round(
+            terms.data_budget, terms.analyst_budget, terms.unit, terms.shares, plan, records, persons
+        )
+        shared = outlooks(plan.data_cost.rho, persons, self.beta)
+        measured = self._measured(operator, plan)
+        improved = tuple(
+            tuple(combined_error(table.standard_error, each.marginal_error) for each in shared)
+            for table in measured
+        )
+        return GrantPlan(plan.data_cost.rho, plan.refusal, records, persons, shared, dangers, measured, improved)
 
     def give(self, operator: Operator, request_id: str | None = None) -> RoundDetail:
         """Gives the grant, tells the analyst whose request it is, and has the server give those that follow.

@@ -11,16 +11,17 @@ import typer
 from equipoise.accounting import in_rho
 from equipoise.clients.giving import Offer, Renewal
 from equipoise.clients.operator import Operator
-from equipoise.commands.dangers import Accept
-from equipoise.commands.dataset_columns import GRANT_REQUESTS, MEASURED
+from equipoise.commands.dangers import Accept, warnings
+from equipoise.commands.dataset_columns import GRANT_REQUESTS
 from equipoise.commands.options import DEFAULT_PROFILE, TIME_FORMATS, AsJson, Profile, RequestId, with_fields
-from equipoise.commands.printing import print_json, print_line, print_list, print_rows, print_table
+from equipoise.commands.printing import print_facts, print_json, print_line, print_list, print_rows, print_table
 from equipoise.commands.round_lists import GRANTS
 from equipoise.commands.rounds import act
 from equipoise.commands.terms_options import Beta, DataDelta, Dataset
 from equipoise.errors import InvalidArgument
 from equipoise.model.accounts import Budget
 from equipoise.model.calendar import Period
+from equipoise.model.dangers import not_accepted
 from equipoise.model.rounds import GRANT
 
 grant_app = typer.Typer(
@@ -40,11 +41,26 @@ class GrantOptions:
     ]
     data_delta: DataDelta
     beta: Beta = 0.05
+    measurement: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROUND",
+            help="The standing measurement that answers are combined with, by its round. [default: the newest one]",
+            show_default=False,
+        ),
+    ] = None
+    accept: Accept = None
 
     def offer(self) -> Offer:
         """Make the offer of such a grant. Nothing is given."""
-        budget = Budget(self.data_epsilon, self.data_delta)
-        return Offer(dataset=self.dataset, analyst=self.analyst, budget=budget, beta=self.beta)
+        return Offer(
+            dataset=self.dataset,
+            analyst=self.analyst,
+            budget=Budget(self.data_epsilon, self.data_delta),
+            beta=self.beta,
+            accepted=tuple(self.accept or ()),
+            measurement=self.measurement,
+        )
 
 
 @grant_app.command("add")
@@ -80,15 +96,6 @@ def add(
         typer.Option(help="With --renew: the largest epsilon of all that are given in one calendar year (UTC)."),
     ] = None,
     yearly_delta: Annotated[float | None, typer.Option(help="The delta of the yearly epsilon.")] = None,
-    measurement: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ROUND",
-            help="The standing measurement that answers are combined with, by its round. [default: the newest one]",
-            show_default=False,
-        ),
-    ] = None,
-    accept: Accept = None,
     request_id: RequestId = None,
     profile: Profile = DEFAULT_PROFILE,
     as_json: AsJson = False,
@@ -103,14 +110,7 @@ def add(
         if yearly_epsilon is None or yearly_delta is None:
             raise InvalidArgument("renew", "needs --yearly-epsilon and --yearly-delta")
         renewal = Renewal(renew, Budget(yearly_epsilon, yearly_delta))
-    offer = replace(
-        offered.offer(),
-        until=until,
-        accepted=tuple(accept or ()),
-        request=request,
-        renewal=renewal,
-        measurement=measurement,
-    )
+    offer = replace(offered.offer(), until=until, request=request, renewal=renewal)
     act(profile, as_json, lambda operator: offer.give(operator, request_id))
 
 
@@ -127,10 +127,12 @@ def plan(
     width of the last one's interval, in records. Every marginal has the same standard error, however many cells it
     has; half widths are those of 100 cells. Earlier answers and a standing measurement are left out: with these,
     answers err by less, or cost less. Which tables that measurement tells, and how precisely, is shown below: as
-    precisely as that they cost nothing.
+    precisely as that they cost nothing. Beside it is their standard error where they are paid for, too.
     """
+    offer = offered.offer()
     with Operator.from_profile(profile) as operator:
-        planned = offered.offer().plan(operator)
+        planned = offer.plan(operator)
+    missing = not_accepted(planned.dangers, offer.accepted)
     if as_json:
         print_json(planned)
     else:
@@ -150,9 +152,20 @@ def plan(
         )
         print_line(f"in records, of {planned.records:,}; all may cost rho {in_rho(planned.total)} together")
         if planned.measured:
-            print_rows(MEASURED, planned.measured)
-        print_line(f"could not be given now: {planned.refusal}" if planned.refusal else "could be given now")
-    if planned.refusal:
+            parts = [
+                f"with 1/{each.statements:,}" if each.statements > 1 else "with all" for each in planned.shared
+            ]
+            told = [
+                (", ".join(table.attributes), *(f"{error:,.4g}" for error in (table.standard_error, *errors)))
+                for table, errors in zip(planned.measured, planned.improved, strict=True)
+            ]
+            print_table(("measured table", "error of a cell", *parts), told)
+        print_facts([*warnings(planned.dangers, offer.accepted)])
+        if planned.refusal:
+            print_line(f"could not be given now: {planned.refusal}")
+        else:
+            print_line("could be given if the dangers are accepted" if missing else "could be given now")
+    if planned.refusal or missing:
         raise typer.Exit(1)
 
 

@@ -58,6 +58,16 @@ def outlooks(total: int, person_records: int, beta: float) -> tuple[Outlook, ...
     return tuple(found)
 
 
+def combined_error(measured: float, paid: float) -> float:
+    """Return the standard error of a count that a measurement and noise that was paid for tell together.
+
+    Args:
+        measured: by the measurement alone, in records.
+        paid: by the noise alone, in records, above 0.
+    """
+    return measured * paid / math.hypot(measured, paid)
+
+
 def _errors(moved: int, cells: int, place: int, rho: int, person_records: int, beta: float) -> tuple[float, float]:
     """Return the standard error of a count, in records, and how far its interval reaches at this place."""
     precision = Fraction(rho, moved)

@@ -9,7 +9,7 @@ import pytest
 
 from equipoise.queries.grant_account import Wanted
 from equipoise.queries.grant_costs import account_after, grant_costs
-from equipoise.queries.grant_outlook import CELLS, outlooks
+from equipoise.queries.grant_outlook import CELLS, combined_error, outlooks
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
@@ -56,3 +56,8 @@ def test_ten_times_as_many_statements_err_by_the_root_of_ten_more() -> None:
 def test_what_a_grant_is_not_enough_for_is_left_out() -> None:
     assert [each.statements for each in outlooks(50, 1, BETA)] == [1, 10]
     assert outlooks(0, 1, BETA) == ()
+
+
+def test_a_measurement_and_what_is_paid_tell_more_than_either() -> None:
+    assert combined_error(30.0, 40.0) == pytest.approx(24.0)
+    assert combined_error(0.0, 40.0) == 0.0
