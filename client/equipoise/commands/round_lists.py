@@ -8,7 +8,7 @@ from datetime import datetime
 from equipoise.accounting import in_rho
 from equipoise.commands.columns import shown_time
 from equipoise.commands.printing import Columns
-from equipoise.model.rounds import Grant, Round, RoundDetail, Share, Terms
+from equipoise.model.rounds import Grant, Round, RoundDetail, RoundState, Share, Terms
 
 
 def _listed_time(time: datetime | None) -> str:
@@ -69,7 +69,7 @@ GRANTS: Columns[RoundDetail] = {
     "epsilon": lambda each: f"{each.round.terms.data_budget.epsilon:g}",
     "delta": lambda each: f"{each.round.terms.data_budget.delta:g}",
     "rho": lambda each: in_rho(each.plan.data_cost.rho),
-    "statements": lambda each: f"{each.progress.done:,}",
+    "statements": lambda each: f"{each.progress.done:,}" if each.round.state is RoundState.OPEN else "",
     "until": lambda each: shown_time(each.round.terms.close_time) or "it is ended",
 }
 OWN_ROUNDS: Columns[Round] = {

@@ -7,8 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 from harness.shown_rounds import ROUND
 
+from equipoise.accounting import Cost
 from equipoise.commands.round_lists import GRANTS, OWN_GRANTS, OWN_ROUNDS, OWN_SESSIONS, ROUNDS, SESSIONS
 from equipoise.console.rendering import table_of
+from equipoise.model.rounds import Plan, Progress, RoundDetail, RoundState
 
 DATES = ["opened (UTC)", "closes (UTC)", "released (UTC)"]
 
@@ -35,3 +37,24 @@ def test_dates_sort_as_times_do_and_are_empty_where_there_is_none() -> None:
     table = table_of(OWN_ROUNDS, [ROUND])
     assert table.rows[0][3:6] == ["open", "2026-01-02 00:00:00", "2"]
     assert [name for name in table.heads if "UTC" in name] == ["opened (UTC)"]
+
+
+def test_statements_of_a_grant_are_counted_while_it_is_open() -> None:
+    plan = Plan(
+        mechanism="grant",
+        parameters="{}",
+        data_cost=Cost(),
+        analyst_cost=Cost(),
+        max_half_width=1.0,
+        max_uncertified=0,
+        seconds=0.0,
+        memory_bytes=0,
+        expected_error=0.1,
+        data_budget=ROUND.terms.data_budget,
+        analyst_budget=None,
+    )
+    for state, progress, shown in (
+        (RoundState.OPEN, Progress("answering", 1132, 1 << 20, 0.0, False, 0), "1,132"),
+        (RoundState.RELEASED, Progress("released", 1, 1, 0.0, True, 0), ""),
+    ):
+        assert GRANTS["statements"](RoundDetail(replace(ROUND, state=state), plan, progress)) == shown
