@@ -7,6 +7,7 @@ from datetime import datetime
 
 from equipoise.clients.analyst import fresh_request_id
 from equipoise.clients.dataset_operator import DatasetClient
+from equipoise.clients.following import LONG_SECONDS
 from equipoise.model.accounts import Budget
 from equipoise.model.calendar import Period, RoundSchedule
 from equipoise.model.own_world import GrantRequest
@@ -55,7 +56,8 @@ class RequestClient(DatasetClient):
             yearly_budget=budget_to_message(yearly_budget),
             request_id=request_id or fresh_request_id(),
         )
-        return schedule_from_message(self._connection.call(self._service.ScheduleRounds, request).schedule)
+        made = self._connection.call(self._service.ScheduleRounds, request, LONG_SECONDS)
+        return schedule_from_message(made.schedule)
 
     def schedules(self) -> Iterator[RoundSchedule]:
         """Yields what is opened by the calendar, newest first, also what was stopped."""

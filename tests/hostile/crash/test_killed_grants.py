@@ -13,9 +13,11 @@ from harness.answers import flat
 from harness.crash.dying_server import DyingServer, Persisting, dying_server, kept_alive
 
 from equipoise.clients.analyst import Client
+from equipoise.clients.giving import Offer, Renewal
 from equipoise.clients.operator import Operator
 from equipoise.clients.statement_answer import StatementAnswer
 from equipoise.model.accounts import Account, Budget
+from equipoise.model.calendar import Period
 from equipoise.queries.predicates import attribute
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
@@ -50,6 +52,13 @@ NAMED = (
     CrashPoint.RESULTS_COMMITTED,
     CrashPoint.RELEASE_WRITTEN,
     CrashPoint.RELEASE_COMMITTED,
+)
+
+RENEWED = (
+    CrashPoint.SCHEDULE_ROUNDS_WRITTEN,
+    CrashPoint.SCHEDULE_ROUNDS_COMMITTED,
+    CrashPoint.OPEN_WRITTEN,
+    CrashPoint.OPEN_COMMITTED,
 )
 
 
@@ -99,6 +108,25 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Lived:
     directory = tmp_path_factory.mktemp("calm")
     with dying_server(directory, "sqlite", seed=SEED) as server, kept_alive(server):
         return live(server, directory)
+
+
+@pytest.mark.full
+def test_a_kill_while_a_renewed_grant_is_given_leaves_one_grant(tmp_path: Path, store_url: str) -> None:
+    offer = Offer(dataset="shop", analyst="ann", budget=GIVEN, renewal=Renewal(Period.MONTHLY, Budget(5.0, 1e-4)))
+    with dying_server(tmp_path, store_url, [point.value for point in RENEWED], SEED) as server, kept_alive(server):
+        (server.state / "data" / "shop.csv").write_text("\n".join(["colour,size", *ROWS]) + "\n")
+        operator = Persisting(server, lambda: Operator.from_profile(server.state / "profiles" / "operator"))
+        operator.ask(lambda it: it.add_analyst("ann", tmp_path / "ann"))
+        operator.ask(lambda it: it.register_dataset("shop", "shop.csv", SCHEMA, CAP, CAP, "register"))
+        given = operator.ask(lambda it: offer.give(it, "renewed")).round
+        (schedule,) = operator.ask(lambda it: list(it.schedules()))
+        grants = operator.ask(lambda it: list(it.rounds()))
+        history = operator.ask(lambda it: list(it.account_history("data/shop")))
+        assert server.left() == []
+        operator.close()
+    assert [each.round.id for each in grants] == [given.id] == list(schedule.round_ids)
+    assert given.terms.close_time == schedule.next_time
+    assert [entry.action for entry in history].count("reserve") == 1
 
 
 @pytest.mark.full
