@@ -20,6 +20,7 @@ from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise_server.mechanisms.pooled.measured import TableEstimate
 
 EXACT_BITS = 52  # integer sums of estimates stay within 2^53
+COARSER = EXACT_BITS + 1 - WEIGHTED_BITS  # bits that are cut off where cells are added up by weights
 ROUNDING = 2.0**-40  # of everything summed: far more than doubles and integer units can err
 
 
@@ -27,8 +28,9 @@ ROUNDING = 2.0**-40  # of everything summed: far more than doubles and integer u
 class DirectAnswers:
     """Counts float64[k] from the measured tables, and what they may err by, float64[k], in records.
 
-    Each errs by more than its reach with at most the chance that this was made for. `deviation`: float64[k], the
-    standard deviation of the noise, in records.
+    Each cell of a whole table errs by more than its reach with at most the chance that this was made for, and so do
+    all queries of any other statement together. `deviation`: float64[k], the standard deviation of the noise, in
+    records.
     """
 
     counts: NDArray[np.float64]
@@ -41,7 +43,7 @@ def direct_answers(
 ) -> DirectAnswers:
     """Return what `estimates`, one for each set that is asked about and in the family, say about every query.
 
-    `chance`: at most with this one an estimate is beyond its reach.
+    `chance`: at most with this one an estimate is beyond its reach, as `DirectAnswers` says.
     """
     sizes, queries = workload.schema_sizes, workload.query_count
     sets = workload.statement_tables()
@@ -52,13 +54,16 @@ def direct_answers(
     variances = np.array([estimated.variance for estimated in estimates.values()] + [np.inf])
     cells = np.array([estimated.counts.size for estimated in estimates.values()] + [1], dtype=np.int64)
     slack = np.array([_slack(estimated) for estimated in estimates.values()] + [0.0])
+    coarse = np.array([_coarse_slack(estimated) for estimated in estimates.values()] + [0.0])
 
-    # A query that selects j of the N cells of its table selects j |X| / N records of the universe. Where it weighs
-    # them by w in [0, 1], sum w^2 - (sum w)^2 / N is at most that of j = sum w, which is rounded down here.
+    # A query that selects j of the N cells of its table selects j |X| / N records of the universe, and its squares
+    # sum to j (1 - j / N). Where it weighs cells by w in [0, 1], sum w^2 - (sum w)^2 / N is at most that of
+    # j = sum w, of which the whole part is known.
     selected = workload.counts(np.ones(math.prod(sizes), dtype=np.int64))
     of_table = cells[set_of_query]
     picked = selected * of_table // math.prod(sizes)
-    spread = np.where(workload.weighted, np.minimum(picked + 1, of_table / 4), picked * (1 - picked / of_table))
+    picked = np.clip(of_table / 2, picked, picked + workload.weighted)
+    spread = picked * (1 - picked / of_table)
 
     starts = [marginal.first_query for marginal in workload.marginals]
     statements = np.searchsorted(workload.statement_offsets, starts)
@@ -95,15 +100,37 @@ def direct_answers(
                     counts += counted * unit
                 else:
                     # In coarser units, of which the sums by weights are exact.
-                    coarse = table >> EXACT_BITS + 1 - WEIGHTED_BITS
-                    some.add_counts(coarse, workload.vectors, counted)
-                    counts += counted * (unit * 2.0 ** (EXACT_BITS + 1 - WEIGHTED_BITS) / WHOLE)
+                    some.add_counts(table >> COARSER, workload.vectors, counted)
+                    counts += counted * (unit * 2.0**COARSER / WHOLE)
     known = set_of_query >= 0
     deviation = np.zeros(queries)
     deviation[known] = np.sqrt(variances[set_of_query[known]] * spread[known])
-    far = math.sqrt(2 * math.log(2 / chance)) * deviation[known] * (1 + 1e-9)
-    reach[known] = far + slack[set_of_query[known]]
+    far = deviations_of_reach(workload, chance) * deviation * (1 + 1e-9)
+    # The truth of a weighted query is rounded down to whole records.
+    slack = slack[set_of_query] + np.where(workload.weighted, 1 + coarse[set_of_query], 0.0)
+    reach[known] = (far + slack)[known]
     return DirectAnswers(counts, reach, deviation)
+
+
+def deviations_of_reach(workload: CompiledWorkload, chance: float) -> NDArray[np.float64]:
+    """Return how many standard deviations each query may err by, float64[k], so that a union bound holds.
+
+    A cell of a whole table is beyond that with a probability of at most `chance`, however often it is asked for. All
+    queries of any other statement have as much together: a table of some records alone, or sums by other attributes,
+    is no table of the family.
+
+    Args:
+        workload: k queries.
+        chance: of one cell, and of one statement.
+    """
+    sizes = np.diff(workload.statement_offsets)
+    sharing = np.repeat(sizes, sizes)
+    for marginal in workload.marginals:
+        cells = math.prod(workload.schema_sizes[axis] for axis in marginal.axes)
+        sharing[marginal.first_query : marginal.first_query + cells] = 1
+    counts, places = np.unique(sharing, return_inverse=True)
+    multiples = [math.sqrt(2 * math.log(2 * count / chance)) for count in counts.tolist()]
+    return np.asarray(np.array(multiples)[places])
 
 
 def _numbered(sets: list[Axes], estimates: Mapping[Axes, TableEstimate]) -> NDArray[np.int64]:
@@ -121,6 +148,11 @@ def _summed(units: NDArray[np.int64], axes: Axes, kept: Axes, sizes: tuple[int, 
     """Return a table over `axes` summed down to those of them in `kept`, with a dimension for each of `kept`."""
     others = tuple(place for place, axis in enumerate(axes) if axis not in kept)
     return np.asarray(units.sum(axis=others, dtype=np.int64)).reshape([sizes[axis] for axis in kept])
+
+
+def _coarse_slack(estimate: TableEstimate) -> float:
+    """Return what a sum by weights may lose, in records: less than a coarser unit for each cell."""
+    return estimate.counts.size * _in_units(estimate)[1] * 2.0**COARSER
 
 
 def _slack(estimate: TableEstimate) -> float:

@@ -100,7 +100,7 @@ def plan_pooled(name: str, setting: PublicParameters) -> MechanismPlan:
     `max_half_width`. With probability `1 - beta` (or half of it, where some is kept for what is outside the
     family), every estimate of a cell of the family's tables is within its reach `w`, and so is that of every
     predicate: a union bound over all cells of the family, which does not grow with the analysts, and over all
-    declared statements. So the truth lies in the interval of half-width `w` around the estimate, whatever value the
+    declared statements (`deviations_of_reach`). So the truth lies in the interval of half-width `w` around the estimate, whatever value the
     synopsis gives. The reach is public: as each of the family's
     largest tables gets at least its floor of rho, whatever the demand, `w` is at most what the floors give
     (`estimated_variance`), and an answer with a larger one, which only a predicate over many cells can have, is
@@ -120,17 +120,21 @@ def plan_pooled(name: str, setting: PublicParameters) -> MechanismPlan:
     chance = chance_of(setting, family, 2 if options.repair_share else 1)
     within = Fraction(rho, RHO_UNIT)
     expected, noise = measured_by(setting, options, family, rho)
+    # Of a statement with several answers that are no cells, each has a part of the statement's chance. Where they
+    # are many they add up few cells each, so that two of them reach furthest.
+    sharing = 2 if any(share.queries > share.statements for share in setting.shares) else 1
+    limits = chance, options.summed, sharing
     if noise is None:
-        widest = tables_half_width(family, within * floor, chance, options.summed) if family.sets else 0.0
+        widest = tables_half_width(family, within * floor, *limits) if family.sets else 0.0
     else:
-        widest = residuals_half_width(noise, family, chance, options.summed)
+        widest = residuals_half_width(noise, family, *limits)
         demand, rho, floor = NO_VOTES, math.ceil(Fraction(noise.rho()) * RHO_UNIT), Fraction(1)
     certified = min(NO_LARGER, math.ceil(widest / setting.records * SLACK * NO_LARGER) + 16)
     promised, repairs = certified / 2.0**GRID_BITS, None
     uncertified = uncertified_answers(setting, family, options)
     if options.repair_share:
         repairs = plan_repair(setting, places, 2 * promised, Fraction(whole, RHO_UNIT) - within)
-        conditions = 0 if family.covers(options.summed) else setting.statements
+        conditions = 0 if family.covers(options.summed) else setting.queries
         uncertified = min(setting.queries, conditions + uncertified_outside(setting, repairs))
         promised = max(promised, repair_promise(repairs))
     parameters = PooledParameters(family, demand, rho, floor, chance, certified, options.synopsis, noise, repairs)
@@ -191,11 +195,10 @@ def analyst_parts(parameters: PooledParameters, setting: PublicParameters) -> li
 def uncertified_answers(setting: PublicParameters, family: Family, options: Options) -> int:
     """At most how many answers have no interval, where nothing is repaired.
 
-    Those to statements outside the family, which all may be; and to conditions that add up too many cells.
+    Those to statements outside the family, which all may be; and those that add up too many cells: any but the cells
+    of whole tables, of which a statement may have many.
     """
-    if not family.complete:
-        return setting.queries
-    return 0 if family.covers(options.summed) else setting.statements
+    return 0 if family.complete and family.covers(options.summed) else setting.queries
 
 
 def family_of(setting: PublicParameters, options: Options) -> Family:

@@ -5,7 +5,6 @@ Both fit one distribution to all that was measured, and estimate every query abo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -17,7 +16,7 @@ from equipoise.queries.joined_workloads import some_statements
 from equipoise.queries.workload_compiler import CompiledWorkload
 from equipoise.residuals.query_variances import outside_of
 from equipoise_server.mechanisms.fitting import fit
-from equipoise_server.mechanisms.pooled.direct import DirectAnswers, direct_answers
+from equipoise_server.mechanisms.pooled.direct import DirectAnswers, deviations_of_reach, direct_answers
 from equipoise_server.mechanisms.pooled.family import Family
 from equipoise_server.mechanisms.pooled.fitted import Fitted, FittedSupport, FittedSynopsis
 from equipoise_server.mechanisms.pooled.measured import MeasuredTable, estimate
@@ -35,7 +34,7 @@ class Released(Protocol):
         ...
 
     def direct(self, workload: CompiledWorkload, chance: float) -> DirectAnswers:
-        """Estimate every query; each is beyond its reach with at most this chance."""
+        """Estimate every query; `chance` as `DirectAnswers` says."""
         ...
 
 
@@ -91,5 +90,6 @@ class ReleasedResiduals:
         counts, deviation = np.zeros(workload.query_count), np.zeros(workload.query_count)
         reach = np.full(workload.query_count, np.inf)
         counts[known], deviation[known] = estimates.counts, np.sqrt(estimates.variances)
-        reach[known] = math.sqrt(2 * math.log(2 / chance)) * deviation[known] * (1 + 1e-9) + estimates.slack
+        far = deviations_of_reach(workload, chance) * deviation * (1 + 1e-9)
+        reach[known] = far[known] + estimates.slack
         return DirectAnswers(counts, reach, deviation)

@@ -73,7 +73,9 @@ def _least(family: Family, ordered: tuple[int, ...], rho: Fraction, conditions: 
     return least_summed(measured, rho, asked="cells").noise
 
 
-def residuals_half_width(noise: ResidualNoise, family: Family, chance: float, summed: float) -> float:
+def residuals_half_width(
+    noise: ResidualNoise, family: Family, chance: float, summed: float, sharing: int = 1
+) -> float:
     """Return the largest reach of a certified answer, in records: of all cells, and of what `summed` covers.
 
     Args:
@@ -81,12 +83,15 @@ def residuals_half_width(noise: ResidualNoise, family: Family, chance: float, su
         family: whose tables are told.
         chance: of one answer to be further off.
         summed: how many cells an answer with an interval may add up; 1: only the cells of tables.
+        sharing: how many answers that add up cells have the chance of one together; sums by weights are a record
+            further off.
     """
+    predicates = summed > 1 or family.covers(summed)
     widest = 0.0
     for axes in family.sets:
-        cell, box = float(cell_variances(noise, axes).max()), largest_variance(noise, axes)
-        covered = box * min(1.0, 4 * summed / table_cells(family.sizes, axes)) if summed > 1 else 0.0
-        widest = max(widest, reach(max(cell, covered), chance))
+        cell = reach(float(cell_variances(noise, axes).max()), chance)
+        box = largest_variance(noise, axes) * min(1.0, 4 * summed / table_cells(family.sizes, axes))
+        widest = max(widest, cell, reach(box, chance / sharing) + 1 if predicates else 0.0)
     return widest
 
 

@@ -103,7 +103,9 @@ def _cell_error(
     return left * gaussian_mean(deviation**2)
 
 
-def tables_half_width(family: Family, least_rho: Fraction, chance: float, summed: float) -> float:
+def tables_half_width(
+    family: Family, least_rho: Fraction, chance: float, summed: float, sharing: int = 1
+) -> float:
     """Return the largest reach of a certified answer, in records, where each table gets at least so much rho.
 
     Args:
@@ -111,6 +113,8 @@ def tables_half_width(family: Family, least_rho: Fraction, chance: float, summed
         least_rho: what the data pay for each table, at least.
         chance: of one answer to be further off.
         summed: how many cells an answer with an interval may add up; 1: only the cells of tables.
+        sharing: how many answers that add up cells have the chance of one together; sums by weights are a record
+            further off.
 
     Raises:
         BudgetExhausted: the budget is too small for so many tables.
@@ -131,6 +135,6 @@ def tables_half_width(family: Family, least_rho: Fraction, chance: float, summed
         widest = max(
             widest,
             reach(variance * (1 - 1 / cells), chance),
-            reach(variance * min(summed, cells / 4), chance) if predicates else 0.0,
+            reach(variance * min(summed, cells / 4), chance / sharing) + 1 if predicates else 0.0,
         )
     return widest

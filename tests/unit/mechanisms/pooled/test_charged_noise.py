@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from equipoise.accounting import Cost, PureDpEvent, events_from_json
 from equipoise.model.accounts import Budget
-from equipoise.model.results import AnswerMethod
-from equipoise.model.rounds import Share
+from equipoise.model.results import AnswerMethod, Answers
+from equipoise.model.rounds import MechanismPlan, Share
 from equipoise.model.synopsis import Synopsis
 from equipoise.queries.predicates import attribute
-from equipoise.queries.schema import Schema
+from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.statements import Marginal, Statement, Sum
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
@@ -107,6 +108,44 @@ def test_the_chances_of_all_cells_and_predicates_add_up_to_beta(unit: str, optio
     kept = Fraction(case.beta) / (2 if options.get("repair_share") else 1)
     spent = (cells + 8) * Fraction(parameters.chance)
     assert kept * (1 - Fraction(1, 10**12)) <= spent <= kept * (1 + Fraction(1, 10**12))
+
+
+def told_and_promised(case: PublicParameters, asked: list[Statement], schema: Schema) -> tuple[Answers, MechanismPlan]:
+    """The answers to one analyst who asks this of a table that is nearly even."""
+    plan, universe = Pooled().plan(case), schema.universe_size
+    data = DenseCounts(np.diff(np.arange(universe + 1) * RECORDS // universe), schema.sizes)
+    workloads = {case.shares[0].analyst: compile_workload(asked, schema)}
+    (told,) = Pooled().run(case, plan, data, workloads, bytes(32), lambda *_: None).answers.values()
+    return told, plan
+
+
+def test_no_more_answers_than_the_plan_says_are_without_an_interval() -> None:
+    """Each cell of a table of nearly all records is wider than one of the whole table, as they share a chance."""
+    one = (attribute("a") == "0") & (attribute("b") == "0") & (attribute("d") == "0")
+    case = replace(setting(3, ways=4, repair_share=0, floor=1), shares=(Share("analyst-0", 3, 400),))
+    told, plan = told_and_promised(case, [Marginal(("c",), where=~one)] * 3, SCHEMA)
+    assert 3 < (~told.certified).sum() <= plan.max_uncertified
+
+
+@pytest.mark.parametrize("residuals", [0, 1])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Marginal(("a",), where=~((attribute("a") == "1") & (attribute("b") == "5"))),
+        Sum("b", where=attribute("a") == "1", low=0, high=1),
+    ],
+    ids=str,
+)
+def test_a_promise_for_conditions_covers_two_halves_of_a_table_and_rounded_sums(
+    asked: Statement, residuals: int
+) -> None:
+    schema = Schema((Attribute("a", ("0", "1")), Attribute("b", tuple(map(str, range(6))))))
+    share = Share("analyst-0", 1, compile_workload([asked], schema).query_count)
+    case = setting(1, ways=2, residuals=residuals, repair_share=0, floor=1, summed=12)
+    case = replace(case, shares=(share,), universe_size=12, attributes=schema.sizes)
+    told, plan = told_and_promised(case, [asked], schema)
+    assert plan.max_uncertified == 0
+    assert told.certified.all()
 
 
 @pytest.mark.parametrize("distance", [0.5, 0.99, 1.01, 1.5, 1.99, 5.0])
