@@ -17,6 +17,7 @@ from equipoise.queries.schema import Schema
 from equipoise.queries.statements import Sum
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.residuals.family import ResidualFamily
+from equipoise.residuals.noise import ResidualNoise
 from equipoise.residuals.product_terms import ProductTerms, product_terms
 from equipoise_server.datasets.dense_counts import DenseCounts
 from equipoise_server.mechanisms.epochs import prior_plan
@@ -25,11 +26,13 @@ from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.online.mechanism import Online
 from equipoise_server.mechanisms.online.prior_plan import PriorOnlineParameters
 from equipoise_server.mechanisms.online_private.mechanism import OnlinePrivate
+from equipoise_server.mechanisms.prior.known_answers import MeasuredPrior
 from equipoise_server.mechanisms.prior.measure import measured_for
 from equipoise_server.mechanisms.prior.plan import plan_prior
-from equipoise_server.mechanisms.repair.final_tests import REACH_BITS, certify, plan_final_tests
+from equipoise_server.mechanisms.repair.final_tests import REACH_BITS, certify, known_law, plan_final_tests
 from equipoise_server.mechanisms.repair.statement_repair import SCORE_BITS
 from equipoise_server.mechanisms.residuals.direct import UniformReach
+from equipoise_server.mechanisms.residuals.measurement import measure
 from equipoise_server.randomness.stream import KeyedStream
 
 SCHEMA = Schema.from_json('{"a": 3, "b": 3, "c": 2, "d": 2}')
@@ -134,6 +137,27 @@ def test_a_session_s_measurement_and_its_stages_share_beta(length: int) -> None:
         tests, thresholds = np.exp(-rate / 4 * parts) / 2, np.exp(-rate / 2 * (between - parts)) / 2
         failing = length * tests + len(parameters.stages) * thresholds
         assert failing.min() <= BETA / 2 * (1 + 1e-2)
+
+
+def test_a_session_answers_from_its_measurement_with_the_chance_that_is_planned() -> None:
+    case = setting(1, 30, length=30, prior="own")
+    parameters = PriorOnlineParameters.from_json(Online().plan(case).parameters)
+    data = DenseCounts(np.diff(np.arange(37) * RECORDS // 36), SCHEMA.sizes)
+    known = MeasuredPrior.of(parameters.prior, parameters.chance, case, data, bytes(32))
+    assert known.reach == UniformReach(parameters.prior.noise.family, parameters.chance)
+
+
+def test_the_known_law_of_a_sum_covers_that_its_truth_is_rounded_down() -> None:
+    """With so little noise that nothing else can be off."""
+    case = setting(1, 10)
+    tests = plan_final_tests(case, 0.01, Fraction(1, 100))
+    data = DenseCounts(np.diff(np.arange(37) * RECORDS // 36), SCHEMA.sizes)
+    family = ResidualFamily.closed(SCHEMA.sizes, [(0, 1), (2,)])
+    measured = measure(data, ResidualNoise.of(family, [1] * len(family.residuals)), bytes(32), "test")
+    workload = compile_workload([Sum("a"), Sum("a", ("b",)), Sum("b", where=attribute("a") == "1")], SCHEMA)
+    law, truths = known_law(tests, workload, measured), workload.counts(data.histogram) * ONE / RECORDS
+    assert (np.abs(law.values - truths) <= law.half_widths).all()
+    assert (law.half_widths >= ONE / RECORDS).all()
 
 
 def test_a_session_in_epochs_shares_beta_with_its_measurement() -> None:

@@ -115,9 +115,9 @@ def direct_answers(
 def deviations_of_reach(workload: CompiledWorkload, chance: float) -> NDArray[np.float64]:
     """Return how many standard deviations each query may err by, float64[k], so that a union bound holds.
 
-    A cell of a whole table is beyond that with a probability of at most `chance`, however often it is asked for. All
-    queries of any other statement have as much together: a table of some records alone, or sums by other attributes,
-    is no table of the family.
+    A cell of a whole table is beyond that with a probability of at most `chance`, however often it is asked for.
+    All queries of any other statement have as much together: a table of some records alone, or sums by other
+    attributes, is no table of the family.
 
     Args:
         workload: k queries.

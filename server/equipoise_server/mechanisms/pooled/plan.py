@@ -100,11 +100,10 @@ def plan_pooled(name: str, setting: PublicParameters) -> MechanismPlan:
     `max_half_width`. With probability `1 - beta` (or half of it, where some is kept for what is outside the
     family), every estimate of a cell of the family's tables is within its reach `w`, and so is that of every
     predicate: a union bound over all cells of the family, which does not grow with the analysts, and over all
-    declared statements (`deviations_of_reach`). So the truth lies in the interval of half-width `w` around the estimate, whatever value the
-    synopsis gives. The reach is public: as each of the family's
-    largest tables gets at least its floor of rho, whatever the demand, `w` is at most what the floors give
-    (`estimated_variance`), and an answer with a larger one, which only a predicate over many cells can have, is
-    not certified.
+    declared statements (`deviations_of_reach`). So the truth lies in the interval of half-width `w` around the
+    estimate, whatever value the synopsis gives. The reach is public: as each of the family's largest tables gets at
+    least its floor of rho, whatever the demand, `w` is at most what the floors give (`estimated_variance`), and an
+    answer with a larger one, which no cell of a whole table has, is not certified.
     """
     check_setting(setting)
     options = read_options(setting)
@@ -195,8 +194,8 @@ def analyst_parts(parameters: PooledParameters, setting: PublicParameters) -> li
 def uncertified_answers(setting: PublicParameters, family: Family, options: Options) -> int:
     """At most how many answers have no interval, where nothing is repaired.
 
-    Those to statements outside the family, which all may be; and those that add up too many cells: any but the cells
-    of whole tables, of which a statement may have many.
+    Those to statements outside the family, which all may be; and those that add up too many cells. That may be any
+    but the cells of whole tables, and a statement may have many of them.
     """
     return 0 if family.complete and family.covers(options.summed) else setting.queries
 

@@ -103,9 +103,7 @@ def _cell_error(
     return left * gaussian_mean(deviation**2)
 
 
-def tables_half_width(
-    family: Family, least_rho: Fraction, chance: float, summed: float, sharing: int = 1
-) -> float:
+def tables_half_width(family: Family, least_rho: Fraction, chance: float, summed: float, sharing: int = 1) -> float:
     """Return the largest reach of a certified answer, in records, where each table gets at least so much rho.
 
     Args:

@@ -26,6 +26,7 @@ from equipoise_server.mechanisms.interface import Outcome, PublicParameters
 from equipoise_server.mechanisms.prior.distribution import Prior
 from equipoise_server.mechanisms.prior.measure import fitted_prior, measured_for
 from equipoise_server.mechanisms.prior.plan import PriorParameters
+from equipoise_server.randomness.stream import KeyedStream
 
 SCHEMA = Schema(tuple(Attribute(name, tuple("012345")) for name in "abc"))
 RECORDS, SEED = 40_000, bytes(range(32))
@@ -190,6 +191,21 @@ def test_what_one_analyst_gets_depends_on_no_other() -> None:
     assert np.array_equal(alone.values, among.values)
     assert np.array_equal(alone.lows, among.lows)
     assert np.array_equal(alone.highs, among.highs)
+
+
+def test_no_two_analysts_tests_read_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test is charged for noise of its own; two analysts who compare theirs would else see their errors."""
+    read: list[tuple[str, ...]] = []
+    derive = KeyedStream.derive
+
+    def noted(seed: bytes, *labels: str) -> KeyedStream:
+        read.append(labels)
+        return derive(seed, *labels)
+
+    monkeypatch.setattr(KeyedStream, "derive", noted)
+    run(setting_of({"prior": "own"}))
+    tests = [labels for labels in read if labels[0] == "repair/final test"]
+    assert len(tests) == len(set(tests)) == len(WORKLOADS)
 
 
 def test_what_cannot_be_served_is_refused_by_name() -> None:

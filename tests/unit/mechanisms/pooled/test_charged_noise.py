@@ -110,7 +110,9 @@ def test_the_chances_of_all_cells_and_predicates_add_up_to_beta(unit: str, optio
     assert kept * (1 - Fraction(1, 10**12)) <= spent <= kept * (1 + Fraction(1, 10**12))
 
 
-def told_and_promised(case: PublicParameters, asked: list[Statement], schema: Schema) -> tuple[Answers, MechanismPlan]:
+def told_and_promised(
+    case: PublicParameters, asked: list[Statement], schema: Schema
+) -> tuple[Answers, MechanismPlan]:
     """The answers to one analyst who asks this of a table that is nearly even."""
     plan, universe = Pooled().plan(case), schema.universe_size
     data = DenseCounts(np.diff(np.arange(universe + 1) * RECORDS // universe), schema.sizes)

@@ -19,7 +19,9 @@ from equipoise_server.mechanisms.pooled.direct import deviations_of_reach, direc
 from equipoise_server.mechanisms.pooled.measured import MeasuredTable, TableEstimate, estimate
 
 EDGES = (0.0, 1.0, 2.5, 3.0, 4.0, 9.0)
-SCHEMA = Schema((Attribute("a", ("0", "1", "2")), Attribute("b", bin_labels(EDGES), EDGES), Attribute("c", ("0", "1"))))
+SCHEMA = Schema(
+    (Attribute("a", ("0", "1", "2")), Attribute("b", bin_labels(EDGES), EDGES), Attribute("c", ("0", "1")))
+)
 SIZES = SCHEMA.sizes
 a, c = attribute("a"), attribute("c")
 ASKED: list[Statement] = [

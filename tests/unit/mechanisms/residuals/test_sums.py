@@ -60,6 +60,19 @@ def test_without_noise_every_sum_is_the_truth_before_it_is_rounded() -> None:
     assert found.slack.max() < 1 + 1e-3
 
 
+def test_of_many_records_sums_are_within_the_rounding_of_the_table_to_coarser_units() -> None:
+    """Every cell is a whole number of units, of which the sums by weights are exact."""
+    many = table() * (2**31) + np.arange(len(table())) % 7
+    noise = ResidualNoise.of(FAMILY, [1] * len(FAMILY.residuals))
+    found = estimates_of(
+        compile_workload(ASKED, SCHEMA), measure(DenseCounts(many, SCHEMA.sizes), noise, bytes(32), "test")
+    )
+    truths = compile_workload(ASKED, SCHEMA).counts(many)
+    away = np.abs(found.counts - truths)
+    assert (away <= found.slack).all()
+    assert away.max() > 2
+
+
 def test_sums_are_those_of_the_restored_table_and_their_variances_the_reference_s() -> None:
     workload, told = compile_workload(ASKED, SCHEMA), measured()
     found = estimates_of(workload, told)

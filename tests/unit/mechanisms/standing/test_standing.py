@@ -22,11 +22,11 @@ from equipoise.model.accounts import Budget
 from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import STANDING_OPTION, MechanismPlan, Share
 from equipoise.queries.predicates import AllOf, Among, attribute
-from equipoise.queries.schema import Schema
+from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.residuals.family import ResidualFamily
-from equipoise.residuals.reach import code_lengths, log_chance, reaches
+from equipoise.residuals.reach import code_lengths, log_chance, own_code_lengths, reaches
 from equipoise.residuals.released import ReleasedMeasurement
 from equipoise_server.conversion import epsilon_for
 from equipoise_server.datasets.dense_counts import DenseCounts
@@ -235,6 +235,14 @@ def test_code_words_of_all_statements_share_one_at_most() -> None:
     assert (2.0**-lengths).sum() <= 1
     single, pair = lengths[: len(choices[0])], lengths[8 : len(boxes)]
     assert single.max() < pair.max()
+
+
+def test_own_code_words_of_all_tables_share_one_at_most() -> None:
+    """The same where no family is given, as in grants: a word says which attributes its table is over."""
+    schema = Schema(tuple(Attribute(f"x{number}", ("0", "1")) for number in range(40)))
+    tables = [(name,) for name in schema.names] + list(itertools.combinations(schema.names[:6], 2))
+    lengths = [own_code_lengths(compile_workload([Marginal(axes)], schema)) for axes in tables]
+    assert sum(float((2.0**-each).sum()) for each in lengths) <= 1
 
 
 def test_negations_are_as_simple_as_what_they_negate_and_alternatives_are_not() -> None:
