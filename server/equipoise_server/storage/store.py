@@ -11,7 +11,6 @@ The modules `sqlite` and `postgresql` say how each database provides this.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from urllib.parse import unquote_plus
@@ -26,6 +25,7 @@ from equipoise_server.storage.claims import Claims, SharedClaims, SoleClaims
 from equipoise_server.storage.failures import translated
 from equipoise_server.storage.fair_lock import Turns
 from equipoise_server.storage.migrate import check_current, migrate
+from equipoise_server.url_secrets import holds_secret
 
 
 class ReadOnlyStore:
@@ -135,16 +135,15 @@ def hold_exclusively(url: str) -> AbstractContextManager[None]:
 
 def parsed_url(url: str) -> URL:
     """Return the URL of a store in parts. Raises `InvalidArgument`; the field is `store`."""
-    decoded = unquote_plus(url)
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
         raise InvalidArgument("store", f"is not a database URL; write {_FORMS}") from None
-    if not decoded.isprintable():
+    if not unquote_plus(url).isprintable():
         raise InvalidArgument("store", "holds a control character")
     if parsed.drivername not in ("sqlite", postgresql.DRIVER) or parsed.database in (None, "", ":memory:"):
         raise InvalidArgument("store", f"must be the URL of a database, {_FORMS}")
-    if parsed.password is not None or _SECRET.search(decoded):
+    if parsed.password is not None or holds_secret(url):
         # A secret would show in lists of processes, in the configuration and in its backups.
         problem = "put a password into a file of mode 0600 that PGPASSFILE names, others into a service file"
         raise InvalidArgument("store", f"must not hold a password or another secret; {problem}")
@@ -153,6 +152,4 @@ def parsed_url(url: str) -> URL:
     return parsed
 
 
-# Wherever it stands: also where no driver looks for it, it would be kept and shown.
-_SECRET = re.compile(r"(password|passwd|secret|scram_\w+_key)\s*=", re.IGNORECASE)
 _FORMS = "sqlite:///PATH or postgresql+psycopg://USER@HOST/DATABASE"

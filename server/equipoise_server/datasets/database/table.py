@@ -48,6 +48,7 @@ from equipoise_server.datasets.sql.columns import columns_of
 from equipoise_server.datasets.sql.persons import person_statements, rows_a_person_statement
 from equipoise_server.datasets.sql.snapshot import snapshot_statement
 from equipoise_server.datasets.sql.statement import grouping
+from equipoise_server.url_secrets import holds_secret
 
 BATCH = 100_000  # groups that are fetched at once
 LOCK_SECONDS = 15  # that a server waits for a table which somebody else has locked
@@ -144,8 +145,9 @@ class DatabaseTable:
             url = make_url(address.url)
         except ArgumentError:
             raise InvalidArgument("table: url", f"is no URL of a database, in {self.path.name}") from None
-        if url.password is not None:
-            raise InvalidArgument("table: url", "must not have a password; name a file with it in password_file")
+        if url.password is not None or holds_secret(address.url):
+            problem = "must not have a password or another secret; name a file with the password in password_file"
+            raise InvalidArgument("table: url", problem)
         if address.password_file is None:
             return url
         secret = private_file(self.path, address.password_file, "table: password_file")
