@@ -112,6 +112,18 @@ def test_datasets_are_registered_once_with_sensible_caps(bench: Bench) -> None:
     assert ([each.dataset.name for each in standings], token) == (["shop"], "")
 
 
+def test_what_needs_no_table_is_refused_before_it_is_read(bench: Bench) -> None:
+    """A table that cannot be read shows it: whoever has read it says so."""
+    register = bench.rounds.datasets.register
+    (bench.directory / "data" / "empty.csv").touch()
+    with pytest.raises(InvalidArgument, match="table: has no header line"):
+        register("other", "empty.csv", SCHEMA, CAP, CAP, "read", people="new", accepted=LARGE_CAPS)
+    with pytest.raises(AlreadyExists, match="a dataset named 'shop' is already registered"):
+        register("Shop", "empty.csv", SCHEMA, CAP, CAP, "taken", people="new", accepted=LARGE_CAPS)
+    with pytest.raises(InvalidArgument, match="people: there is no dataset 'nowhere'"):
+        register("other", "empty.csv", SCHEMA, None, None, "nobody", people="same-as:nowhere")
+
+
 @pytest.mark.full
 def test_a_table_that_changed_is_noticed_before_anything_is_charged(bench: Bench) -> None:
     table = bench.directory / "data" / "shop.csv"

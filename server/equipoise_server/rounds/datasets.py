@@ -22,7 +22,7 @@ from equipoise_server.datasets.source import Source, source_in
 from equipoise_server.identity.names import check_name
 from equipoise_server.ledger.caps import Cap
 from equipoise_server.rounds.new_datasets import USUAL_ORDERS, AccountingMethod, NewDataset, new_caps
-from equipoise_server.rounds.people import NewTable, Payer, open_data_account, payer
+from equipoise_server.rounds.people import NewTable, Payer, check_named, open_data_account, payer
 from equipoise_server.rounds.reading import logged
 from equipoise_server.rounds.records import DatasetRecord
 from equipoise_server.rounds.store.dataset_records import dataset_registered, registered_data
@@ -106,6 +106,10 @@ class Datasets:
         if (known := self.operations.answered(request, _as_registered)) is not None:
             return known
         check_name(name)
+        # Both are looked at again when the dataset is written. Reading a large table for nothing takes long.
+        with self.operations.store.read() as connection:
+            _check_free(connection, name)
+            check_named(connection, people)
         read = self.read_table(name, source, schema, person, persons, progress)
         new.check_dangers(read.records)
 
@@ -178,9 +182,7 @@ def _insert(
     connection: Connection, new: NewDataset, caps: tuple[Cap, Cap] | None, table: NewTable, now: datetime
 ) -> Payer:
     """Write the dataset, and open the data account of new people. `caps`: as `new_caps` returns them."""
-    same = func.lower(datasets.c.name) == new.name.lower()
-    if taken := connection.execute(select(datasets.c.name).where(same)).scalar():
-        raise AlreadyExists(_explain_taken(read_dataset(connection, taken)))
+    _check_free(connection, new.name)
     paying = payer(connection, new.name, new.people, table, new_budgets=new.new_budgets)
     connection.execute(
         datasets.insert().values(
@@ -219,6 +221,13 @@ def insert_version(connection: Connection, name: str, version: int, read: ReadTa
             create_time=to_microseconds(now),
         )
     )
+
+
+def _check_free(connection: Connection, name: str) -> None:
+    """Raise `AlreadyExists` where a dataset has this name, in whatever case."""
+    same = func.lower(datasets.c.name) == name.lower()
+    if taken := connection.execute(select(datasets.c.name).where(same)).scalar():
+        raise AlreadyExists(_explain_taken(read_dataset(connection, taken)))
 
 
 def _explain_taken(dataset: DatasetRecord) -> str:

@@ -120,6 +120,20 @@ def payer(connection: Connection, name: str, people: str, table: NewTable, *, ne
     return Payer(name, NEW_PEOPLE, tuple(beside))
 
 
+def check_named(connection: Connection, people: str) -> None:
+    """Check that the dataset whose people a table is said to hold is there, before the table is read.
+
+    Args:
+        connection: the transaction in which to read.
+        people: as for `payer`.
+
+    Raises:
+        InvalidArgument: it is no answer, or names no dataset.
+    """
+    if people and (named := read_people(people)) is not None:
+        _account_of(connection, named)
+
+
 def check_same_people(connection: Connection, dataset: DatasetRecord, table: NewTable) -> None:
     """Check that a table may be another version of a dataset: no other people's account is known to count for it.
 
@@ -188,9 +202,7 @@ def _shared(
     connection: Connection, named: str, known: dict[str, str], had: str | None, *, new_budgets: bool
 ) -> Payer:
     """Return the account of the dataset that the answer names. `had`: the one that this dataset had and lost."""
-    account = connection.execute(select(datasets.c.account).where(datasets.c.name == named)).scalar()
-    if account is None:
-        raise InvalidArgument("people", f"there is no dataset {named!r}")
+    account = _account_of(connection, named)
     if had not in (None, account):
         raise InvalidArgument("people", _had_account(had))
     if known and account not in known.values():
@@ -198,6 +210,13 @@ def _shared(
     if new_budgets:
         raise InvalidArgument("new_budgets", f"must not be set: the table is to have the account of {named!r}")
     return Payer(account, same_people_as(named))
+
+
+def _account_of(connection: Connection, named: str) -> str:
+    account: str | None = connection.execute(select(datasets.c.account).where(datasets.c.name == named)).scalar()
+    if account is None:
+        raise InvalidArgument("people", f"there is no dataset {named!r}")
+    return account
 
 
 def _had_account(account: str | None) -> str:
