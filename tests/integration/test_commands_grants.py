@@ -254,6 +254,11 @@ def test_statements_that_are_typed_say_their_own_prices(
     assert len(lines(capsys, place / "ann", "ask", "shop", "--rho", "0.002")) == len(typed)
     spent = run("ann", "budget", "shop")["statements"]
     assert [each["rho"] for each in spent] == [10**6, 5_555_556, 2 * 10**9, 5 * 10**7]
+    monkeypatch.setattr("sys.stdin", StringIO("\n".join(map(json.dumps, typed))))
+    dry = run("ann", "ask", "shop", "--rho", "0.002", "--dry-run")["statements"]
+    assert [each["rho"] for each in dry] == [each["rho"] for each in spent]
+    monkeypatch.setattr("sys.stdin", StringIO())
+    assert "one a line" in refused("ann", "ask", "shop", "--rho", "0.002", "--dry-run")
     for wrong, said in (({**red, "weight": 2}, "weight"), ({**red, "rho": 1, "error": 1}, "one price")):
         monkeypatch.setattr("sys.stdin", StringIO(json.dumps(wrong)))
         assert said in refused("ann", "ask", "shop", "--rho", "0.002")

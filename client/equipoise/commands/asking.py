@@ -17,7 +17,7 @@ from equipoise.commands.files import read_priced
 from equipoise.commands.options import DEFAULT_PROFILE, AsJson, Profile, SessionId, percentage, weights_of
 from equipoise.commands.printing import fraction, print_json, print_line, print_list, print_table
 from equipoise.commands.round_lists import OWN_SESSIONS
-from equipoise.commands.typed_statements import Typed
+from equipoise.commands.typed_statements import Typed, read_typed
 from equipoise.errors import BudgetExhausted, InvalidArgument
 from equipoise.queries.grant_costs import SHOWN as SHOWN_ERRORS
 from equipoise.queries.grant_costs import shown_errors
@@ -128,7 +128,11 @@ def ask(
     The newest receipt is kept in the profile. With --json each answer is an object on a line of its own.
     """
     price = Price(rho=rho, error=error, epsilon=epsilon, relative=relative, weights=weights_of(weights), prices=())
-    asked = None if statements == TYPED and not dry_run else read_priced(statements)
+    asked = None
+    if statements != TYPED:
+        asked = read_priced(statements)
+    elif dry_run:
+        asked = read_typed()
     if asked is not None:
         price |= {"prices": asked.prices, "weights": asked.weights or price["weights"]}
     if dry_run and asked is not None:

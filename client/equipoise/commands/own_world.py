@@ -39,9 +39,9 @@ def datasets(
     if as_json or dataset is None:
         return
     (own,) = found
-    names = ", ".join(each.name for each in own.dataset.schema.attributes)
+    names = ", ".join(f"{each.name} ({each.size})" for each in own.dataset.schema.attributes)
     waiting = (("round", own.open_rounds), ("session", own.open_sessions), ("grant", own.open_grants))
-    print_facts([("attributes", names), *((f"open {kind}", each) for kind, ids in waiting for each in ids)])
+    print_facts([("attributes (sizes)", names), *((f"open {kind}", each) for kind, ids in waiting for each in ids)])
     if own.measured:
         print_rows(MEASURED, own.measured)
     else:

@@ -8,10 +8,23 @@ from collections.abc import Iterator
 from equipoise.commands.printing import err
 from equipoise.errors import EquipoiseError, InvalidArgument
 from equipoise.queries.grant_price import GrantPrice
-from equipoise.queries.priced_file import priced_statement_from_json
+from equipoise.queries.priced_file import PricedStatements, priced_statement_from_json
 from equipoise.queries.statements import Statement
 from equipoise.queries.statements_file import statement_from_json
 from equipoise.wire.printable import printable
+
+
+def read_typed() -> PricedStatements:
+    """Read all statements that are typed or piped in, each with the price that it says.
+
+    Raises:
+        InvalidArgument: there are none, or one is malformed.
+    """
+    read = [priced_statement_from_json(line) for line in sys.stdin if line.strip()]
+    if not read:
+        raise InvalidArgument("statements", "are missing: type or pipe in one a line, or name a file")
+    prices = tuple(price for _, price in read)
+    return PricedStatements(tuple(each for each, _ in read), prices if any(prices) else (), None)
 
 
 class Typed:
