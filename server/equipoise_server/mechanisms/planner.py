@@ -98,9 +98,12 @@ def compare(
     rule = rule or by_expected_error
     chosen = choose(candidates, rule)
     if chosen is not None and not _from_measurement(chosen):
-        # As if there were no standing measurement: the record of such a round does not name it.
+        # As if there were no standing measurement: the record of such a round does not name it. What answers from
+        # it is shown all the same: it costs nothing, and an operator may prefer that to the smallest error.
+        answering = [each for each in candidates if each.mechanism == ANSWERING]
         candidates = [_without_standing(each, others) for each in candidates if each.mechanism != ANSWERING]
         chosen = choose(candidates, rule)
+        candidates += answering
     return Comparison(setting, tuple(candidates), chosen, rule)
 
 

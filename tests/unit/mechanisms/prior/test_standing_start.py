@@ -188,12 +188,18 @@ def test_auto_answers_from_the_measurement_where_that_errs_least_and_charges_nob
         least = min(each.plan.expected_error for each in comparison.candidates if each.plan)
         assert comparison.plan.expected_error == least
         assert comparison.plan == mechanism("standing").plan(case)
-    # Of a meagre measurement nobody wants anything, and the comparison is as if there were none.
-    meagre = replace(case, options={"standing": released(MEAGRE)[0]})
+    # Of a meagre measurement nobody wants anything, and the choice is as if there were none.
+    meagre = PLANNERS["auto"].compare(replace(case, options={"standing": released(MEAGRE)[0]}))
     without = PLANNERS["auto"].compare(replace(case, options={}))
-    assert PLANNERS["auto"].compare(meagre).plan == without.plan
+    assert (meagre.plan, meagre.chosen) == (without.plan, without.chosen)
+    # What it would answer is shown.
     assert [each.mechanism for each in without.candidates] == [*MECHANISMS]
-    assert [each.mechanism for each in PLANNERS["auto"].compare(meagre).candidates] == [*MECHANISMS]
+    assert [each.mechanism for each in meagre.candidates] == [*MECHANISMS, "standing"]
+    assert [each.plan for each in meagre.candidates[:-1]] == [each.plan for each in without.candidates]
+    shown = meagre.candidates[-1].plan
+    assert shown is not None
+    assert shown.data_cost == Cost()
+    assert shown.expected_error > meagre.plan.expected_error
 
 
 @pytest.mark.thin(2)
@@ -218,7 +224,10 @@ def test_auto_answers_from_the_measurement_only_if_it_refuses_no_statement_that_
     if told:
         assert PLANNERS["auto"].compare(case).plan == ToldStanding().plan(case)
     else:
-        assert PLANNERS["auto"].compare(case).plan.mechanism != "standing"
+        comparison = PLANNERS["auto"].compare(case)
+        assert comparison.plan.mechanism != "standing"
+        (shown,) = (each for each in comparison.candidates if each.mechanism == "standing")
+        assert "the standing measurement tells all that are about" in str(shown.refusal)
         with pytest.raises(InvalidArgument, match=r"^shares\[\d\].ways: allows statements about "):
             ToldStanding().plan(case)
         assert mechanism("standing").plan(case).mechanism == "standing"  # by name it may refuse some
