@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import structlog
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, Update, select
 
 from equipoise.errors import DataLoss, EquipoiseError, InvalidArgument, Unavailable, WrongState
 from equipoise.model.accounts import Budget
@@ -43,6 +43,7 @@ from equipoise_server.storage.paging import cut_page, page_limit, page_number
 from equipoise_server.storage.tables.session import round_schedules, scheduled_rounds
 
 MISSED = "it could not be opened before its closing time"
+WAITS = "there is no room before the one before it has ended and returned what it did not spend"
 STOPPED = "the schedule was stopped before it opened anything"
 
 log = structlog.get_logger(__name__)
@@ -189,6 +190,9 @@ class Calendar:
         try:
             if (outcome := self._opened(row)) is not None:
                 self._decide(row, *outcome)
+            elif row.problem != WAITS:
+                with self.operations.store.write() as connection:
+                    connection.execute(_still_next(row).values(problem=WAITS))
         except EquipoiseError as error:
             log.error("schedule_not_kept", schedule_id=row.id, problem=error.message)
         except Exception as error:
@@ -199,8 +203,7 @@ class Calendar:
         """Store what became of the next one of a schedule, unless that was stored meanwhile."""
         problem = "" if refusal is None else refusal.message
         with self.operations.store.write() as connection:
-            next_one = (round_schedules.c.id == row.id) & (round_schedules.c.decided == row.decided)
-            done = round_schedules.update().where(next_one).values(decided=row.decided + 1, problem=problem)
+            done = _still_next(row).values(decided=row.decided + 1, problem=problem)
             if connection.execute(done).rowcount and opened:
                 made = {"schedule_id": row.id, "number": row.decided, "round_id": opened}
                 connection.execute(scheduled_rounds.insert().values(made))
@@ -235,3 +238,8 @@ class Calendar:
         """Return whether the accounts and this server have room for a grant now."""
         refused = any(each.refusal for each in self.opening.charges(terms, plan))
         return not refused and self.sessions.loops.has_room_for_grants()
+
+
+def _still_next(row: Row[Any]) -> Update:
+    """Return an update of a schedule that does nothing once its next one was decided."""
+    return round_schedules.update().where(round_schedules.c.id == row.id, round_schedules.c.decided == row.decided)
