@@ -8,7 +8,7 @@ from typing import Any
 
 from equipoise.accounting import Cost
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Grant, Round, RoundState, Share, Terms
+from equipoise.model.rounds import Grant, Plan, Round, RoundState, Share, Terms
 from equipoise.records.promises import Promise
 from equipoise.v1 import types_pb2
 from equipoise.wire.rounds import round_to_message
@@ -25,6 +25,19 @@ ROUND = Round(
     release_time=None,
     abort_reason="",
     seed_commitment=bytes(32),
+)
+PLAN = Plan(
+    mechanism=ROUND.mechanism,
+    parameters="{}",
+    data_cost=Cost(),
+    analyst_cost=Cost(),
+    max_half_width=1.0,
+    max_uncertified=0,
+    seconds=0.0,
+    memory_bytes=0,
+    expected_error=0.1,
+    data_budget=BUDGET,
+    analyst_budget=None,
 )
 # What receipts of the round promise.
 PROMISE = Promise(

@@ -9,7 +9,7 @@ from equipoise.commands.dangers import in_short
 from equipoise.commands.errors_in_words import error_in_words, typical_cells
 from equipoise.commands.printing import Columns, counted, print_facts
 from equipoise.model.accounts import Budget
-from equipoise.model.rounds import Plan, Round, RoundDetail, RoundState, Share, Terms
+from equipoise.model.rounds import GRANT, Plan, Round, RoundDetail, RoundState, Share, Terms
 from equipoise.queries.schema import Attribute
 from equipoise.queries.statement_work import most_work
 
@@ -53,20 +53,19 @@ SHARES: Columns[Share] = {
 # One round, a line for each; None is not shown. Analysts are shown their own share.
 FACTS: Mapping[str, Callable[[Round, Share | None], object]] = {
     "round": lambda shown, _: shown.id if shown.terms.session is None else None,
-    "session": lambda shown, _: None if shown.terms.session is None else shown.id,
+    "session": lambda shown, _: None if shown.terms.session is None or _is_grant(shown) else shown.id,
+    "grant": lambda shown, _: shown.id if _is_grant(shown) else None,
     "state": lambda shown, _: shown.state,
     "dataset": lambda shown, _: f"{shown.terms.dataset}, version {shown.dataset_version}",
     "mechanism": lambda shown, _: shown.mechanism,
-    "unit of protection": lambda shown, _: shown.terms.unit,
+    "unit of protection": lambda shown, _: None if _is_grant(shown) else shown.terms.unit,
     "data budget": lambda shown, _: pair(shown.terms.data_budget),
-    "analyst budget": lambda shown, _: (
-        "none" if shown.terms.analyst_budget is None else pair(shown.terms.analyst_budget)
-    ),
+    "analyst budget": lambda shown, _: None if _is_grant(shown) else _analyst_budget(shown.terms),
     "intervals hold with": lambda shown, _: f"{1 - shown.terms.beta:.4g}",
     "accepted dangers": lambda shown, _: in_short(shown.terms.accepted),
     "opened": lambda shown, _: shown_time(shown.open_time),
-    "session of": lambda shown, own: _length(shown.terms, own),
-    "after its updates": lambda shown, _: _ending(shown.terms),
+    "session of": lambda shown, own: None if _is_grant(shown) else _length(shown.terms, own),
+    "after its updates": lambda shown, _: None if _is_grant(shown) else _ending(shown.terms),
     "unprotected": lambda shown, own: _unprotected(shown.terms, own),
     "your share": lambda _, own: None if own is None else _share_text(own),
     "answered so far": lambda shown, own: (
@@ -84,6 +83,15 @@ FACTS: Mapping[str, Callable[[Round, Share | None], object]] = {
 def print_round(shown: Round, share: Share | None = None) -> None:
     """What everybody may see of a round; `share`: the reader's own, an analyst's."""
     print_facts((title, fact(shown, share)) for title, fact in FACTS.items())
+
+
+def _is_grant(shown: Round) -> bool:
+    """Return whether a session is a grant: its answers depend on no other analyst, and it has no updates."""
+    return shown.mechanism == GRANT
+
+
+def _analyst_budget(terms: Terms) -> str:
+    return "none" if terms.analyst_budget is None else pair(terms.analyst_budget)
 
 
 def _length(terms: Terms, own: Share | None) -> str | None:
@@ -155,6 +163,8 @@ def next_step(detail: RoundDetail) -> str:
     if shown.terms.close_time is not None and not progress.phase.startswith("failed"):
         return ""
     match shown.state:
+        case RoundState.OPEN if _is_grant(shown):
+            return f"waits for: equipoise operator grant end {shown.id}"
         case RoundState.OPEN if shown.terms.session is not None:
             return f"waits for: equipoise operator session close {shown.id}"
         case RoundState.OPEN:

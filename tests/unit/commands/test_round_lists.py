@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from harness.shown_rounds import ROUND
+from harness.shown_rounds import PLAN, ROUND
 
-from equipoise.accounting import Cost
 from equipoise.commands.round_lists import GRANTS, OWN_GRANTS, OWN_ROUNDS, OWN_SESSIONS, ROUNDS, SESSIONS
 from equipoise.console.rendering import table_of
-from equipoise.model.rounds import Plan, Progress, RoundDetail, RoundState
+from equipoise.model.rounds import Progress, RoundDetail, RoundState
 
 DATES = ["opened (UTC)", "closes (UTC)", "released (UTC)"]
 
@@ -40,21 +39,8 @@ def test_dates_sort_as_times_do_and_are_empty_where_there_is_none() -> None:
 
 
 def test_statements_of_a_grant_are_counted_while_it_is_open() -> None:
-    plan = Plan(
-        mechanism="grant",
-        parameters="{}",
-        data_cost=Cost(),
-        analyst_cost=Cost(),
-        max_half_width=1.0,
-        max_uncertified=0,
-        seconds=0.0,
-        memory_bytes=0,
-        expected_error=0.1,
-        data_budget=ROUND.terms.data_budget,
-        analyst_budget=None,
-    )
     for state, progress, shown in (
         (RoundState.OPEN, Progress("answering", 1132, 1 << 20, 0.0, False, 0), "1,132"),
         (RoundState.RELEASED, Progress("released", 1, 1, 0.0, True, 0), ""),
     ):
-        assert GRANTS["statements"](RoundDetail(replace(ROUND, state=state), plan, progress)) == shown
+        assert GRANTS["statements"](RoundDetail(replace(ROUND, state=state), PLAN, progress)) == shown
