@@ -143,6 +143,9 @@ def _least(
             break
         on_kinds = _multiplied(kept[0], slopes[0], power) if costs.weighed else on_kinds
         on_sets = _multiplied(kept[1], slopes[1], power) if largest else on_sets
+    if not costs.weighed:
+        # Once, and not at every step: of 22 attributes this takes seconds.
+        best = best * (costs.worst(best) / budget)
     noise = _rounded_up(family, best, budget)
     reached = use.variances(1 / np.array(list(_precisions(family, noise).values()))) * factors
     bound = highest**2 / budget if costs.weighed else 0.0

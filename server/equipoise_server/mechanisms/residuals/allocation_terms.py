@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.accounting.residuals import (
+    MAX_PAIR_TYPES,
     PairTypes,
+    Residual,
     costs_by_type,
     diagonal,
     mean_costs,
@@ -27,7 +30,7 @@ from equipoise.residuals.family import ResidualFamily
 Asked = Literal["cells", "prefixes", "both"]
 """What is asked along ordered axes: single categories, prefixes, or both alike."""
 
-MAX_WEIGHED_TYPES = 1 << 16  # kinds of pairs that get weights; beyond, every residual counts by its diagonal
+MAX_WEIGHED_TYPES = 1 << 16  # kinds of pairs that get weights; beyond, every residual counts alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +39,8 @@ class Costs:
 
     Attributes:
         types: the kinds of pairs on each axis that is measured.
-        weighed: whether kinds of pairs get weights; else every residual counts by its diagonal.
+        weighed: whether kinds of pairs get weights; else every residual counts alone: by its diagonal, which nearly
+            all of a pair that differs everywhere costs, or, where a bound is charged, by its part of the bound.
     """
 
     family: ResidualFamily
@@ -66,18 +70,30 @@ class Costs:
 
     def means(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mean cost of each residual's precision over weighted kinds of pairs: float64[residuals]."""
-        family = self.family
-        if self.weighed:
-            return mean_costs(self.types, family.residuals, weights)
-        return np.array([diagonal(family.sizes, family.is_ordered, residual) for residual in family.residuals])
+        return mean_costs(self.types, self.family.residuals, weights) if self.weighed else self._alone
 
     def by_kind(self, spread: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the cost of each kind of pair, or of the worst one alone where kinds are not weighed."""
-        family = self.family
-        weights = dict(zip(family.residuals, (1 / spread).tolist(), strict=True))
+        """Return the cost of each kind of pair; where kinds are not weighed one number, of residuals alone."""
         if self.weighed:
-            return costs_by_type(self.types, weights)
-        return np.array([residual_costs(family.sizes, family.is_ordered, weights)])
+            return costs_by_type(self.types, self._precisions(spread))
+        return np.array([math.fsum((self._alone / spread).tolist())])
+
+    def worst(self, spread: NDArray[np.float64]) -> float:
+        """Return what the worst pair is charged, which takes seconds where there are millions of kinds."""
+        return residual_costs(self.family.sizes, self.family.is_ordered, self._precisions(spread))
+
+    def _precisions(self, spread: NDArray[np.float64]) -> dict[Residual, float]:
+        return dict(zip(self.family.residuals, (1 / spread).tolist(), strict=True))
+
+    @cached_property
+    def _alone(self) -> NDArray[np.float64]:
+        """What precision 1 of each residual costs alone: float64[residuals]."""
+        family = self.family
+        if math.prod(len(each.first) for each in self.types.values()) > MAX_PAIR_TYPES:
+            return np.array(
+                [residual_costs(family.sizes, family.is_ordered, {each: 1.0}) for each in family.residuals]
+            )
+        return np.array([diagonal(family.sizes, family.is_ordered, each) for each in family.residuals])
 
 
 @dataclass(frozen=True, eq=False)

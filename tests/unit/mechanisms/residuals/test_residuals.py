@@ -264,3 +264,29 @@ def test_the_noise_is_recorded_in_one_form() -> None:
     ):
         with pytest.raises(VerificationFailed):
             codec.from_text(wrong, "the plan")
+
+
+def test_a_search_over_many_attributes_asks_for_the_worst_pair_once_and_ends_at_what_is_charged() -> None:
+    """With 17 attributes each step counts residuals alone, which is quick; the result costs the budget."""
+    family = ResidualFamily.closed((5, 2) * 8 + (7,), [(axis, axis + 1) for axis in range(16)])
+    costs = allocation_terms.Costs.of(family)
+    spread = np.linspace(1.0, 2.0, len(family.residuals))
+    alone = [diagonal(family.sizes, family.is_ordered, each) for each in family.residuals]
+    assert costs.by_kind(spread).tolist() == [pytest.approx(math.fsum(alone / spread), rel=1e-12)]
+    assert costs.worst(spread) > math.fsum(alone / spread)
+    for found in (least_summed(family, 1.0), least_largest(family, 1.0)):
+        assert 0.999 < found.noise.rho() <= 1.0
+
+
+def test_where_a_bound_is_charged_the_search_finds_what_is_best_for_the_bound() -> None:
+    """Beyond 22 attributes the charge is a sum over residuals, whose best allocation is known in closed form."""
+    family = ResidualFamily.closed((2, 9) * 12, list(itertools.combinations(range(24), 2)))
+    lowest = [max(1 / (family.sizes[axis] - 1) for axis, _ in each) for each in family.residuals]
+    charged = [
+        diagonal(family.sizes, family.is_ordered, each) * (1 + low)
+        for each, low in zip(family.residuals, lowest, strict=True)
+    ]
+    cells = {axes: float(math.prod(family.sizes[axis] for axis in axes)) for axes in family.largest}
+    use = allocation_terms.Uses.of(family, cells, "cells").total(np.array(list(cells.values())))
+    best = math.fsum(np.sqrt(charged * use)) ** 2
+    assert best <= least_summed(family, 1.0, asked="cells").value < best * 1.001
