@@ -41,6 +41,7 @@ from equipoise_server.mechanisms.pooled import tables_plan
 from equipoise_server.mechanisms.prior import forecast
 from equipoise_server.mechanisms.prior.forecast import expected_mean
 from equipoise_server.mechanisms.registry import MECHANISMS
+from equipoise_server.mechanisms.residuals import expected_error as residual_error
 
 RANDOM = "small random cells"
 MARGINALS = ((2, 1), (2, 6), (2, 100), (3, 1), (3, 10), (3, 100))  # attributes of a table, tables at most
@@ -88,7 +89,7 @@ class Group:
 GROUPS = (
     Group(expected_error, ("FIT", "TABLES_POWER", "CELLS_POWER"), "projection", {}, MARGINALS),
     Group(expected_error, ("PREDICATE_FIT", "PREDICATES_POWER", "NOISE_POWER"), "projection", {}, CONDITIONS, True),
-    Group(expected_error, ("RESIDUAL_FIT",), "pooled", {"residuals": 1}, MARGINALS),
+    Group(residual_error, ("RESIDUAL_FIT",), "pooled", {"residuals": 1}, MARGINALS),
     Group(tables_plan, ("CELL_PART", "CELLS_POWER", "NOISE_POWER"), "pooled", {"residuals": 0}, MARGINALS),
     Group(
         forecast, ("CELL_PART", "UNMEASURED_OF_CELL"), "equilibrium", {"prior": "own"}, MARGINALS, False, of_prior

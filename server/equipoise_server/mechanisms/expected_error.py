@@ -4,10 +4,10 @@ Exact for noise. For fits and hypotheses a formula whose constants were measured
 on it. `benchmarks/expectations.py` prints each expectation beside what was measured on tables that judge no choice,
 and `docs/regimes.md` says how well they predict. `benchmarks/regret.py` does so on those that judge.
 
-The constants of fits here and in `pooled.tables_plan` and `prior.forecast` are those that `benchmarks/constants.py`
-fits to 30 to 90 rounds each, on tables that judge no choice: five attributes of Adult that are not among the seven,
-and made-up ones, at 2,000, 50,000 and 2,000,000 records. The mean distance of the logarithms of what was measured
-and expected is least. `docs/regimes.md` says by what factor they are off.
+The constants of fits here and in `residuals.expected_error`, `pooled.tables_plan` and `prior.forecast` are those
+that `benchmarks/constants.py` fits to 30 to 90 rounds each, on tables that judge no choice: five attributes of
+Adult that are not among the seven, and made-up ones, at 2,000, 50,000 and 2,000,000 records. The mean distance of
+the logarithms of what was measured and expected is least. `docs/regimes.md` says by what factor they are off.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from equipoise_server.randomness.discrete_laplace import DiscreteLaplace
 FIT = 0.681
 TABLES_POWER = -0.117
 CELLS_POWER = -0.105
-# Of a fit to residuals: RESIDUAL_FIT (c s)^RESIDUAL_POWER. Powers from -0.29 to -0.42 fit equally well.
-RESIDUAL_FIT, RESIDUAL_POWER = 0.328, -0.29
 # Of a fit to k predicates: PREDICATE_FIT k^PREDICATES_POWER d^NOISE_POWER, where noise has the mean error d, and no
 # more than STOPPED, as a fit stops before it reaches noise that is so small.
 PREDICATE_FIT, PREDICATES_POWER, NOISE_POWER = 1.51, -0.374, -0.254
@@ -156,58 +154,6 @@ def fitted_part(deviation: float, tables: float, cells: float) -> float:
         cells: how many they have together.
     """
     return FIT * math.pow(tables, TABLES_POWER) * math.pow(cells / tables * deviation, CELLS_POWER)
-
-
-def residual_fit_part(deviation: float, cells: float) -> float:
-    """Return the part of the error of cells restored from residuals that a fit leaves; tables of so many cells.
-
-    What tables share is averaged before the fit, so their number has no part in it.
-
-    Args:
-        deviation: of the noise on one cell, as a fraction of the records.
-        cells: how many a table has.
-    """
-    return min(1.0, RESIDUAL_FIT * math.pow(cells * deviation, RESIDUAL_POWER)) if deviation else 1.0
-
-
-def told_by_residuals(deviation: float, share: Share, attributes: int) -> float:
-    """Return the mean error of tables whose residuals are measured and fitted, as a fraction of the records.
-
-    Args:
-        deviation: of noise on each count that costs as much, as a fraction of the records.
-        share: which asks for tables alone.
-        attributes: of the table, with two categories or more.
-    """
-    cells = cells_of_a_table(share)
-    told = deviation * part_of_residuals(attributes, share.ways, max(1.0, share.queries / cells), cells)
-    return min(1.0, gaussian_mean(told**2) * residual_fit_part(told, cells))
-
-
-def part_of_residuals(attributes: int, ways: int, tables: float, cells: float) -> float:
-    """Return the deviation of cells that residuals tell, as a part of that of noise on each count.
-
-    By the best allocation (`residuals.allocation`) where all attributes have `g` categories, with `g^ways` cells a
-    table, and every set of `k` attributes is in as many tables: each of `D = min(C(attributes, k), tables C(ways,
-    k))` sets in `tables C(ways, k) / D`. Over its variance a set's residual costs `p = (1 - 1/g)^k`, and to a cell
-    it adds `p g^(-2 (ways - k))` times that. So the part is the sum over `k` of `p g^(k - ways) sqrt(D C(ways, k) /
-    tables)`.
-
-    Args:
-        attributes: of the table.
-        ways: attributes of each table asked for; 0 where nothing tells, and then the part is 1.
-        tables: how many.
-        cells: of each.
-    """
-    if not 0 < ways <= attributes:
-        return 1.0
-    categories = max(1.0, math.pow(cells, 1 / ways))
-    part = 0.0
-    for count in range(1, ways + 1):
-        chosen = math.comb(ways, count)
-        sets = min(math.comb(attributes, count), tables * chosen)
-        cost = math.pow(1 - 1 / categories, count) * math.pow(categories, count - ways)
-        part += cost * math.sqrt(sets * chosen / tables)
-    return min(1.0, part)
 
 
 def part_of_dense(share: Share, universe: int) -> float:

@@ -21,10 +21,10 @@ from equipoise.queries.workload_compiler import CompiledWorkload, compile_worklo
 from equipoise.residuals.family import ResidualFamily
 from equipoise.residuals.variances import cell_variances
 from equipoise_server.datasets.dense_counts import DenseCounts
-from equipoise_server.mechanisms.expected_error import part_of_residuals
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.registry import mechanism
 from equipoise_server.mechanisms.residuals.allocation import least_largest
+from equipoise_server.mechanisms.residuals.expected_error import part_of_residuals
 
 SIZES, RECORDS = (6, 5, 4, 3, 3), 20_000
 SCHEMA = Schema(tuple(Attribute(f"m{place}", tuple("abcdef"[:size])) for place, size in enumerate(SIZES)))
@@ -147,6 +147,38 @@ def test_residuals_of_own_tables_leave_as_much_noise_as_expected(
     on_counts = math.sqrt(tables)  # replacing a record moves two cells of each table by one
     part = np.average(found, weights=cells) / on_counts
     assert part_of_residuals(len(sizes), ways, tables, sum(cells) / tables) == pytest.approx(part, rel=0.12)
+
+
+@pytest.mark.parametrize(("width", "tables"), [(12, 66), (23, 253), (26, 325), (40, 5)])
+def test_what_the_bound_of_the_worst_pair_costs_is_expected(width: int, tables: int) -> None:
+    """Beyond 22 attributes that tables are about, the bound adds a ninth to the variance, and below nothing."""
+    pairs = list(itertools.combinations(range(width), 2))
+    apart = [(axis, axis + 1) for axis in range(0, 2 * tables, 2)]
+    family = ResidualFamily.closed((10,) * width, pairs if tables > width else apart)
+    noise = least_largest(family, 1.0).noise
+    variance = np.mean([cell_variances(noise, axes).mean() for axes in noise.largest])
+    part = math.sqrt(variance / tables)
+    assert part_of_residuals(width, 2, tables, 100) == pytest.approx(part, rel=0.02)
+
+
+def test_drawn_records_are_expected_to_follow_only_so_many_numbers_as_finely_as_the_noise() -> None:
+    """As measured: with a million records a fit to all pairs of 50 attributes gains nothing, with 100,000 half."""
+
+    def left(width: int, records: int) -> float:
+        tables = math.comb(width, 2)
+        share = Share("ana", tables, 100 * tables, 2 * tables, ways=2)
+        public = replace(
+            setting([share], records),
+            universe_size=10**width,
+            attributes=(10,) * width,
+            data_budget=Budget(1.0, 1 / records**2),
+        )
+        noise = mechanism("gaussian").plan(public).expected_error * part_of_residuals(width, 2, tables, 100)
+        return mechanism("projection").plan(public).expected_error / noise
+
+    assert left(100, 1_000_000) > 0.9
+    assert left(50, 1_000_000) == pytest.approx(1.0, rel=1e-4)
+    assert left(50, 100_000) < 0.55
 
 
 def test_wide_tables_are_told_by_their_residuals_with_less_noise_than_on_their_counts() -> None:

@@ -33,13 +33,13 @@ from equipoise_server.mechanisms.expected_error import (
     mean_over_queries,
     mixed_error,
     part_of_dense,
-    residual_fit_part,
 )
 from equipoise_server.mechanisms.interface import PublicParameters
 from equipoise_server.mechanisms.pooled.family import Family, asked_sets, table_cells
 from equipoise_server.mechanisms.pooled.measured import reach
 from equipoise_server.mechanisms.pooled.tables_plan import PAIR
 from equipoise_server.mechanisms.residuals.allocation import least_summed
+from equipoise_server.mechanisms.residuals.expected_error import residual_fit_part
 from equipoise_server.mechanisms.residuals.sum_error import sum_error
 
 MAX_RESIDUALS = 1 << 14  # with levels: each has a number in the plan
@@ -108,8 +108,11 @@ def residuals_expected_error(setting: PublicParameters, noise: ResidualNoise, fa
             return min(1.0, CONDITION_PART * sum_error(noise, asked) / setting.records)
 
         return mean_over_queries(setting, of_sums)
+    drawn = (
+        0 if setting.enumerable else sum(math.prod(noise.sizes[axis] - 1 for axis in axes) for axes in family.sets)
+    )
     cells = {
-        ways: _cell_error(setting.records, noise, asked_sets(family, ways))
+        ways: _cell_error(setting.records, noise, asked_sets(family, ways), drawn)
         for ways in {share.ways for share in setting.shares}
     }
     pairs: list[Axes] = [axes for axes in family.sets if len(axes) == 2]
@@ -122,20 +125,21 @@ def residuals_expected_error(setting: PublicParameters, noise: ResidualNoise, fa
     return mean_over_queries(setting, of_share)
 
 
-def _cell_error(records: int, noise: ResidualNoise, sets: Sequence[Axes]) -> float:
+def _cell_error(records: int, noise: ResidualNoise, sets: Sequence[Axes], drawn: int) -> float:
     """Return the mean error of the cells of these sets' tables, as a fraction of the records.
 
     Args:
         records: `n`.
         noise: of the residuals.
         sets: of the family, measured by these residuals.
+        drawn: how many numbers are fitted by weights on drawn records; 0: on all that can exist.
     """
     sizes = [table_cells(noise.sizes, axes) for axes in sets]
     means = [_mean(cell_variances(noise, axes)) for axes in sets]
     every = sum(sizes)
     total = math.fsum(each * math.sqrt(mean) for each, mean in zip(sizes, means, strict=True))
     deviation = total / max(1, every) / records
-    return gaussian_mean(deviation**2) * residual_fit_part(deviation, every / max(1, len(sizes)))
+    return gaussian_mean(deviation**2) * residual_fit_part(deviation, every / max(1, len(sizes)), drawn)
 
 
 def _box_error(noise: ResidualNoise, sets: Sequence[Axes]) -> float:

@@ -15,12 +15,12 @@ from equipoise_server.mechanisms.expected_error import (
     holds_conditions,
     mean_over_queries,
     stated,
-    told_by_residuals,
 )
 from equipoise_server.mechanisms.independent_noise.mechanism import GAUSSIAN
 from equipoise_server.mechanisms.independent_noise.plan import NoiseParameters
 from equipoise_server.mechanisms.interface import GRID_BITS, PublicParameters
 from equipoise_server.mechanisms.noise_calibration import GaussianNoise
+from equipoise_server.mechanisms.residuals.expected_error import told_by_residuals
 from equipoise_server.mechanisms.running_time import (
     fitting_bytes,
     fitting_seconds,
