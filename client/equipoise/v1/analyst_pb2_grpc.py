@@ -226,6 +226,9 @@ class AnalystServiceServicer(object):
 
     def AskQueries(self, request_iterator, context):
         """One statement in, one answer out, in order; each is stored before it is sent, and can be had again.
+        A second stream of the caller in the same session takes over: the first ends with FAILED_PRECONDITION, and those of
+        its statements that were not taken yet are forgotten. A number under which the other stream has just asked something
+        else is ALREADY_EXISTS. Of a grant, after either, attach again and ask under the next number.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -65,7 +65,11 @@ class AnalystServiceStub:
     ListSessions: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.ListSessionsRequest, _analyst_pb2.ListSessionsResponse]
     """Lists the online sessions in which the caller has a share."""
     AskQueries: _grpc.StreamStreamMultiCallable[_analyst_pb2.AskQueriesRequest, _analyst_pb2.AskQueriesResponse]
-    """One statement in, one answer out, in order; each is stored before it is sent, and can be had again."""
+    """One statement in, one answer out, in order; each is stored before it is sent, and can be had again.
+    A second stream of the caller in the same session takes over: the first ends with FAILED_PRECONDITION, and those of
+    its statements that were not taken yet are forgotten. A number under which the other stream has just asked something
+    else is ALREADY_EXISTS. Of a grant, after either, attach again and ask under the next number.
+    """
     ListOwnDatasets: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.ListOwnDatasetsRequest, _analyst_pb2.ListOwnDatasetsResponse]
     """Lists the datasets that the caller may ask about or has asked about: those of its rounds, sessions and grants."""
     ListSpending: _grpc.UnaryUnaryMultiCallable[_analyst_pb2.ListSpendingRequest, _analyst_pb2.ListSpendingResponse]
@@ -110,7 +114,11 @@ class AnalystServiceAsyncStub(AnalystServiceStub):
     ListSessions: _aio.UnaryUnaryMultiCallable[_analyst_pb2.ListSessionsRequest, _analyst_pb2.ListSessionsResponse]  # type: ignore[assignment]
     """Lists the online sessions in which the caller has a share."""
     AskQueries: _aio.StreamStreamMultiCallable[_analyst_pb2.AskQueriesRequest, _analyst_pb2.AskQueriesResponse]  # type: ignore[assignment]
-    """One statement in, one answer out, in order; each is stored before it is sent, and can be had again."""
+    """One statement in, one answer out, in order; each is stored before it is sent, and can be had again.
+    A second stream of the caller in the same session takes over: the first ends with FAILED_PRECONDITION, and those of
+    its statements that were not taken yet are forgotten. A number under which the other stream has just asked something
+    else is ALREADY_EXISTS. Of a grant, after either, attach again and ask under the next number.
+    """
     ListOwnDatasets: _aio.UnaryUnaryMultiCallable[_analyst_pb2.ListOwnDatasetsRequest, _analyst_pb2.ListOwnDatasetsResponse]  # type: ignore[assignment]
     """Lists the datasets that the caller may ask about or has asked about: those of its rounds, sessions and grants."""
     ListSpending: _aio.UnaryUnaryMultiCallable[_analyst_pb2.ListSpendingRequest, _analyst_pb2.ListSpendingResponse]  # type: ignore[assignment]
@@ -236,7 +244,11 @@ class AnalystServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_analyst_pb2.AskQueriesRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_analyst_pb2.AskQueriesResponse], _abc.AsyncIterator[_analyst_pb2.AskQueriesResponse]]:
-        """One statement in, one answer out, in order; each is stored before it is sent, and can be had again."""
+        """One statement in, one answer out, in order; each is stored before it is sent, and can be had again.
+        A second stream of the caller in the same session takes over: the first ends with FAILED_PRECONDITION, and those of
+        its statements that were not taken yet are forgotten. A number under which the other stream has just asked something
+        else is ALREADY_EXISTS. Of a grant, after either, attach again and ask under the next number.
+        """
 
     @_abc_1.abstractmethod
     def ListOwnDatasets(
