@@ -13,7 +13,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.plan_choices import Forecast, PlanCandidate
 from equipoise.model.rounds import AUTO, AUTO_BY_PROMISE
 
-COLUMNS = ("mechanism", "expected", "promise", "open", "eps_A", "time", "memory")
+COLUMNS = ("mechanism", "expected", "promise", "open", "eps_D", "eps_A", "time", "memory")
 MAX_SECONDS = 1e7  # beyond which a prediction is no number that anybody wants
 
 
@@ -79,6 +79,7 @@ def explained(candidates: Sequence[PlanCandidate]) -> Iterator[tuple[str, str]]:
     yield "expected", "the mean error over all queries that is expected; no promise rests on it"
     yield "promise", "the largest half-width of an interval"
     yield "open", "the part of the answers that may end without an interval, at most"
+    yield "eps_D", "what the round costs the people in the table"
     yield "eps_A", "what the round costs one unit of the analysts; - where they are not protected"
 
 
@@ -87,6 +88,7 @@ def _cells(forecast: Forecast, queries: int) -> Iterator[str]:
     yield f"{forecast.expected_error:.3g}"
     yield f"{min(1.0, forecast.max_half_width):.3g}"
     yield f"{min(1.0, forecast.max_uncertified / queries):.2%}"
+    yield f"{forecast.data_budget.epsilon:.3g}"
     yield "-" if forecast.analyst_budget is None else f"{forecast.analyst_budget.epsilon:.3g}"
     yield _duration(forecast.seconds)
     yield f"{forecast.memory_bytes / 2**30:,.1f} GiB"

@@ -20,7 +20,7 @@ SERVES = PlanCandidate(
         expected_error=0.00123,
         max_half_width=0.25,
         max_uncertified=5,
-        data_budget=Budget(1.0, 1e-9),
+        data_budget=Budget(0.75, 1e-9),
         analyst_budget=None,
         seconds=float("inf"),
         memory_bytes=2**30,
@@ -39,8 +39,9 @@ def test_the_promise_is_gone_by_only_where_there_is_something_to_choose() -> Non
 def test_every_candidate_is_shown_or_said_to_be_unable(capsys: pytest.CaptureFixture[str]) -> None:
     print_candidates((SERVES, CANNOT), "gaussian", 100)
     (row,) = [line for line in capsys.readouterr().out.splitlines() if "gaussian" in line]
-    assert " ".join(row.split()) == "> gaussian 0.00123 0.25 5.00% - 2,778 h or more 1.0 GiB"
+    assert " ".join(row.split()) == "> gaussian 0.00123 0.25 5.00% 0.75 - 2,778 h or more 1.0 GiB"
     told = list(explained((SERVES, CANNOT)))
+    assert ("eps_D", "what the round costs the people in the table") in told
     assert ("cannot", "pooled: unit: must be query") in told
     assert ("beyond", "gaussian: would take 9,999 s, more than 3,600 s") in told
 

@@ -23,6 +23,7 @@ from equipoise.model.results import AnswerMethod
 from equipoise.model.rounds import STANDING_OPTION, MechanismPlan, Share
 from equipoise.queries.predicates import AllOf, Among, attribute
 from equipoise.queries.schema import Attribute, Schema
+from equipoise.queries.schema_checks import bin_labels
 from equipoise.queries.statements import Marginal, Statement
 from equipoise.queries.workload_compiler import compile_workload
 from equipoise.residuals.family import ResidualFamily
@@ -214,6 +215,14 @@ def test_budgets_and_settings_that_do_not_fit_are_refused() -> None:
         mechanism("standing").plan(replace(asking(), options={STANDING_OPTION: "f" * 32}))
     with pytest.raises(InvalidArgument, match=r"^options.standing: names a measurement of other attributes"):
         mechanism("standing").plan(replace(asking(), attributes=(4, 3, 2, 5)))
+
+
+def test_attributes_with_an_order_are_measured_by_levels() -> None:
+    edges = (0.0, 1.0, 2.0, 3.0, 4.0, 5.0)
+    schema = Schema((Attribute("a", ("0", "1", "2")), Attribute("b", bin_labels(edges), edges)))
+    noise = planned_noise({}, schema, DATA)
+    assert noise.ordered == schema.ordered == (1,)
+    assert len(noise.parameters) == 1 + 3 + 3  # 5 bins have 3 levels
 
 
 def test_code_words_of_all_statements_share_one_at_most() -> None:
