@@ -81,7 +81,7 @@ def test_what_exceeds_the_yearly_budget_waits_for_the_next_year(on_sqlite: Bench
     just = Budget(budget.epsilon * 1.3, budget.delta * 2.5)
     scheduled(bench, yearly=just)
     small = Budget(budget.epsilon / 3, budget.delta)
-    with pytest.raises(BudgetExhausted, match="yearly_budget"):
+    with pytest.raises(BudgetExhausted, match="yearly_budget: a single opening would exceed"):
         calendar_of(bench).add(PLAIN, Period.DAILY, bench.clock() + timedelta(days=1), 0, small, "small")
     bench.clock.move(HOUR)
     calendar_of(bench).keep()

@@ -30,8 +30,11 @@ def check_fits(yearly: Budget, plans: Sequence[MechanismPlan]) -> None:
     assert cap.order is not None
     total = sum((charge_at(events_from_json(plan.data_events), cap.order) for plan in plans), Cost())
     if not fits(total, cap, limits(cap)):
+        allowed = f"({yearly.epsilon:g}, {yearly.delta:g})"
+        if len(plans) == 1:
+            raise BudgetExhausted(f"yearly_budget: a single opening would exceed {allowed}; raise it, or open less")
         raise BudgetExhausted(
-            f"yearly_budget: {len(plans)} openings in a year would exceed ({yearly.epsilon:g}, {yearly.delta:g}); "
+            f"yearly_budget: {len(plans)} openings in a year would exceed {allowed}; "
             "none is opened before the next year"
         )
 
