@@ -56,7 +56,7 @@ def test_analysts_are_charged_nothing_and_find_no_synopsis(bench: Bench) -> None
         check_accounts(connection)
     columns = chunk_from_bytes(bench.rounds.analyst_views.results("ann", round_id, 0, 10)[0])
     assert set(columns.answers.methods.tolist()) == {AnswerMethod.GAUSSIAN.value}
-    with pytest.raises(WrongState, match="the round has no synopsis: the mechanism gaussian makes none"):
+    with pytest.raises(WrongState, match="gaussian makes none; equilibrium, pooled and standing make one"):
         list(Synopses(bench.rounds.analyst_views, bench.store).pages("ann", round_id, 0))
 
 

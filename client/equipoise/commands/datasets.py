@@ -38,7 +38,8 @@ def register(
         str,
         typer.Option(
             help="The table in the server's data directory: a .csv, .tsv or .parquet file, a .parquet directory, "
-            "or a .database.toml file. CSV files may have options: flights.csv?delimiter=;&encoding=latin-1."
+            "or a .database.toml or .spark.toml file. CSV files may have options: "
+            "flights.csv?delimiter=;&encoding=latin-1."
         ),
     ],
     schema: Annotated[Path, typer.Option(help="The schema file, JSON; try it with: equipoise-server data check.")],

@@ -21,8 +21,8 @@ from equipoise_server.commands.printing import AsJson, print_json
 TableOption = Annotated[
     Path,
     typer.Option(
-        help="The table: a .csv, .tsv or .parquet file, a .parquet directory, or a .database.toml file. "
-        "CSV files may have options: flights.csv?delimiter=;&encoding=latin-1."
+        help="The table: a .csv, .tsv or .parquet file, a .parquet directory, or a .database.toml or .spark.toml "
+        "file. CSV files may have options: flights.csv?delimiter=;&encoding=latin-1."
     ),
 ]
 

@@ -60,7 +60,8 @@ class Synopses:
         each = record_bytes(sizes)
         total = stored_bytes // each
         if not total:
-            raise WrongState(f"the round has no synopsis: the mechanism {record.plan.mechanism} makes none")
+            problem = f"the mechanism {record.plan.mechanism} makes none; equilibrium, pooled and standing make one"
+            raise WrongState(f"the round has no synopsis: {problem}")
         if not 0 <= after_records <= total:
             raise OutOfRange(f"after_records: the synopsis ends at {total}")
         for first in range(after_records, total, RECORDS_AT_ONCE):
