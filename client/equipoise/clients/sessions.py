@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 
 from equipoise.clients.asking import Asking, costs_of, free
 from equipoise.clients.connection import Connection
@@ -80,6 +81,12 @@ class SessionsClient(OwnWorldClient):
         if re.fullmatch(ID, name):
             return self.round(name)
         found = [each for each in self.grants() if each.terms.dataset == name]
+        if len(found) > 1:
+            # A grant that has just ended stays open for a moment, beside the one that follows it.
+            now = datetime.now(UTC)
+            found = [
+                each for each in found if each.terms.close_time is None or each.terms.close_time > now
+            ] or found
         if not found:
             raise NotFound(f"there is no round {name!a}, and you have no open grant of a dataset of that name")
         if len(found) > 1:
