@@ -93,9 +93,11 @@ def served(analysts: int, long: int, place: Path) -> None:
         with Client.from_profile(place / names[0]) as client:
             paid[names[0]] += quickness(client, grants[names[0]])
             if long:
-                length(client, grants[names[0]], long)
+                paid[names[0]] += length(client, grants[names[0]], long)
+        begin = time.perf_counter()
         for name in names:
             operator.end_grant(grants[name])
+        print(f"ended, computed again and released in {time.perf_counter() - begin:.1f} s", flush=True)
         history = list(operator.account_history("data/flights"))
     told = {entry.round_id: rho_of(entry.events) for entry in history if entry.action == "reduce"}
     assert {told[grants[name]] - Fraction(paid[name], RHO_UNIT) for name in names} == {0}, "the journal differs"
@@ -127,13 +129,15 @@ def quickness(client: Client, grant: str) -> int:
     return costs
 
 
-def length(client: Client, grant: str, long: int) -> None:
-    """Print what the server computes for each of many answers in one grant, tenth by tenth, as they are there.
+def length(client: Client, grant: str, long: int) -> int:
+    """Print what the server computes for each of many answers in one grant, tenth by tenth; return their cost.
 
     No two questions are alike, and each is paid.
     """
+    cost = 0
     tenth, marks = long // 10, [(time.perf_counter(), processor_seconds())]
-    for number, _ in enumerate(client.ask(grant, different(tenth * 10), rho=1e-9, window=32), start=1):
+    for number, answer in enumerate(client.ask(grant, different(tenth * 10), rho=1e-9, window=32), start=1):
+        cost += answer.cost
         if number % tenth == 0:
             marks.append((time.perf_counter(), processor_seconds()))
             took, computed = (1e3 * (now - then) / tenth for then, now in zip(*marks[-2:], strict=True))
@@ -142,6 +146,7 @@ def length(client: Client, grant: str, long: int) -> None:
     print(f"{long} answers in one grant, by tenths: ", end="")
     print(", ".join(f"{each:.1f}" for each in clock), "ms each; ", end="")
     print("computed", ", ".join(f"{each:.1f}" for each in computed), "ms each", flush=True)
+    return cost
 
 
 def different(count: int) -> Iterator[Statement]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from harness.rounds_bench import COLOUR, SIZE, Bench, new_bench
 from harness.session_terms import attached, release
 from harness.stores import allow_changes
 from harness.waiting import PATIENCE
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from equipoise.accounting import Cost
 from equipoise.errors import (
@@ -27,6 +28,7 @@ from equipoise.errors import (
 from equipoise.model.accounts import Budget
 from equipoise.model.grants import grant_terms
 from equipoise.model.rounds import RoundState
+from equipoise.queries.grant_account import Wanted
 from equipoise.queries.statements import CountDistinct, Marginal, Statement
 from equipoise.records.bundle import Bundle
 from equipoise.records.evidence import Evidence
@@ -38,9 +40,11 @@ from equipoise.wire.outline import asked_from_bytes
 from equipoise.wire.results import answers_from_chunk, chunk_from_bytes
 from equipoise.wire.statements import statement_to_bytes
 from equipoise_server.ledger.replay import check_accounts
+from equipoise_server.rounds import grant_ending
+from equipoise_server.rounds.grant_ending import spent_by
 from equipoise_server.sessions.answer_store import StoredAnswer
 from equipoise_server.sessions.attachments import Attachment
-from equipoise_server.storage.tables.session import asked
+from equipoise_server.storage.tables.session import asked, sessions
 
 
 # A bench on either store, each of whose seeds is another one, as auditors check.
@@ -185,6 +189,34 @@ def test_the_room_for_grants_is_known_when_one_is_given(on_sqlite: Bench, monkey
     bench.sessions.open(small, "give")
     with pytest.raises(WrongState, match="as many grants"):
         bench.sessions.open(small, "give one more")
+
+
+def test_nobody_waits_while_a_grant_that_ends_is_counted(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = bench.sessions.open(TERMS, "give")
+    stream = attached(bench, "ann", opened.id)
+    paid(stream, 1, COLOUR == "red", SMALL)
+    stream.detach()
+    bench.sessions.close(opened.id, "close")
+    bench.rounds.lifecycle.run(opened.id, "run")
+    assert bench.wait(opened.id).complete
+    written: list[str] = []
+
+    def write() -> None:
+        with bench.store.write() as connection:
+            written.append(connection.execute(select(sessions.c.round_id)).scalar_one())
+
+    def counted(total: int, statements: Iterable[Wanted]) -> int:
+        other = threading.Thread(target=write, daemon=True)
+        other.start()
+        other.join(PATIENCE)
+        return spent_by(total, statements)
+
+    monkeypatch.setattr(grant_ending, "spent_by", counted)
+    bench.rounds.lifecycle.release(opened.id, "release")
+    assert written == [opened.id]
+    order = bench.on_data().cap.order
+    assert order is not None
+    assert bench.on_data().spent.divergence == int(order * SMALL)
 
 
 @pytest.mark.full

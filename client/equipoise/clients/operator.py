@@ -228,7 +228,9 @@ class Operator(RequestClient):
             request_id: makes the call safe to repeat; None: a fresh one.
         """
         request = operator_pb2.ReleaseRoundRequest(round_id=round_id, request_id=request_id or fresh_request_id())
-        return round_detail_from_message(self._connection.call(self._service.ReleaseRound, request).detail)
+        return round_detail_from_message(
+            self._connection.call(self._service.ReleaseRound, request, LONG_SECONDS).detail
+        )
 
     def abort(self, round_id: str, reason: str, request_id: str | None = None) -> RoundDetail:
         """Ends a round without answers. Every analyst is shown the reason: give public things only.

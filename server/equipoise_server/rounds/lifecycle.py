@@ -18,7 +18,7 @@ from equipoise.model.times import to_microseconds
 from equipoise_server.clock import next_grid_point
 from equipoise_server.ledger.replay import check_accounts
 from equipoise_server.rounds.context import Context
-from equipoise_server.rounds.grant_ending import return_unspent
+from equipoise_server.rounds.grant_ending import return_unspent, sealed_cost
 from equipoise_server.rounds.records import RoundRecord
 from equipoise_server.rounds.round_job import check_seeds, read_job, read_seed
 from equipoise_server.rounds.runner import Runner
@@ -103,7 +103,8 @@ class Lifecycle:
                 finally:
                     self._runner.unclaim(round_id)
             case Action.RELEASE:
-                return self._take(request, round_id, action, self._release, self._runner.forget)
+                release = partial(self._release, self._sealed_cost(round_id))
+                return self._take(request, round_id, action, release, self._runner.forget)
             case Action.ABORT:
                 return self._take(request, round_id, action, partial(_abort, reason), self._runner.forget)
 
@@ -188,11 +189,19 @@ class Lifecycle:
         read_seed(connection, record, self._context.storage_key)
         return collected(connection, record, now)
 
-    def _release(self, connection: Connection, record: RoundRecord, now: datetime) -> Mapping[str, object]:
+    def _sealed_cost(self, round_id: str) -> int | None:
+        """Return what a grant that is to be released has spent, counted before the transaction that all await."""
+        with self._context.store.read() as connection:
+            record = read_round(connection, round_id)
+            return None if record.state.ended else sealed_cost(connection, record)
+
+    def _release(
+        self, spent: int | None, connection: Connection, record: RoundRecord, now: datetime
+    ) -> Mapping[str, object]:
         # The streams open at the clock's next point of the grid. That time never changes afterwards.
         self._context.watch.check(connection)
         run_id, peak_memory_bytes = completed_run(connection, record.id)
-        return_unspent(connection, record, now)
+        return_unspent(connection, record, spent, now)
         discard(connection, record.id, but=run_id)
         grid = record.terms.release_grid_seconds or self._grid
         return {
