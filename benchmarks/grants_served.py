@@ -184,7 +184,8 @@ def rho_of(events: str) -> Fraction:
 
 def theirs(total: int) -> float:
     """Returns the epsilon of a rho, as another accountant computes it."""
-    accountant = RdpAccountant(orders=[1 + number / 50 for number in range(1, 5000)])
+    # The less is spent, the larger the best order is.
+    accountant = RdpAccountant(orders=[*(1 + number / 50 for number in range(1, 5000)), *range(101, 10_000)])
     return float(accountant.compose(ZCDpEvent(rho=total / RHO_UNIT)).get_epsilon(DELTA))
 
 
