@@ -31,6 +31,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeEngine
 
+from equipoise.queries.schema import Schema
 from equipoise_server.datasets.digest import data_digest
 from equipoise_server.datasets.packed_codes import counts_of
 from equipoise_server.datasets.source import source_at
@@ -71,6 +72,31 @@ def dialect_at(place: str) -> Dialect:
     module, _, kind = place.rpartition(".")
     made: Dialect = getattr(importlib.import_module(module), kind)()
     return made
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "plain"),
+    [
+        ("snowflake", "snowflake.sqlalchemy.TIMESTAMP_NTZ", DateTime()),
+        ("snowflake", "snowflake.sqlalchemy.TIMESTAMP_LTZ", DateTime(timezone=True)),
+        ("snowflake", "snowflake.sqlalchemy.TIMESTAMP_TZ", DateTime(timezone=True)),
+        ("databricks", "databricks.sqlalchemy.TIMESTAMP", DateTime(timezone=True)),
+        ("databricks", "databricks.sqlalchemy.TIMESTAMP_NTZ", DateTime()),
+    ],
+)
+def test_a_package_s_own_types_of_times_are_times(name: str, place: str, plain: TypeEngine[Any]) -> None:
+    """As its reflection of a table gives them: they are none of SQLAlchemy's types."""
+    module, _, kind = place.rpartition(".")
+    own = getattr(importlib.import_module(module), kind)()
+    schema = Schema(tuple(each for each in SCHEMA.attributes if each.name == "left_at"))
+
+    def said(kind: TypeEngine[Any]) -> str:
+        columns = Table("t", MetaData(), Column("left_at", kind))
+        compiled = grouping(columns, schema).compile(dialect=dialect(name), compile_kwargs={"literal_binds": True})
+        return str(compiled)
+
+    assert not isinstance(own, Date | DateTime)
+    assert said(own) == said(plain)
 
 
 # Google's packages warn of versions of grpcio that they will not take one day.

@@ -22,12 +22,15 @@ from sqlalchemy import (
     Select,
     Table,
     Text,
+    TypeDecorator,
     case,
     cast,
     func,
     literal,
     select,
+    type_coerce,
 )
+from sqlalchemy.types import TypeEngine
 
 from equipoise.errors import InvalidArgument
 from equipoise.queries.schema import Attribute, Schema
@@ -36,7 +39,16 @@ from equipoise_server.datasets.label_codes import label_codes
 from equipoise_server.datasets.packed_codes import words_of
 from equipoise_server.datasets.universe import BELOW, MISSING, UNKNOWN
 
-Expression = ColumnElement[object]
+Expression = ColumnElement[Any]
+
+# Types of times that the packages for Snowflake and Databricks have, by their classes: none is SQLAlchemy's own.
+# A TIMESTAMP of Databricks is a moment, as with a time zone.
+OWN_TIMES: dict[str, TypeEngine[Any]] = {
+    "TIMESTAMP": DateTime(timezone=True),
+    "TIMESTAMP_NTZ": DateTime(),
+    "TIMESTAMP_LTZ": DateTime(timezone=True),
+    "TIMESTAMP_TZ": DateTime(timezone=True),
+}
 
 
 def grouping(table: Table, schema: Schema) -> Select[tuple[int, ...]]:
@@ -79,7 +91,7 @@ def _code(table: Table, attribute: Attribute) -> Expression:
     columns = [column for column in table.columns if column.name == attribute.name]
     if not columns:
         raise InvalidArgument("table", f"has no column named {attribute.name!r}")
-    column: Column[object] = columns[0]
+    column = _plain(columns[0])
     if not attribute.edges:
         return _category(column, attribute)
     edges = _dates(column, attribute) if attribute.dates else _numbers(column, attribute)
@@ -99,7 +111,18 @@ def _code(table: Table, attribute: Attribute) -> Expression:
     return case((column.is_(None), MISSING), else_=halved(len(edges), lambda place: bins[place], choose))
 
 
-def _category(column: Column[object], attribute: Attribute) -> Expression:
+def _plain(column: Column[Any]) -> Expression:
+    """Return a column with the type that SQLAlchemy itself has for it: packages of warehouses have own ones."""
+    kind = column.type
+    if isinstance(kind, Date | DateTime | Numeric | Float | Integer | Boolean):
+        return column
+    own = OWN_TIMES.get(type(kind).__name__)
+    if own is None and isinstance(kind, TypeDecorator):
+        own = kind.impl_instance
+    return column if own is None else type_coerce(column, own)
+
+
+def _category(column: Expression, attribute: Attribute) -> Expression:
     if isinstance(column.type, Float):
         problem = (
             "floating-point numbers, which databases write as text in different ways; give the attribute edges"
@@ -110,13 +133,13 @@ def _category(column: Column[object], attribute: Attribute) -> Expression:
     return case((column.is_(None), MISSING), else_=case(spellings, value=text, else_=UNKNOWN))
 
 
-def _numbers(column: Column[object], attribute: Attribute) -> list[Expression]:
+def _numbers(column: Expression, attribute: Attribute) -> list[Expression]:
     if not isinstance(column.type, Integer | Numeric | Float):
         raise _unfit(column, attribute, "no numbers; register a view that makes numbers of it")
     return [literal(edge, Double) for edge in attribute.edges]
 
 
-def _dates(column: Column[object], attribute: Attribute) -> list[Expression]:
+def _dates(column: Expression, attribute: Attribute) -> list[Expression]:
     if not isinstance(column.type, Date | DateTime):
         raise _unfit(column, attribute, "no dates; register a view that makes dates of it")
     aware = bool(getattr(column.type, "timezone", False))
@@ -124,5 +147,5 @@ def _dates(column: Column[object], attribute: Attribute) -> list[Expression]:
     return [literal(epoch + timedelta(seconds=edge), DateTime(timezone=aware)) for edge in attribute.edges]
 
 
-def _unfit(column: Column[object], attribute: Attribute, problem: str) -> InvalidArgument:
+def _unfit(column: Expression, attribute: Attribute, problem: str) -> InvalidArgument:
     return InvalidArgument("table", f"column {attribute.name!r} is of type {column.type}, which has {problem}")
