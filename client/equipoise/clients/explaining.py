@@ -1,4 +1,4 @@
-"""What an analyst does to learn what errors answers will have, before anything is submitted or asked."""
+"""The part of an analyst's client that tells errors of answers before anything is submitted or asked."""
 
 from __future__ import annotations
 

@@ -40,10 +40,8 @@ from equipoise.wire.results import answers_from_chunk
 
 _Conversation: TypeAlias = Conversation[analyst_pb2.AskQueriesRequest, analyst_pb2.AskQueriesResponse]
 
-TAKE_OVERS = 30  # in a row without an answer, before a grant is left to other programs of the analyst
-MOST_PAUSE = (
-    200  # milliseconds before the next one, at random, so that two programs do not hinder one another again
-)
+MAX_TAKEOVERS = 30  # in a row without an answer, before a grant is left to other programs of the analyst
+MAX_PAUSE_MILLISECONDS = 200  # before the next one, at random, so that two programs do not meet again at once
 
 
 class SessionStream:
@@ -133,7 +131,7 @@ class SessionStream:
     def _answers(self, asking: Asking, statements: Iterator[Statement]) -> Iterator[StatementAnswer]:
         if self._stored is None:
             self._attached(self._conversation.receive())
-        tries = left = TAKE_OVERS if self._of_grant else 0
+        tries = left = MAX_TAKEOVERS if self._of_grant else 0
         while self._fill(asking, statements):
             try:
                 message = self._next()
@@ -144,7 +142,7 @@ class SessionStream:
                     raise
                 left -= 1
                 self.close()
-                time.sleep(secrets.randbelow(MOST_PAUSE) / 1000)
+                time.sleep(secrets.randbelow(MAX_PAUSE_MILLISECONDS) / 1000)
                 continue
             if message is None:
                 raise WrongState("the session takes no more statements; the rest of yours was not asked")

@@ -64,7 +64,7 @@ class Typed:
         return priced_statement_from_json(line) if self._priced else (statement_from_json(line), None)
 
     def refused(self, error: EquipoiseError) -> None:
-        """Say why the last statement was refused, to whoever can type another one. Else raise it.
+        """Print why the last statement was refused if somebody can type another one; raise the refusal if not.
 
         Args:
             error: the refusal.

@@ -148,7 +148,7 @@ def test_two_clients_that_ask_in_turn_take_the_grant_over_from_one_another() -> 
 def test_a_grant_that_another_program_asks_at_the_same_time_is_taken_over_in_turn(
     monkeypatch: pytest.MonkeyPatch, refusal: EquipoiseError, stored: bool
 ) -> None:
-    monkeypatch.setattr(session_stream, "MOST_PAUSE", 1)
+    monkeypatch.setattr(session_stream, "MAX_PAUSE_MILLISECONDS", 1)
     streams = Streams()
     hindered: list[int] = []
 
@@ -171,8 +171,8 @@ def test_a_grant_that_another_program_asks_at_the_same_time_is_taken_over_in_tur
 
 
 def test_a_grant_that_is_never_left_to_a_program_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_stream, "MOST_PAUSE", 1)
-    monkeypatch.setattr(session_stream, "TAKE_OVERS", 3)
+    monkeypatch.setattr(session_stream, "MAX_PAUSE_MILLISECONDS", 1)
+    monkeypatch.setattr(session_stream, "MAX_TAKEOVERS", 3)
     streams = Streams()
 
     def serve(requests: Iterator[Any], context: Any) -> Iterator[Any]:
