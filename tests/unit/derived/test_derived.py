@@ -140,6 +140,16 @@ def test_the_bounds_of_a_mean_are_reached_by_some_counts() -> None:
     assert float(found.highs) == pytest.approx(max(corners))
 
 
+@pytest.mark.parametrize("level", [0.25, 0.5, 0.75])
+def test_the_bounds_of_a_quantile_are_reached_by_some_counts(level: float) -> None:
+    """The told counts have each quantile at 2; counts within their intervals have it anywhere."""
+    counts = Bounded(np.array([1.0, 1, 30]), np.array([0.0, 0, 3]), np.array([20.0, 20, 30]))
+    found = quantile(counts, EXACT, level)  # of the values 3, 1, 2
+    assert float(found.values) == 2.0
+    within = [np.quantile(np.repeat([3.0, 1.0, 2.0], (a, b, 3)), level) for a in (0, 1, 20) for b in (0, 1, 20)]
+    assert (float(found.lows), float(found.highs)) == (min(within), max(within)) == (1.0, 3.0)
+
+
 def test_of_no_records_there_is_no_mean_and_where_none_may_be_it_may_be_anything() -> None:
     nothing = Bounded(np.zeros(3), np.zeros(3), np.zeros(3))
     for found in (mean_of_counts(nothing, EXACT), variance(nothing, EXACT), quantile(nothing, EXACT, 0.5)):
