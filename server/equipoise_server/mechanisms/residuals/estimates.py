@@ -19,7 +19,7 @@ from equipoise.residuals.query_variances import query_variances
 from equipoise_server.mechanisms.residuals.measurement import ExactTable, Measured
 
 EXACT_BITS = 52  # whole units of a table sum to less than 2^53
-ROUNDING = 2.0**-40  # of all that is summed: far more than these units and doubles can err
+ROUNDING = 2.0**-40  # of all that is summed: far more than doubles can err
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ def _add_counts(workload: CompiledWorkload, measured: Measured, estimates: Estim
             units, unit, slack = _in_units(table)
         else:
             units, unit, slack = _in_units(table, WEIGHTED_BITS - 1)
-            unit, slack = unit / WHOLE, slack + units.size * unit
+            unit = unit / WHOLE
         counted = np.zeros(workload.query_count, dtype=np.int64)
         tables.add_counts(units, workload.vectors, counted)
         queries = tables.first_queries[:, None] + np.arange(tables.cells)
@@ -85,12 +85,12 @@ def _add_counts(workload: CompiledWorkload, measured: Measured, estimates: Estim
 def _in_units(table: ExactTable, bits: int = EXACT_BITS) -> tuple[NDArray[np.int64], float, float]:
     """Return a table in whole units of a power of two, what one is worth, and what rounding may move a sum by.
 
-    The absolute values of the units sum to less than twice 2^bits.
+    The absolute values of the units sum to less than twice 2^bits. Each cell is at most half a unit away.
     """
     counts = table.counts()
     total = _total(counts)
     unit = 2.0 ** (math.frexp(total + 1)[1] - bits)
-    return np.rint(counts / unit).astype(np.int64), unit, total * ROUNDING
+    return np.rint(counts / unit).astype(np.int64), unit, total * ROUNDING + counts.size * unit / 2
 
 
 def _total(counts: NDArray[np.float64]) -> float:

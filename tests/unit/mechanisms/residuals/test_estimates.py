@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -90,6 +91,20 @@ def test_without_noise_every_estimate_is_the_truth() -> None:
     found = estimates_of(workload, measured(1))  # a variance of 2^-10 draws 0
     assert np.abs(found.counts - workload.counts(table())).max() < 1e-9
     assert (found.slack < 1e-6).all()
+
+
+def test_many_cells_that_are_all_rounded_one_way_err_by_no_more_than_the_slack() -> None:
+    """Nothing was measured but the records, 2^30: each of the 24,576 cells has as many, and ends in a third."""
+    schema = Schema(
+        tuple(Attribute(name, tuple(map(str, range(size)))) for name, size in (("a", 3), ("b", 64), ("c", 128)))
+    )
+    family = ResidualFamily.closed(schema.sizes, [(0, 1, 2)], ())
+    noise = ResidualNoise.of(family, [1] * len(family.residuals))
+    zeros = {axes: np.zeros([schema.sizes[axis] for axis in axes], dtype=np.int64) for axes in family.sets}
+    everywhere = (a != "2") & (attribute("b") != "0") & (c != "0")
+    found = estimates_of(compile_workload([everywhere], schema), Measured(noise, 1 << 30, zeros))
+    truth = Fraction((1 << 30) * 2 * 63 * 127, math.prod(schema.sizes))
+    assert 0 < abs(Fraction(found.counts[0]) - truth) <= Fraction(found.slack[0])
 
 
 @pytest.mark.slow
