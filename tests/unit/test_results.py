@@ -66,13 +66,14 @@ def test_values_are_exact() -> None:
     assert results.counted()[AnswerMethod.SYNOPSIS] == 1
 
 
-@pytest.mark.parametrize("label", ["=1+2", "@sum", "+x", "-x", "\uff1d1+2", "\uff20sum"])
+@pytest.mark.parametrize("label", ["=1+2", "@sum", "+x", "-x", "-inf", "-1_0", "\uff1d1+2", "\uff20sum"])
 def test_no_label_of_a_csv_file_is_a_formula(label: str) -> None:
     schema = Schema((Attribute("a", (label, "-5", "x")),))
     answers = some_answers(np.zeros(3, dtype=np.int64), AnswerMethod.GAUSSIAN)
     text = io.StringIO()
     Results("r", answers, Labels(schema, (Marginal(("a",)),))).to_csv(text)
     assert [row["cell"] for row in csv.DictReader(io.StringIO(text.getvalue()))] == [f"'{label}", "-5", "x"]
+    assert all(csv_label(number) == number for number in ("-5", "+0.25", "-.5", "-1e-7", "-3.", "5"))
     assert all(csv_label(before + label) == f"'{before}{label}" for before in "\t\r\n")
 
 

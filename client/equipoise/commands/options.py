@@ -48,7 +48,7 @@ def percentage(text: str) -> float:
         text: such as `5%` or `0.05`.
     """
     try:
-        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        return _number(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
         raise InvalidArgument("relative", f"must be such as 5% or 0.05, not {text!a}") from None
 
@@ -62,9 +62,16 @@ def weights_of(text: str | None) -> list[float] | None:
     if text is None:
         return None
     try:
-        return [float(each) for each in text.split(",")]
+        return [_number(each) for each in text.split(",")]
     except ValueError:
         raise InvalidArgument("weights", f"must be such as 2,1,0.5, not {text!a}") from None
+
+
+def _number(text: str) -> float:
+    """A number that is written with the digits 0 to 9 alone, as `program` asks of all other options."""
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+    return float(text)
 
 
 def with_fields(command: Callable[..., None]) -> Callable[..., None]:

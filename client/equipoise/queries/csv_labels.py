@@ -6,7 +6,10 @@ for a formula, which can read other cells and call programs. Labels come from wh
 
 from __future__ import annotations
 
+import re
+
 BEGIN_FORMULAS = tuple("=+-@\uff1d\uff0b\uff0d\uff20\t\r\n")
+_NUMBER = re.compile(r"[+-](\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
 def csv_label(label: str) -> str:
@@ -18,12 +21,4 @@ def csv_label(label: str) -> str:
     Returns:
         The label; with an apostrophe before it where a spreadsheet would run it. Numbers stay as they are.
     """
-    return f"'{label}" if label.startswith(BEGIN_FORMULAS) and not _is_number(label) else label
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return f"'{label}" if label.startswith(BEGIN_FORMULAS) and not _NUMBER.fullmatch(label) else label

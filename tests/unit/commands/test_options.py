@@ -9,7 +9,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from equipoise.commands.options import with_fields
+from equipoise.commands.options import percentage, weights_of, with_fields
+from equipoise.errors import InvalidArgument
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,3 +72,17 @@ def test_what_has_no_default_must_be_given() -> None:
     called, shown = run([])
     assert not called
     assert "--first" in shown
+
+
+@pytest.mark.parametrize("text", ["1_0%", "0_1", "\u0661%", "five"])
+def test_a_percentage_is_written_with_plain_digits(text: str) -> None:
+    assert percentage("5%") == percentage("0.05") == 0.05
+    with pytest.raises(InvalidArgument, match="relative"):
+        percentage(text)
+
+
+@pytest.mark.parametrize("text", ["1_0", "2,\u0661", "2,,1"])
+def test_weights_are_written_with_plain_digits(text: str) -> None:
+    assert weights_of("2,1,0.5") == [2.0, 1.0, 0.5]
+    with pytest.raises(InvalidArgument, match="weights"):
+        weights_of(text)

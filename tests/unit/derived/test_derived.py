@@ -26,7 +26,7 @@ from equipoise.errors import InvalidArgument
 from equipoise.model.results import AnswerMethod, Answers
 from equipoise.queries.axis_weights import WHOLE
 from equipoise.queries.fixed_point import ONE
-from equipoise.queries.numeric_values import numeric_values
+from equipoise.queries.numeric_values import NumericValues, numeric_values
 from equipoise.queries.predicates import Among
 from equipoise.queries.schema import Attribute, Schema
 from equipoise.queries.schema_checks import bin_labels
@@ -97,6 +97,13 @@ def test_sums_and_means_hold_with_the_rounding_of_the_answer_and_the_error_of_bi
     counted = table.around(np.array(float(len(table.bins))))
     assert holds(total(weighed, counted, VALUES), float(table.delays.sum()))
     assert holds(mean(weighed, counted, VALUES), float(table.delays.mean()))
+
+
+@pytest.mark.parametrize("values", [VALUES, EXACT])
+def test_a_sum_holds_for_the_least_and_the_largest_number_of_records(values: NumericValues) -> None:
+    """All records have the lowest value, below 0 or above, so that their weights add up to nothing."""
+    counted = Bounded(np.array(5.0), np.array(0.0), np.array(10.0))
+    assert all(holds(total(Bounded.exact(0), counted, values), float(values.low * records)) for records in (0, 10))
 
 
 def test_a_mean_s_interval_covers_bins_whose_records_are_all_at_one_end() -> None:
