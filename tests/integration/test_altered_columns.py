@@ -13,12 +13,17 @@ from harness.session_terms import ASKED, ONLINE, ask, attached
 from sqlalchemy import Column, LargeBinary, Table, Text
 
 from equipoise.errors import DataLoss
+from equipoise.model.identities import Role
 from equipoise.wire.workloads import workload_to_bytes
 from equipoise_server.admin.checks import check_content
+from equipoise_server.identity.login_tokens import Account
+from equipoise_server.identity.logins import Logins
 from equipoise_server.rounds.clock_watch import confirm
 from equipoise_server.rounds.dataset_endings import delete_dataset, retire_dataset
+from equipoise_server.storage.idempotency import make_request
 from equipoise_server.storage.store import open_store
 from equipoise_server.storage.tables.metadata import metadata
+from equipoise_server.transparency.identity_records import recorded_registry
 
 # What is on no record, and why no number, no charge and nobody's access depends on it.
 UNBOUND = {
@@ -98,6 +103,9 @@ def test_every_altered_column_is_found_or_nothing_depends_on_it(bench: Bench, tm
     datasets.register("again", "shop.csv", SCHEMA, None, None, "again", people="same-as:shop")
     retire_dataset(operations, "again", "retire")
     delete_dataset(operations, bench.rounds.context.watch, "again", "delete")
+    account = Account("https://login.example", "olga-1")
+    request = make_request("holder", "login", "add_identity")
+    Logins(recorded_registry(operations)).allow("ottilie", Role.OPERATOR, account, request)
     with bench.store.write() as connection:
         confirm(connection, bench.clock())
     bench.sequencer.sequence(bench.clock())

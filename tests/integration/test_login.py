@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from equipoise.clients.login import log_in
 from equipoise.clients.operator import Operator
 from equipoise.clients.provider import Description, description
 from equipoise.clients.provider_login import DeviceCode, by_browser, by_device
-from equipoise.errors import EquipoiseError, NotAuthenticated
+from equipoise.errors import DataLoss, EquipoiseError, NotAuthenticated
 from equipoise.model.accounts import Budget
 from equipoise.model.identities import Role
 from equipoise.model.rounds import SessionTerms, Share, Terms
@@ -40,6 +42,7 @@ from equipoise.v1 import (
     operator_pb2_grpc,
 )
 from equipoise.wire.terms import terms_to_message
+from equipoise_server.admin.checks import check_state
 from equipoise_server.admin.identities import allow_login, login_file
 from equipoise_server.identity.authority import new_key
 
@@ -207,3 +210,16 @@ def test_a_token_is_of_no_use_for_another_key_and_the_door_leads_nowhere_else(
         assert statuses == {grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.RESOURCE_EXHAUSTED}
     for secret in (token, "eyJ"):
         assert secret not in server.log()
+
+
+def test_an_account_that_was_entered_in_the_store_beside_the_log_gets_nothing(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    allow_login(server.state, "olga", Role.OPERATOR, "olga-1")
+    with closing(sqlite3.connect(server.state / "equipoise.db")) as store, store:
+        store.execute("UPDATE logins SET subject = ?", (SUBJECT,))
+    with pytest.raises(NotAuthenticated, match="the login was refused"):
+        log_in(tmp_path / "olga", published(server), by_code)
+    assert "login_not_on_record" in server.log()
+    with pytest.raises(DataLoss, match="logins: 'olga' may log in with the account "):
+        check_state(server.state)

@@ -29,6 +29,10 @@ class IdentityEvent(StrEnum):
     LOGIN = "login"  # may log in with an account of an identity provider, also somebody who was not admitted before
 
 
+# After these the newest one says with which account somebody may log in: with one, or with none.
+LOGIN_EVENTS = (IdentityEvent.LOGIN, IdentityEvent.REVOKED, IdentityEvent.DELETED)
+
+
 @canonical_object
 class RecordedCertificate:
     """A certificate: the SHA-256 of its DER encoding, and the last moment of its validity."""

@@ -37,7 +37,7 @@ from equipoise_server.storage.durable import sync_directory, sync_tree
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import Store, open_store
 from equipoise_server.storage.tables.identity import identities
-from equipoise_server.transparency.identity_records import authority_is_recorded, recorded_registry
+from equipoise_server.transparency.identity_records import authority_is_recorded, recorded_login, recorded_registry
 from equipoise_server.transparency.keys import PublicKey, Purpose, start_log
 from equipoise_server.transparency.signing import private_pem
 
@@ -123,6 +123,7 @@ def _fill(state: Path, config: Config, host_names: Sequence[str], now: datetime)
             recorded_registry(operations),
             lambda: authority,
             authority_is_recorded,
+            recorded_login,
             config.certificate_days,
             config.login_minutes,
         )

@@ -42,7 +42,7 @@ from equipoise_server.identity.keyfiles import (
 from equipoise_server.ledger.rollback_guard import GUARD_FILE, Guard
 from equipoise_server.storage.operations import Operations
 from equipoise_server.storage.store import Store, hold, hold_exclusively, open_store
-from equipoise_server.transparency.identity_records import authority_is_recorded, recorded_registry
+from equipoise_server.transparency.identity_records import authority_is_recorded, recorded_login, recorded_registry
 from equipoise_server.transparency.signing import Signer
 
 SOON = timedelta(days=30)
@@ -96,6 +96,7 @@ class Deployment:
             recorded_registry(operations),
             lambda: self.authority,
             authority_is_recorded,
+            recorded_login,
             self.config.certificate_days,
             self.config.login_minutes,
         )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+import structlog
 from sqlalchemy import Connection
 
 from equipoise.errors import AlreadyExists, NotAuthenticated, Unavailable
@@ -26,6 +27,7 @@ from equipoise_server.storage.idempotency import make_request
 
 HOLDER = "holder"  # the caller's name for requests by the holder of the state directory
 MINUTES_OF_A_DAY = 24 * 60
+_log = structlog.get_logger("equipoise.login")
 
 
 @dataclass(frozen=True)
@@ -33,13 +35,15 @@ class Admission:
     """Admits, renews and revokes identities of one deployment.
 
     `authority` returns the present one, which may be exchanged while a server runs; `in_force` returns whether one
-    is in force by the store. `caller` in the methods is the identity that makes the request; its `request_id`s are
-    its own.
+    is in force by the store. `recorded_login` returns the digest of the account with which somebody may log in by
+    the log, None for no account. `caller` in the methods is the identity that makes the request; its `request_id`s
+    are its own.
     """
 
     registry: Registry
     authority: Callable[[], Authority]
     in_force: Callable[[Connection, Authority], bool]
+    recorded_login: Callable[[Connection, str], bytes | None]
     certificate_days: int
     login_minutes: int
 
@@ -121,7 +125,8 @@ class Admission:
             The identity's name, and the certificate in PEM.
 
         Raises:
-            NotAuthenticated: The account logs nobody in, or the token was used before with another request.
+            NotAuthenticated: The account logs nobody in by the store, or by the log, or the token was used before
+                with another request.
             InvalidArgument: The key's certificate was revoked.
             Unavailable: The authority is being exchanged.
         """
@@ -130,10 +135,20 @@ class Admission:
         request = make_request(f"login/{name}", used, "renew_identity", "login", signing_request)
         authority = self.authority()
         credential = self._issue(authority, name, signing_request, self.login_minutes / MINUTES_OF_A_DAY)
-        login = account.digest, lambda connection: holder(connection, account) == name
+
+        def allowed(connection: Connection) -> bool:
+            if holder(connection, account) != name:
+                return False
+            # Who can write the store could enter an account there, so the log must have it, too.
+            on_record = self.recorded_login(connection, name) == account.digest
+            if not on_record:
+                _log.error("login_not_on_record", name=name, remedy="equipoise-server check")
+            return on_record
+
+        login = account.digest, allowed
         try:
             return name, self._registry(authority).renew(name, frozenset(Role), credential, request, login)
-        except AlreadyExists:
+        except (AlreadyExists, NotAuthenticated):
             raise NotAuthenticated(REFUSED) from None
 
     def revoke(self, name: str, roles: Collection[Role], request_id: str, caller: str) -> None:

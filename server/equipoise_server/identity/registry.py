@@ -104,7 +104,7 @@ class Registry:
         def work(connection: Connection, now: datetime) -> str:
             role = check_there(connection, name, roles)
             if login is not None and not login[1](connection):
-                raise NotAuthenticated("the account does not log this identity in any more")
+                raise NotAuthenticated("the account does not log this identity in")
             own = with_key(connection, name, credential)
             # A certificate also ends with the authority that signed it, and its key then has another.
             if own and all(row.revoked is not None for row in own):

@@ -28,7 +28,7 @@ from equipoise_server.rpc.services.synopsis_stream import Synopses
 from equipoise_server.rpc.services.uploads import Uploads
 from equipoise_server.rpc.threads import SharedThreads, Threads
 from equipoise_server.sessions.service import Sessions
-from equipoise_server.transparency.identity_records import authority_is_recorded, recorded_registry
+from equipoise_server.transparency.identity_records import authority_is_recorded, recorded_login, recorded_registry
 from equipoise_server.transparency.views import LogViews
 
 SERVICES = (
@@ -67,6 +67,7 @@ def make_server(
         recorded_registry(rounds.operations),
         authority,
         authority_is_recorded,
+        recorded_login,
         config.certificate_days,
         config.login_minutes,
     )

@@ -1,4 +1,4 @@
-"""Compares the store's identities and certificates with what the log says of them, change by change."""
+"""Compares the store's identities, certificates and logins with what the log says of them, change by change."""
 
 from __future__ import annotations
 
@@ -8,11 +8,18 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, select
 
 from equipoise.errors import DataLoss, VerificationFailed
-from equipoise.records.identity_items import AuthorityEvent, AuthorityItem, IdentityEvent, IdentityItem
+from equipoise.records.identity_items import (
+    LOGIN_EVENTS,
+    AuthorityEvent,
+    AuthorityItem,
+    IdentityEvent,
+    IdentityItem,
+)
 from equipoise.records.record import Kind
 from equipoise.records.record_layouts import read_item
 from equipoise_server.identity.listing import stored_credential
-from equipoise_server.storage.tables.identity import certificates, identities
+from equipoise_server.identity.login_tokens import Account
+from equipoise_server.storage.tables.identity import certificates, identities, logins
 from equipoise_server.storage.tables.transparency import record_items, records
 
 _KINDS = {Kind.IDENTITY_CHANGED.value: IdentityItem, Kind.AUTHORITY_CHANGED.value: AuthorityItem}
@@ -20,15 +27,19 @@ _KINDS = {Kind.IDENTITY_CHANGED.value: IdentityItem, Kind.AUTHORITY_CHANGED.valu
 
 @dataclass
 class _Known:
-    """An identity. `in_force`: of each certificate's digest, whether it is; an expired one counts as in force."""
+    """An identity. `in_force`: of each certificate's digest, whether it is; an expired one counts as in force.
+
+    `login`: the digest of the account that it may log in with, None where it has none.
+    """
 
     role: str
     deleted: bool = False
+    login: bytes | None = None
     in_force: dict[bytes, bool] = field(default_factory=dict)
 
 
 def check_identities(connection: Connection) -> int:
-    """Return the number of certificates. Raises `DataLoss` naming whose differ from what is on record, and how."""
+    """Return the number of certificates. Raises `DataLoss` naming who differs from what is on record, and how."""
     recorded, stored = _recorded(connection), _stored(connection)
     for name in sorted(recorded.keys() | stored.keys()):
         in_store, on_record = stored.get(name), recorded.get(name)
@@ -38,6 +49,11 @@ def check_identities(connection: Connection) -> int:
         if (in_store.role, in_store.deleted) != (on_record.role, on_record.deleted):
             raise DataLoss(
                 f"identities: {name!a} is {_standing(in_store)} in the store, and {_standing(on_record)} on record"
+            )
+        if in_store.login != on_record.login:
+            raise DataLoss(
+                f"logins: {name!a} may log in with {_account(in_store.login)} in the store, and with "
+                f"{_account(on_record.login)} on record"
             )
         for digest in sorted(in_store.in_force.keys() | on_record.in_force.keys()):
             states = _state(in_store.in_force.get(digest)), _state(on_record.in_force.get(digest))
@@ -57,6 +73,10 @@ def _recorded(connection: Connection) -> dict[str, _Known]:
             issued = item.event in (IdentityEvent.ADDED, IdentityEvent.RENEWED)
             entry.in_force.update((each.digest, issued) for each in item.certificates)
             entry.deleted |= item.event is IdentityEvent.DELETED
+            if item.event is IdentityEvent.RENEWED and item.login not in (None, entry.login):
+                raise DataLoss(f"logins: {item.name!a} has logged in with an account that was not allowed to")
+            if item.event in LOGIN_EVENTS:
+                entry.login = item.login
             continue
         for each in item.certificates:
             if each.name not in known:
@@ -83,6 +103,10 @@ def _stored(connection: Connection) -> dict[str, _Known]:
     known = {
         row.name: _Known(row.role, row.deleted is not None) for row in connection.execute(select(identities)).all()
     }
+    for row in connection.execute(select(logins)):
+        if row.name not in known:
+            raise DataLoss(f"logins: one is of {row.name!a}, who is not among the identities")
+        known[row.name].login = Account(row.issuer, row.subject).digest
     query = select(certificates)
     for row in connection.execute(query):
         if row.name not in known:
@@ -96,6 +120,10 @@ def _stored(connection: Connection) -> dict[str, _Known]:
 
 def _standing(known: _Known) -> str:
     return f"{known.role}, deleted" if known.deleted else known.role
+
+
+def _account(digest: bytes | None) -> str:
+    return "no account" if digest is None else f"the account {digest.hex()[:16]}..."
 
 
 def _state(in_force: bool | None) -> str:

@@ -16,6 +16,7 @@ from sqlalchemy import ColumnElement, Connection, Row, func, select
 from equipoise.errors import DataLoss, VerificationFailed
 from equipoise.model.log import ItemOpening
 from equipoise.model.times import to_microseconds
+from equipoise.records.identity_items import LOGIN_EVENTS
 from equipoise.records.item_parts import JournalHead
 from equipoise.records.opened_records import check_hashes
 from equipoise.records.record import Audience, Item, Kind, Record, make_record
@@ -32,6 +33,7 @@ def record(
     publish_time: datetime | None = None,
     dataset: str = "",
     round_id: str = "",
+    login_of: str | None = None,
 ) -> Record:
     """Write the record of a step, which enters the log at its publish time.
 
@@ -47,6 +49,7 @@ def record(
         publish_time: the earliest time at which the record enters the log; None: `now`.
         dataset: the dataset's name; empty where there is none.
         round_id: the round; empty where there is none.
+        login_of: whom the record lets log in, or not any more; None where it does neither.
 
     Returns:
         The record, with its root and leaf.
@@ -63,6 +66,7 @@ def record(
             kind=kind.value,
             dataset=dataset,
             round_id=round_id,
+            login_of=login_of,
             root=made.root,
             leaf=made.leaf,
             publish_time=max(earliest, to_microseconds(publish_time or now)),
@@ -130,6 +134,9 @@ def _check_items(connection: Connection, row: Row[Any], what: str) -> None:
         round_id = content.get("round", "")
         if (row.round_id, row.dataset) != (round_id, "" if round_id else content.get("dataset", "")):
             raise DataLoss(f"{what}: it is kept as one of another round or dataset")
+        changes_login = row.kind == Kind.IDENTITY_CHANGED and content.get("event") in LOGIN_EVENTS
+        if row.login_of != (content["name"] if changes_login else None):
+            raise DataLoss(f"{what}: it is kept as a change of another's login")
 
 
 def record_root(connection: Connection, kind: Kind, *, dataset: str = "", round_id: str = "") -> bytes:

@@ -47,7 +47,7 @@ from equipoise_server.rpc.services.session_stream import SessionStreamLimits, Se
 from equipoise_server.rpc.services.synopsis_stream import Synopses
 from equipoise_server.rpc.services.uploads import Uploads
 from equipoise_server.rpc.threads import SharedThreads, Threads
-from equipoise_server.transparency.identity_records import authority_is_recorded, recorded_registry
+from equipoise_server.transparency.identity_records import authority_is_recorded, recorded_login, recorded_registry
 from equipoise_server.transparency.views import LogViews
 
 SESSION_TERMS = replace(
@@ -100,7 +100,7 @@ class Served:
         rounds, now = bench.rounds, bench.clock
         authority = Authority.create("here", now())
         admission = Admission(
-            recorded_registry(rounds.operations), lambda: authority, authority_is_recorded, 10, 60
+            recorded_registry(rounds.operations), lambda: authority, authority_is_recorded, recorded_login, 10, 60
         )
         self._shared = SharedThreads(2, "hostile")
         threads = Threads(self._shared, self._shared)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from harness.server_process import signing_request
 from harness.stores import open_empty
+from sqlalchemy import Connection
 
 from equipoise.errors import AlreadyExists, InvalidArgument, NotAuthenticated, NotFound
 from equipoise.model.identities import Role
@@ -19,6 +20,8 @@ from equipoise_server.identity.credential import credential_of
 from equipoise_server.identity.login_tokens import Account
 from equipoise_server.identity.registry import Registry
 from equipoise_server.storage.operations import Operations
+from equipoise_server.storage.tables.identity import logins
+from equipoise_server.transparency.identity_records import identity_changed, recorded_login
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 AUTHORITY = Authority.create("here", NOW)
@@ -30,8 +33,13 @@ CHANGES: list[IdentityItem] = []
 def admission(store_url: str) -> Iterator[Admission]:
     CHANGES.clear()
     store = open_empty(store_url)
-    registry = Registry(Operations(store, lambda: NOW, lambda: None), lambda _, change, __: CHANGES.append(change))
-    yield Admission(registry, lambda: AUTHORITY, lambda *_: True, 397, 90)
+
+    def recorder(connection: Connection, change: IdentityItem, now: datetime) -> None:
+        CHANGES.append(change)
+        identity_changed(connection, change, now)
+
+    registry = Registry(Operations(store, lambda: NOW, lambda: None), recorder)
+    yield Admission(registry, lambda: AUTHORITY, lambda *_: True, recorded_login, 397, 90)
     store.close()
 
 
@@ -125,3 +133,23 @@ def test_an_account_that_is_taken_away_meanwhile_gets_nothing(
     monkeypatch.setattr(Authority, "issue_identity", revoked_meanwhile)
     with pytest.raises(NotAuthenticated):
         admission.log_in(ANNS, request(), "token")
+
+
+def test_an_account_that_the_log_does_not_have_gets_nothing(admission: Admission) -> None:
+    """Who can write the store enters an account of their own there: a new one, and one that was taken away."""
+    admission.allow_login("olga", Role.OPERATOR, ANNS, "1", HOLDER)
+    admission.allow_login("olga", Role.OPERATOR, BOBS, "2", HOLDER)
+    store = admission.registry.operations.store
+    for account in (Account(ANNS.issuer, "mallory"), ANNS):
+        with store.write() as connection:
+            connection.execute(logins.update().values(issuer=account.issuer, subject=account.subject))
+        with pytest.raises(NotAuthenticated, match=r"^the login was refused$"):
+            admission.log_in(account, request(), "token")
+    with store.write() as connection:
+        connection.execute(logins.update().values(issuer=BOBS.issuer, subject=BOBS.subject))
+    assert admission.log_in(BOBS, request(), "token")[0] == "olga"
+    admission.revoke("olga", {Role.OPERATOR}, "3", HOLDER)
+    with store.write() as connection:
+        connection.execute(logins.insert().values(name="olga", issuer=BOBS.issuer, subject=BOBS.subject))
+    with pytest.raises(NotAuthenticated, match=r"^the login was refused$"):
+        admission.log_in(BOBS, request(), "another token")

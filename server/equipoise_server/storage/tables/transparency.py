@@ -29,7 +29,7 @@ sealed_seeds = Table(
 )
 
 # What was recorded at one step. Its leaf enters the log from `publish_time` on, and then has an index; `dataset`
-# and `round_id` are empty where it is about none.
+# and `round_id` are empty where it is about none. `login_of`: whom it lets log in, or not any more; mostly null.
 records = Table(
     "records",
     metadata,
@@ -37,12 +37,14 @@ records = Table(
     Column("kind", Text, nullable=False),
     Column("dataset", Text, nullable=False),
     Column("round_id", Text, nullable=False),
+    Column("login_of", Text),
     Column("root", LargeBinary, nullable=False),
     Column("leaf", LargeBinary, nullable=False),
     Column("publish_time", BigInteger, nullable=False),
     Column("log_index", BigInteger, unique=True),
     Index("ix_records_round_id", "round_id"),
     Index("ix_records_dataset", "dataset"),
+    Index("ix_records_login_of", "login_of"),
 )
 
 # The leaves of a record's own tree. `content` and `salt` are null where the hash only fills the tree up, and where
