@@ -14,6 +14,8 @@ import time
 from datetime import UTC, datetime
 
 from equipoise.auditing.archive import Archive, AuditorLog, ListedRound
+from equipoise.auditing.identities import read_identities
+from equipoise.auditing.identity_checks import withheld
 from equipoise.auditing.round_checks import behind
 from equipoise.auditing.rounds import read_rounds
 from equipoise.auditing.steps import Step, open_steps
@@ -32,8 +34,8 @@ PAUSE_SECONDS = 0.5
 def download(auditor: Auditor, earlier: bytes | None = None, own: AuditorLog | None = None) -> Archive:
     """Downloads every record of a deployment.
 
-    Waits up to 30 seconds until the log has caught up with the rounds and the journal. If it has not, the archive
-    holds what there is, and its checks say what is missing.
+    Waits up to 30 seconds until the log has caught up with the rounds, the journal and deletions of analysts. If it
+    has not, the archive holds what there is, and its checks say what is missing.
 
     Args:
         auditor: the auditor's client.
@@ -80,11 +82,16 @@ def _lags(
     rounds: tuple[ListedRound, ...], listed: tuple[JournalEntry, ...], steps: tuple[Step, ...], now: datetime
 ) -> bool:
     try:
-        recorded = read_rounds(steps)
+        recorded, known = read_rounds(steps), read_identities(steps)
     except VerificationFailed:
         return False  # for the checks to say
     charged = {entry.round_id for entry in listed if entry.round_id}
-    return not charged <= recorded.rounds.keys() or any(behind(each, recorded, now) for each in rounds)
+    # Whoever is deleted while the log is read has lost its items before its deletion enters the log.
+    return (
+        not charged <= recorded.rounds.keys()
+        or any(behind(each, recorded, now) for each in rounds)
+        or bool(withheld(recorded, known))
+    )
 
 
 def _listed_round(detail: RoundDetail) -> ListedRound:

@@ -28,8 +28,11 @@ REPLAY = "replay by the key "  # instead of an auditor's name: no name has a spa
 def check_identities(recorded: Recorded, known: Mapping[str, KnownIdentity]) -> None:
     """Checks everybody who took part in a recorded round: its analysts, and who has read its seed.
 
-    Raises `VerificationFailed` naming the first who had not been admitted, or had no certificate in force.
+    Raises `VerificationFailed` naming the first who had not been admitted, had no certificate in force, or whose
+    items are withheld without a deletion.
     """
+    if problem := withheld(recorded, known):
+        raise VerificationFailed(problem)
     for history in recorded.rounds.values():
         for analyst in history.analysts:
             _check_admitted(history, analyst, known.get(analyst))
@@ -37,6 +40,29 @@ def check_identities(recorded: Recorded, known: Mapping[str, KnownIdentity]) -> 
         for access in history.reads:
             if not access.auditor.startswith(REPLAY):
                 _check_reader(history, access, known.get(access.auditor))
+
+
+def withheld(recorded: Recorded, known: Mapping[str, KnownIdentity]) -> str:
+    """Returns the first item of which only the hash is shown, though no deletion of its analyst is on record.
+
+    Items leave the store with their analyst, in the transaction that records the deletion.
+
+    Args:
+        recorded: all rounds on record.
+        known: everybody who was ever admitted.
+
+    Returns:
+        One sentence; empty where there is no such item.
+    """
+    for history in recorded.rounds.values():
+        for step, analyst, shown in history.shown:
+            holder = known.get(analyst)
+            if not shown and (holder is None or holder.deleted is None):
+                return (
+                    f"{step}: the item of {analyst!a} is withheld, as only a deleted analyst's may be, but the log "
+                    f"does not say that {analyst!a} was deleted"
+                )
+    return ""
 
 
 def check_receipt_times(

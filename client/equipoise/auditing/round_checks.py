@@ -50,12 +50,11 @@ def _check_removed(recorded: Recorded) -> None:
     there: set[str] = set()
     removed: dict[str, Step] = {}
     for history in recorded.rounds.values():
-        for step in (history.opened, history.sealed, history.ended):
-            for analyst, item in zip(history.analysts, () if step is None else step.of_analysts, strict=False):
-                if item is not None:
-                    there.add(analyst)
-                elif step is not None:
-                    removed.setdefault(analyst, step)
+        for step, analyst, shown in history.shown:
+            if shown:
+                there.add(analyst)
+            else:
+                removed.setdefault(analyst, step)
     for analyst, step in removed.items():
         if analyst in there:
             raise VerificationFailed(

@@ -75,6 +75,16 @@ class RecordedRound:
         return self.ended.one(ReleaseItem) if self.ended is not None and released else None
 
     @property
+    def shown(self) -> list[tuple[Step, str, bool]]:
+        """Of each step and each of its analysts, whether the analyst's item is shown, or its hash alone."""
+        steps = [step for step in (self.opened, self.sealed, self.ended) if step is not None]
+        return [
+            (step, analyst, item is not None)
+            for step in steps
+            for analyst, item in zip(self.analysts, step.of_analysts, strict=False)
+        ]
+
+    @property
     def seal_time(self) -> int | None:
         """When it was sealed, in microseconds since 1970; None where it is not."""
         return None if self.sealed is None else self.sealed.one(ReservationItem).seal_time

@@ -225,6 +225,20 @@ def test_a_single_item_cannot_be_removed_as_if_its_analyst_was_deleted(custodian
     assert failed_checks(audit)["A8"] == (
         "entry 6 of the log (round-sealed): the item of 'ann' was removed, but others of that analyst were not"
     )
+
+
+def test_all_items_of_an_analyst_are_withheld_only_once_the_log_says_that_it_was_deleted(
+    custodian: Custodian,
+) -> None:
+    """Else a custodian could remove all that a receipt is compared with, of somebody who is still there."""
+    archive, others = custodian.archive(), custodian.receipt(ROUND, "ann", b"w" * 32)
+    audit = verify(removing(archive, range(len(archive.records)), "ann"), custodian.trusted, (), [others])
+    assert failed_checks(audit) == {
+        "A12": "entry 5 of the log (round-opened): the item of 'ann' is withheld, as only a deleted analyst's may "
+        "be, but the log does not say that 'ann' was deleted"
+    }
+    custodian.revoke("ann", "deleted")
+    archive = custodian.archive()
     audit = verify(removing(archive, range(len(archive.records)), "ann"), custodian.trusted, (), [others])
     assert not failed_checks(audit)
     (receipts,) = [check for check in audit.checks if check.number == "A11"]

@@ -16,16 +16,23 @@ from equipoise.auditing.download import download
 from equipoise.auditing.verify import Audit, Outcome, verify
 from equipoise.clients.auditor import Auditor
 from equipoise.model.accounts import JournalEntry
+from equipoise_server.rounds.analyst_deletion import delete_analyst
 from equipoise_server.transparency.views import LogViews
 
 
 @dataclass
 class BenchAuditor:
-    """An auditor of a bench. `meanwhile`: what happens once the log was read, before the journal is."""
+    """An auditor of a bench.
+
+    `meanwhile`: what happens once the log was read, before the journal is. `before`: what happens each time
+    before the log is read, of which the number of earlier readings is told.
+    """
 
     bench: Bench
     meanwhile: Callable[[], None]
+    before: Callable[[int], None]
     log_read: bool = False
+    readings: int = 0
 
     def __post_init__(self) -> None:
         self._views = LogViews(self.bench.store)
@@ -39,6 +46,8 @@ class BenchAuditor:
         return iter(())
 
     def checkpoint(self) -> bytes:
+        self.before(self.readings)
+        self.readings += 1
         return self._views.checkpoint()
 
     def leaves(self) -> Iterator[bytes]:
@@ -57,9 +66,11 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     bench.stop()
 
 
-def audit(bench: Bench, meanwhile: Callable[[], None] = lambda: None) -> Audit:
+def audit(
+    bench: Bench, meanwhile: Callable[[], None] = lambda: None, before: Callable[[int], None] = lambda _: None
+) -> Audit:
     """Everything as it was downloaded, while that happened."""
-    archive = download(cast("Auditor", BenchAuditor(bench, meanwhile)))
+    archive = download(cast("Auditor", BenchAuditor(bench, meanwhile, before)))
     with bench.store.read() as connection:
         signer = log_of(bench.directory, bench.store, bench.guard, bench.clock()).signer
         return verify(archive, signer.verifier_keys(connection))
@@ -93,3 +104,21 @@ def test_a_round_that_was_charged_before_and_is_not_recorded_is_found_all_the_sa
     assert failures(audit(bench)) == [
         f"A8: the round {hidden} is in the budget journal, but is not recorded",
     ]
+
+
+@pytest.mark.slow
+def test_an_analyst_who_is_deleted_while_records_are_downloaded_is_not_called_withheld(bench: Bench) -> None:
+    """Its items are gone at once; that it was deleted enters the log a moment later."""
+    bench.rounds.lifecycle.abort(bench.opened(), "not wanted", "abort")
+    bench.rounds.schedule.keep()
+    delete_analyst(bench.rounds.operations, "ann", "delete")
+
+    def entered(readings: int) -> None:
+        if readings:
+            bench.rounds.schedule.keep()
+
+    assert failures(audit(bench)) == [
+        "A12: entry 5 of the log (round-opened): the item of 'ann' is withheld, as only a deleted analyst's may "
+        "be, but the log does not say that 'ann' was deleted",
+    ]
+    assert failures(audit(bench, before=entered)) == []
