@@ -29,6 +29,22 @@ def test_a_second_server_refuses_the_same_directory_and_the_same_port(tmp_path: 
 
 
 @pytest.mark.full
+def test_a_second_server_refuses_a_store_that_a_server_uses_without_its_lock_file_or_under_another_name(
+    tmp_path: Path,
+) -> None:
+    state = make_state(tmp_path / "state")
+    with running(state):
+        (state / "equipoise.db-server").unlink()
+        refused = command(tmp_path, "equipoise_server.cli", "serve", "--state", state)
+        assert (refused.code, "in use by another server" in refused.text) == (1, True), refused.text
+        (state / "equipoise.db").rename(state / "renamed.db")
+        settings = state / "equipoise.toml"
+        settings.write_text(settings.read_text().replace("equipoise.db", "renamed.db"))
+        refused = command(tmp_path, "equipoise_server.cli", "serve", "--state", state)
+        assert (refused.code, "in use by another server" in refused.text) == (1, True), refused.text
+
+
+@pytest.mark.full
 def test_check_says_what_is_there_also_while_serving(tmp_path: Path) -> None:
     state = make_state(tmp_path / "state")
     with running(state):

@@ -6,11 +6,10 @@ in transactions that hold the write lock from their beginning. Readers see the l
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -19,6 +18,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from equipoise.errors import InvalidArgument, Unavailable
+from equipoise_server.storage.file_locks import database_locked, locked
 from equipoise_server.storage.file_systems import SHARED, file_system, mounted_alone
 
 READERS = 8  # connections that read at the same time
@@ -97,29 +97,27 @@ def migrating(_: URL, writer: Engine) -> AbstractContextManager[Connection]:
 
 @contextmanager
 def hold(url: URL) -> Iterator[None]:
-    """Hold the store for one server by locking a file beside it. The operating system frees the lock after a crash.
+    """Hold the store for one server, by locking a file beside it and the store itself.
 
-    The store's own file is not locked, because closing a second descriptor of it would drop SQLite's own locks.
+    The file beside it is there before the store is, and while a restore exchanges the store. The store's own lock
+    also holds where that file was removed, and where the store has been given another name or place.
 
     Raises:
-        InvalidArgument: another server holds the store, or its file cannot be used; the field is `store`.
+        InvalidArgument: another server holds the store, or a file cannot be used; the field is `store`.
     """
     path = path_of(url)
     if path.exists() and path.stat().st_nlink > 1:
-        # The second name has another lock, so a second server could spend the same budgets again.
+        # SQLite keeps recent commits in a second file beside it, which would not be there under its other name.
         raise InvalidArgument("store", f"{path} has a second name (a hard link); a store must have one name only")
-    try:
-        descriptor = os.open(path.with_name(f"{path.name}-server"), os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise InvalidArgument("store", f"cannot be opened: {error.strerror}") from None
-    try:
+    with ExitStack() as locks:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locks.enter_context(locked(path.with_name(f"{path.name}-server")))
+            locks.enter_context(database_locked(path))
         except BlockingIOError:
             raise InvalidArgument("store", f"{path} is in use by another server") from None
+        except OSError as error:
+            raise InvalidArgument("store", f"cannot be opened: {error.strerror}") from None
         yield
-    finally:
-        os.close(descriptor)
 
 
 def _settle(connection: DBAPIConnection) -> None:

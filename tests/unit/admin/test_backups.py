@@ -218,11 +218,12 @@ def test_the_backup_of_another_deployment_is_refused(state: Path, tmp_path: Path
 
 def test_nothing_is_restored_under_a_server(state: Path, tmp_path: Path) -> None:
     back_up(state, tmp_path / "backup", clock)
-    with (
-        hold(open_deployment(state, NOW).config.store_url(state)),
-        pytest.raises(InvalidArgument, match="is in use"),
-    ):
-        restore(state, tmp_path / "backup", older=True)
+    with hold(open_deployment(state, NOW).config.store_url(state)):
+        for _ in ("with the lock file", "without it"):
+            with pytest.raises(InvalidArgument, match="is in use"):
+                restore(state, tmp_path / "backup", older=True)
+            (state / "equipoise.db-server").unlink(missing_ok=True)  # on SQLite
+        back_up(state, tmp_path / "under a server", clock)
     # A copy that was laid beside the store is gone, and the next attempt finds nothing in its way.
     assert not list(state.glob("*-restoring*"))
     restore(state, tmp_path / "backup")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 import subprocess
 import sys
@@ -120,6 +121,40 @@ def test_one_server_at_a_time_by_whatever_name(tmp_path: Path) -> None:
         open_store(url(tmp_path)).close()
     with hold(url(tmp_path)):
         pass
+
+
+def test_a_store_is_held_whatever_becomes_of_its_lock_file_and_its_name(tmp_path: Path) -> None:
+    open_store(url(tmp_path)).close()
+    (tmp_path / "elsewhere").mkdir()
+    with hold(url(tmp_path)):
+        (tmp_path / "equipoise.db-server").unlink()
+        for place in (tmp_path, tmp_path / "elsewhere"):
+            if not (place / "equipoise.db").exists():
+                (tmp_path / "equipoise.db").rename(place / "equipoise.db")
+            with pytest.raises(InvalidArgument, match=r"store: .* is in use by another server"), hold(url(place)):
+                pass
+        # A copy in its place is another store.
+        shutil.copy(tmp_path / "elsewhere" / "equipoise.db", tmp_path / "copy.db")
+        with hold(f"sqlite:///{tmp_path / 'copy.db'}"):
+            pass
+    with hold(url(tmp_path / "elsewhere")):
+        pass
+
+
+def test_who_lets_go_of_a_store_takes_no_lock_of_sqlites_away(store: Store, tmp_path: Path) -> None:
+    """Else another process could write into the middle of a transaction."""
+    writing = f"""
+import sqlite3
+connection = sqlite3.connect({str(tmp_path / "equipoise.db")!r}, timeout=0)
+connection.execute("BEGIN IMMEDIATE")
+"""
+    with store.write() as connection:
+        connection.execute(identities.insert().values(name="ann", role="analyst", created=0))
+        for _ in range(2):
+            with hold(url(tmp_path)):
+                pass
+        ended = subprocess.run([sys.executable, "-c", writing], capture_output=True, text=True, check=False)
+    assert "database is locked" in ended.stderr
 
 
 @pytest.mark.parametrize(
