@@ -92,6 +92,9 @@ def test_a_clock_that_steps_by_a_year_and_back_loses_nothing(machine: Machine) -
             Unavailable, match=r"the server's clock says 2024-12-31 .* but 2024-01-01 .* was expected"
         ):
             bench.rounds.lifecycle.release(complete, "release")
+        # The seal's time tells auditors who could take part.
+        with pytest.raises(Unavailable, match=r"the server's clock says 2024-12-31"):
+            bench.rounds.lifecycle.seal(waiting, "seal")
         machine.steps(-YEAR)
         assert machine.trusted()
     # A server that is started while the clock is wrong has the store's word for it.

@@ -20,7 +20,15 @@ class _Validity:
     begin: int
     end: int
     authorities: int  # how many there had been when it was issued; the last of them signed it
-    revoked: bool = False
+    issued: int  # the entry of the log
+    revoked: int | None = None  # the entry of the log; None: not
+
+    def held(self, entries: tuple[int, int] | None) -> bool:
+        """Whether it was issued before the second entry, and not revoked before the first one."""
+        if entries is None:
+            return True
+        first, last = entries
+        return self.issued < last and (self.revoked is None or self.revoked > first)
 
 
 @dataclass
@@ -33,9 +41,19 @@ class KnownIdentity:
     login: bytes | None = None  # the account that it may log in with
     certificates: dict[bytes, _Validity] = field(default_factory=dict)
 
-    def certified(self, first: int, last: int) -> bool:
-        """Whether a certificate was in force at any time from `first` to `last`, in microseconds since 1970."""
-        return any(each.begin - EARLY <= last and first <= each.end + LATE for each in self.certificates.values())
+    def certified(self, first: int, last: int, entries: tuple[int, int] | None = None) -> bool:
+        """Returns whether a certificate was in force at any time from `first` to `last`.
+
+        Args:
+            first: the earliest time, in microseconds since 1970.
+            last: the latest time.
+            entries: two entries of the log, between which that certificate must have been in force by the log's
+                order, too; None: only times are compared.
+        """
+        return any(
+            each.begin - EARLY <= last and first <= each.end + LATE and each.held(entries)
+            for each in self.certificates.values()
+        )
 
 
 def read_identities(steps: Iterable[Step]) -> dict[str, KnownIdentity]:
@@ -88,12 +106,12 @@ class _Reading:
             (issued,) = change.certificates
             self._issue(step, name, issued.digest, change.time, issued.expire_time)
             return
-        left = {digest: each for digest, each in there.certificates.items() if not each.revoked}
+        left = {digest: each for digest, each in there.certificates.items() if each.revoked is None}
         if left.keys() != {each.digest for each in change.certificates}:
             raise VerificationFailed(
                 f"{step}: the certificates that {name!a} has lost are not all that were in force"
             )
-        _revoke(left.values(), change.time)
+        _revoke(left.values(), step, change.time)
         there.login = None
         if change.event is IdentityEvent.DELETED:
             there.deleted = step.index
@@ -159,23 +177,23 @@ class _Reading:
             raise VerificationFailed(f"{step}: a certificate of {name!a} is revoked that was not in force")
         for name, _ in sorted(due - lost):
             raise VerificationFailed(f"{step}: a certificate of {name!a} by the old authority is left in force")
-        _revoke((each[2] for each in old), change.time)
+        _revoke((each[2] for each in old), step, change.time)
 
     def _in_force(self, time: int) -> list[tuple[str, bytes, _Validity]]:
         return [
             (name, digest, validity)
             for name, each in self.known.items()
             for digest, validity in each.certificates.items()
-            if not validity.revoked and validity.end > time
+            if validity.revoked is None and validity.end > time
         ]
 
     def _issue(self, step: Step, name: str, digest: bytes, begin: int, end: int) -> None:
         if digest in self._digests:
             raise VerificationFailed(f"{step}: the certificate of {name!a} is issued twice")
         self._digests.add(digest)
-        self.known[name].certificates[digest] = _Validity(begin, end, self._authorities)
+        self.known[name].certificates[digest] = _Validity(begin, end, self._authorities, step.index)
 
 
-def _revoke(lost: Iterable[_Validity], time: int) -> None:
+def _revoke(lost: Iterable[_Validity], step: Step, time: int) -> None:
     for each in lost:
-        each.revoked, each.end = True, min(each.end, time)
+        each.revoked, each.end = step.index, min(each.end, time)

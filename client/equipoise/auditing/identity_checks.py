@@ -119,8 +119,11 @@ def _check_workloads(history: RecordedRound, known: Mapping[str, KnownIdentity])
     if history.sealed is None or history.seal_time is None:
         return
     first, last = sorted((history.terms.open_time, history.seal_time))
+    entries = history.opened.index, history.sealed.index
     for item in history.sealed.record.each(WorkloadItem):
-        if item is not None and item.commitment is not None and not known[item.analyst].certified(first, last):
+        if item is None or item.commitment is None:
+            continue
+        if not known[item.analyst].certified(first, last, entries):
             raise VerificationFailed(
                 f"{history.sealed}: a workload of {item.analyst!a} was used, who had no certificate in force while "
                 "the round was open"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from equipoise.auditing.rounds import Recorded
 from equipoise.auditing.session_checks import check_promise, check_session_receipts
+from equipoise.auditing.time_checks import check_taken
 from equipoise.errors import VerificationFailed
 from equipoise.records.envelopes import claimed_type, open_envelope
 from equipoise.records.evidence import log_origin
@@ -21,7 +22,8 @@ def check_receipts(
 ) -> list[str]:
     """A11: checks that the workload of each analyst's newest receipt is the one that was used.
 
-    Every receipt must promise the terms on record, also one that is not the newest.
+    Every receipt must promise the terms on record, and be dated while its round was open, also one that is not the
+    newest.
 
     Args:
         recorded: all rounds on record.
@@ -33,7 +35,8 @@ def check_receipts(
         What could not be compared because the analyst was deleted.
 
     Raises:
-        VerificationFailed: a receipt is of another deployment, round, workload or terms than are on record.
+        VerificationFailed: a receipt is of another deployment, round, workload or terms than are on record, or is
+            dated before its round was opened or after it was sealed.
     """
     of_sessions = [each for each in receipts if claimed_type(each) == SESSION_RECEIPT_TYPE]
     removed = check_session_receipts(recorded, of_sessions, trusted, known)
@@ -44,6 +47,7 @@ def check_receipts(
             raise VerificationFailed(f"a receipt is of another deployment: {receipt.deployment!a}")
         if (told_of := recorded.rounds.get(receipt.round_id)) is not None:
             check_promise(told_of, receipt.analyst, receipt.promise)
+            check_taken(told_of, receipt.analyst, receipt.accept_time)
         key = receipt.round_id, receipt.analyst
         before = newest.setdefault(key, receipt)
         if before.accept_time == receipt.accept_time and before != receipt:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from equipoise.accounting import events_from_json
 from equipoise.auditing.rounds import Recorded, RecordedRound
+from equipoise.auditing.time_checks import check_taken
 from equipoise.errors import VerificationFailed
 from equipoise.model.accounts import JournalEntry
 from equipoise.records.envelopes import open_envelope
@@ -98,7 +99,7 @@ def check_session_receipts(
 
     Raises:
         VerificationFailed: an answer has two receipts, or a receipt is of another deployment, session or terms than
-            are on record.
+            are on record, or is dated outside of its session.
     """
     removed: list[str] = []
     chains: dict[tuple[str, str, int], bytes] = {}
@@ -114,6 +115,7 @@ def check_session_receipts(
         if history is None or history.session is None or analyst not in history.analysts:
             raise VerificationFailed(f"a receipt of {analyst!a} is of the session {session}, which is not recorded")
         check_promise(history, analyst, receipt.promise)
+        check_taken(history, analyst, receipt.time)
         if history.sealed is None:
             continue
         item = history.sealed.record.each(WorkloadItem)[history.analysts.index(analyst)]

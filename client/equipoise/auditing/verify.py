@@ -27,6 +27,7 @@ from equipoise.auditing.rounds import Recorded, read_rounds
 from equipoise.auditing.seed_checks import check_seeds
 from equipoise.auditing.session_checks import unprotected
 from equipoise.auditing.steps import Step, open_steps
+from equipoise.auditing.time_checks import check_times
 from equipoise.errors import InvalidArgument, VerificationFailed
 from equipoise.records.log_items import KeyItem, RestorationItem
 from equipoise.records.signed_notes import Checkpoint, VerifierKey
@@ -201,6 +202,7 @@ class _Verification:
         self.audit.remarks.extend(accepted_dangers(self.audit.recorded))
         self.audit.remarks.extend(counted_twice(self.archive.journal, self.audit.recorded))
         check_rounds(self.archive, self.audit.recorded)
+        check_times(self.archive, self.audit.recorded)
         check_data_accounts(self.archive.journal, self._steps(), self.audit.recorded)
         self.audit.remarks.extend(check_caps_accepted(self.archive.journal, self.audit.recorded))
 

@@ -184,6 +184,8 @@ class Lifecycle:
         return {}
 
     def _seal(self, connection: Connection, record: RoundRecord, now: datetime) -> Mapping[str, object]:
+        # The seal's time, by which others tell who could take part, is never that of a wrong clock.
+        self._context.watch.check(connection)
         # Both before anything is charged: charges follow the plan, and without its seed no round can be computed.
         check_opened(connection, record)
         read_seed(connection, record, self._context.storage_key)

@@ -13,6 +13,7 @@ from equipoise.accounting import Cost
 from equipoise.auditing.archive import AuditorLog
 from equipoise.auditing.report import as_json, as_markdown
 from equipoise.auditing.verify import verify
+from equipoise.model.times import to_microseconds
 from equipoise.records.receipts import SessionReceiptPayload
 
 HELD = "aa"
@@ -196,13 +197,16 @@ def test_a_nonce_that_a_session_took_is_looked_for(custodian: Custodian, used: s
 def test_receipts_of_answers_are_compared_with_what_is_on_record(custodian: Custodian) -> None:
     custodian.silent = {"bob"}
     custodian.play_session("bb")
-    payload = SessionReceiptPayload("test", "bb", "ann", 3, bytes(32), 1, custodian.promise("bb"))
+    time = to_microseconds(custodian.time)
+    payload = SessionReceiptPayload("test", "bb", "ann", 3, bytes(32), time, custodian.promise("bb"))
 
     def found(*payloads: SessionReceiptPayload) -> str:
         receipts = [custodian.session_receipt(each) for each in payloads]
         return failed_checks(verify(custodian.archive(), custodian.trusted, (), receipts)).get("A11", "")
 
-    assert found(payload, replace(payload, sequence=2, chain=bytes([1]) * 32), replace(payload, time=5)) == ""
+    assert (
+        found(payload, replace(payload, sequence=2, chain=bytes([1]) * 32), replace(payload, time=time + 5)) == ""
+    )
     assert "has two receipts: the custodian signed two different answers" in found(
         payload, replace(payload, chain=b"x" * 32)
     )
