@@ -72,8 +72,8 @@ class Custodian(AdmittingCustodian):
         public = {"dataset": name, "dataset_version": version, "schema": {}, "records": 400}
         public |= {"persons": EACH_ROW, "create_time": created}
         cap = {"epsilon": 3.0, "delta": 1e-6} if people == "new" else None
-        answered = {"people": people, "account": account or name, "analyst_cap": cap, "analyst_order": None}
-        answered |= {"person": None}
+        answered: dict[str, object] = {"people": people, "account": account or name, "person": None}
+        answered |= {"analyst_cap": cap, "analyst_order": ORDER if people == "new" else None}
         data: dict[str, object] = {
             "dataset": name,
             "digest": digest_of("data"),

@@ -1,11 +1,11 @@
-"""The part of check A8 about datasets: whose account each is charged to, and which dangers its caps have."""
+"""The part of check A8 about datasets: whose account each is charged to, its caps, and which dangers they have."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 
-from equipoise.auditing.accounts import Accounts, Moment
+from equipoise.auditing.accounts import SUM, Accounts, Moment
 from equipoise.auditing.rounds import Recorded
 from equipoise.auditing.steps import Step
 from equipoise.errors import VerificationFailed
@@ -42,7 +42,7 @@ def check_data_accounts(journal: Sequence[JournalEntry], steps: Sequence[Step], 
                 "opened before"
             )
     # A registration is recorded in the transaction that opens its account, and enters the log in its turn.
-    newest = max((step.journal.sequence for step in steps if step.journal is not None), default=0)
+    newest = newest_head(steps)
     for account, sequence in opened.items():
         known = recorded.datasets.get(account)
         if sequence <= newest and (known is None or known.account != account):
@@ -50,6 +50,48 @@ def check_data_accounts(journal: Sequence[JournalEntry], steps: Sequence[Step], 
                 f"entry {sequence} of the budget journal opens {_DATA}{account}, though no dataset of new people "
                 "is registered under this name"
             )
+
+
+def check_analyst_accounts(journal: Sequence[JournalEntry], steps: Sequence[Step], recorded: Recorded) -> None:
+    """Check that each analyst's account was opened with the cap and the order that its dataset's registration says.
+
+    Args:
+        journal: the budget journal, which may be newer than the log.
+        steps: of the log.
+        recorded: what they say of datasets.
+
+    Raises:
+        VerificationFailed: naming the entry that opens an account for no dataset, or otherwise than registered.
+    """
+    newest = newest_head(steps)
+    for moment in Accounts().moments(journal):
+        entry, opened = moment.entry, moment.account
+        kind, _, rest = opened.name.partition("/")
+        if entry.action != "open-account" or kind != "analyst":
+            continue
+        said = f"entry {entry.sequence} of the budget journal opens {opened.name}"
+        known = recorded.datasets.get(rest.split("/")[0])
+        if known is None:
+            if entry.sequence <= newest:
+                raise VerificationFailed(f"{said}, though no such dataset is registered")
+            continue
+        step = known.versions[0]
+        cap, order = step.one(DataItem).analyst_cap, step.one(DataItem).analyst_order
+        if cap is None or opened.cap != cap:
+            raise VerificationFailed(
+                f"{said} with the cap {_in_words(opened.cap)}, but {step} says {_in_words(cap)}"
+            )
+        if opened.composition == SUM and opened.order != order:
+            raise VerificationFailed(f"{said} at the order {opened.order}, but {step} says {order}")
+
+
+def _in_words(cap: Budget | None) -> str:
+    return "none" if cap is None else f"epsilon {cap.epsilon:g} at delta {cap.delta:g}"
+
+
+def newest_head(steps: Sequence[Step]) -> int:
+    """Return the newest entry of the budget journal that the log commits to. Later ones enter the log in turn."""
+    return max((step.journal.sequence for step in steps if step.journal is not None), default=0)
 
 
 def check_caps_accepted(journal: Sequence[JournalEntry], recorded: Recorded) -> list[str]:

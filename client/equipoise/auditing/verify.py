@@ -13,7 +13,12 @@ from enum import StrEnum
 from equipoise.auditing.accounts import Account, Accounts
 from equipoise.auditing.archive import Archive
 from equipoise.auditing.budget_checks import check_caps, check_charges, check_journal
-from equipoise.auditing.dataset_checks import check_caps_accepted, check_data_accounts, counted_twice
+from equipoise.auditing.dataset_checks import (
+    check_analyst_accounts,
+    check_caps_accepted,
+    check_data_accounts,
+    counted_twice,
+)
 from equipoise.auditing.dp_accounting_check import NotInstalled, check_totals
 from equipoise.auditing.identities import read_identities
 from equipoise.auditing.identity_checks import check_identities, check_receipt_times
@@ -204,6 +209,7 @@ class _Verification:
         check_rounds(self.archive, self.audit.recorded)
         check_times(self.archive, self.audit.recorded)
         check_data_accounts(self.archive.journal, self._steps(), self.audit.recorded)
+        check_analyst_accounts(self.archive.journal, self._steps(), self.audit.recorded)
         self.audit.remarks.extend(check_caps_accepted(self.archive.journal, self.audit.recorded))
 
     def _seeds(self) -> None:

@@ -216,3 +216,39 @@ def test_a_changed_cap_is_judged_by_what_was_registered_before_it(custodian: Cus
 
 def remarks(custodian: Custodian) -> list[str]:
     return verify(custodian.archive(), custodian.trusted).remarks
+
+
+@pytest.mark.parametrize(
+    ("name", "composition", "epsilon", "order", "words"),
+    [
+        ("analyst/shop/query/cyd", "worst", 3.0, None, ""),
+        ("analyst/shop/analyst/cyd", "sum", 3.0, ORDER, ""),
+        (
+            "analyst/shop/query/cyd",
+            "worst",
+            300.0,
+            None,
+            "opens analyst/shop/query/cyd with the cap epsilon 300 at delta 1e-06, but entry 4 of the log "
+            "(dataset-registered) says epsilon 3 at delta 1e-06",
+        ),
+        (
+            "analyst/shop/analyst/cyd",
+            "sum",
+            2.0,
+            ORDER,
+            "with the cap epsilon 2 at delta 1e-06, but entry 4",
+        ),
+        ("analyst/shop/analyst/cyd", "sum", 3.0, ORDER + 1, "at the order 10.0, but entry 4 of the log"),
+        ("analyst/none/query/cyd", "worst", 3.0, None, "though no such dataset is registered"),
+    ],
+)
+def test_an_analyst_s_account_is_opened_with_the_cap_and_the_order_that_its_dataset_is_registered_with(
+    custodian: Custodian, name: str, composition: str, epsilon: float, order: float | None, words: str
+) -> None:
+    custodian.open_account(name, composition, epsilon, order)
+    # The registration of another dataset may still enter the log.
+    assert ("A8" in failures(custodian)) is (bool(words) and "analyst/none" not in name)
+    custodian.play(OTHER)
+    problem = failures(custodian).get("A8", "")
+    assert words in problem
+    assert bool(problem) is bool(words)
